@@ -21,7 +21,7 @@ from rich.table import Table
 
 from commands import bench
 from execution.campaign import Campaign, Request
-from measurement import durable, machine
+from measurement import durable, flags, machine
 from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
 from measurement.text import make_word
@@ -33,7 +33,6 @@ from reports import terminal
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 FILE = "agreement.json"
 NOT_JUDGED = ("quick",)  # too short for a promise
-FIGURES = ("latency", "ratio")
 COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
 
 
@@ -152,11 +151,11 @@ def begin_folder(out: str | None) -> Path:
 
 def agreements(profile: str, whole: Sequence[Sequence[Record]]) -> list[Agreement]:
     """Return how so many runs of the same cells agree, by figure."""
-    by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
+    by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in flags.BOTH}
     for record in itertools.chain(*whole):
         for figure, interval in intervals_of(record).items():
             by_cell[figure][record.cell].append(interval)
-    return [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
+    return [made for figure in flags.BOTH if (made := agreement(profile, figure, by_cell[figure].values()))]
 
 
 def summary_of(record: Record) -> dict:

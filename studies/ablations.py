@@ -29,7 +29,7 @@ from frameworks.policies import POLICIES, Policy  # noqa: E402
 from measurement.machine import cpu_assignment, cpu_name, facts, usable_cpus  # noqa: E402
 from records import jsonfiles  # noqa: E402
 from records.intervals import over_launches  # noqa: E402
-from records.record import MEASURED  # noqa: E402
+from records.statuses import MEASURED  # noqa: E402
 
 BERT = ("bert-tiny", "bert-base")
 WORKLOADS = {"paddle-multiply": ("pointwise-chain",)}  # those of other policies are BERT's

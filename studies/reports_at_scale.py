@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from records.record import NAMES, SCHEMA_VERSION  # noqa: E402
+from records.record import NAMES, SCHEMA_VERSION, Record  # noqa: E402
 from records.recordfile import write_csv  # noqa: E402
 
 # Seconds, and MB of memory, that a command may take.
@@ -74,7 +74,7 @@ def write(folder: Path, count: int, seed: int) -> Path:
     folder.mkdir()
     with open(folder / "records.jsonl", "w") as file:
         file.writelines(json.dumps(record) + "\n" for record in records(count, seed))
-    write_csv(records(count, seed), folder / "results.csv")
+    write_csv(map(Record.from_row, records(count, seed)), folder / "results.csv")
     return folder
 
 

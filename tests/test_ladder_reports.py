@@ -65,7 +65,7 @@ def test_a_folder_that_was_put_together_of_two_runs_keeps_its_ladder(tmp_path):
     run = tmp_path / "run"
     rows = jax_run(run)
     rows = [*rows[:2], *(row | {"run_id": "later"} for row in rows[2:])]
-    (run / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (run / "records.jsonl").write_text("".join(json.dumps(row.to_row()) + "\n" for row in rows))
     assert tops(run) == [(8.0, 4.0)]
     runner.main(["gather", str(run), "--out", str(tmp_path / "all.csv")])
     gathered = jsonfiles.lines(tmp_path / "all.samples.jsonl.gz")
@@ -81,7 +81,8 @@ def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
     assert [step.ratio for step in bare.steps] == [None] * 3 and len(table(bare).rows) == 4
     usual = [row for row in records if row.mode in ("eager", "jit")]
     assert ladders.of_run(tmp_path / "run", usual) == []
-    assert ladders.is_rung({"framework": "torch", "mode": "dynamo"})
-    assert not ladders.is_rung({"framework": "torch", "mode": "cudagraphs"})  # an experiment's arm, in no ladder
+    rung, arm = (usual[0] | {"framework": "torch", "mode": mode} for mode in ("dynamo", "cudagraphs"))
+    assert ladders.is_rung(rung)
+    assert not ladders.is_rung(arm)  # an experiment's, in no ladder
     material = Material(Points(usual), known=modes.words())
     assert "ladder" not in [section.key for section in sections.build(material)]

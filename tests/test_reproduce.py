@@ -15,7 +15,7 @@ from doubles.synthetic import timed
 import experiments
 import runner
 from commands.reproduce import paired
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records
 from experiments.page import reach
 from plan import plan, sweep
 from publish import definitions
@@ -219,8 +219,8 @@ def test_modes_timed_in_turn_are_compared_round_by_round():
         for seconds in [[slow * times * (1 + 0.001 * (index % 3)) for index in range(12)]]
     ]
     cells = ("torch/mlp/cuda-graph", "torch/mlp/inductor", "jax/mlp/inductor", "torch/mlp/eager")
-    replayed, compiled, jax, eager = records = [Record({"cell": cell, "status": "ok"}) for cell in cells]
-    again = Record({"cell": "torch/mlp/inductor", "status": "ok"})
+    replayed, compiled, jax, eager = records = [timed(1.0, cell=cell) for cell in cells]
+    again = timed(1.0, cell="torch/mlp/inductor")
     samples = dict.fromkeys(records, entries) | {again: list(entries)}
     ratio = paired(samples, replayed, compiled)
     assert ratio.value == pytest.approx(1.3, rel=1e-6) and ratio.high / ratio.low < 1.01

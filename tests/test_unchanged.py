@@ -100,8 +100,8 @@ def test_launches_of_another_machine_are_left_out_and_finished_cells_stay(tmp_pa
     run.write("peaks.json", {})
     run.append_record(record(mode="eager"))
     for mode in ("eager", "graph"):
-        run.append_samples({"cell": record(mode=mode)["cell"], "seconds_per_call": [1.0]})
-        run.keep_report({"cell": record(mode=mode)["cell"]})
+        run.append_samples({"cell": record(mode=mode).cell, "seconds_per_call": [1.0]})
+        run.keep_report({"cell": record(mode=mode).cell})
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert not leave_out_another_machine(run, "a")
     assert {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from doubles.suite import Suite
 
-from records import record as schema
 from records import values
+from records.statuses import MEASURED
 
 # How long the slowest machine may take for a run of a few tiny cells; what does not end by then is said to hang.
 PATIENCE = 240.0
@@ -246,7 +246,7 @@ class Trial:
             self._exactly(planned, [record["cell"] for record in self.records()], "records.jsonl")
         rows = self.rows()
         self._exactly(planned, [row["cell"] for row in rows], "results.csv")
-        unmeasured = [row for row in rows if row["status"] not in schema.MEASURED]
+        unmeasured = [row for row in rows if row["status"] not in MEASURED]
         code = INCOMPLETE if any(row["status"] != "unsupported" for row in unmeasured) else WHOLE
         if self.last_code in DONE and self.last_code != code:
             self.saw("exit code", f"{self.last_code} with {len(unmeasured)} of {len(rows)} cells not measured")
@@ -256,7 +256,7 @@ class Trial:
             return
         for row in rows:
             statuses = allowed.get(row["mode"], ("measured",))
-            measured = row["status"] in schema.MEASURED and "measured" in statuses
+            measured = row["status"] in MEASURED and "measured" in statuses
             if not measured and row["status"] not in statuses:
                 kind = "misclassified" if row["mode"] in allowed else "others hit"
                 self.saw(kind, f"{row['cell']}: {row['status']}, not {' or '.join(statuses)}: {row['reason']}")
