@@ -10,16 +10,18 @@ from __future__ import annotations
 import dataclasses
 import enum
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-# Parts of one output; an object that reaches more holds a model or a data set.
-MOST_PARTS = 20_000
+# Parts of one output, and objects of one walk; an object that reaches more holds a model or a data set.
+MOST_PARTS, MOST_REACHED = 20_000, 100_000
 BEYOND = f"every part after the first {MOST_PARTS:,}"
 _SCALARS = (bool, int, float, complex, str, bytes, np.generic)
+_NUMBERS = (bool, int, float, complex)
 # What has attributes but no values of its own.
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
@@ -35,6 +37,9 @@ class Values:
 class Rules:
     """What a framework knows of its own types. `array` and `parts` return None for a value that is none of its."""
 
+    # Whether a list of numbers is one array: not where a graph turns its entries into tensors.
+    lists_are_arrays = False
+
     def array(self, value: Any) -> np.ndarray | None:
         """Return a dense tensor on the host, in its own kind."""
         return None
@@ -49,9 +54,28 @@ class Rules:
 
 
 def read(output: Any, rules: Rules) -> Values:
-    """Return the arrays of an output: of tuples by place, of mappings, dataclasses and other objects by name."""
+    """Return the arrays of an output: of tuples by place, of mappings, dataclasses and other objects by name.
+
+    Of several with one name, the second in the order of their keys gets `~2`, whatever order a graph keeps.
+    """
     found = Values()
-    _walk(output, "", rules, found, [])
+    leaves: list[tuple[str, str, np.ndarray | None]] = []
+    places: dict[str, list[str]] = {}
+    for leaf in _leaves(output, "", "", rules, []):
+        if len(leaves) == MOST_PARTS:
+            found.not_compared.append(BEYOND)
+            break
+        leaves.append(leaf)
+        places.setdefault(leaf[0], []).append(leaf[1])
+    for name, place, array in leaves:
+        if array is None:
+            found.not_compared.append(name)
+            continue
+        rank = sorted(places[name]).index(place) + 1 if len(places[name]) > 1 else 1
+        name = name if rank == 1 else f"{name}~{rank}"
+        while name in found.arrays:
+            name += "~"
+        found.arrays[name] = array
     return found
 
 
@@ -69,23 +93,40 @@ def host(array: np.ndarray) -> np.ndarray | None:
     return array if array.dtype.kind in "biuUS" else None
 
 
-def _walk(value: Any, name: str, rules: Rules, found: Values, path: list[int]) -> None:
+def walk(value: Any, parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """Yield a value and all that it reaches by `parts`, each object once, in order."""
+    pending: list[Any] = [value]
+    seen: dict[int, Any] = {}
+    while pending and len(seen) < MOST_REACHED:
+        one = pending.pop()
+        if id(one) not in seen:
+            seen[id(one)] = one  # kept, so that nothing else gets its identity
+            yield one
+            pending += reversed(list(parts(one)))
+
+
+def held(value: Any) -> list[Any]:
+    """Return what a container or another object holds, in its order."""
+    if value is None or isinstance(value, (*_SCALARS, *_OPAQUE, np.ndarray)):
+        return []
+    return [entry for _, entry in _parts(value, Rules()) or ()]
+
+
+def _leaves(
+    value: Any, name: str, place: str, rules: Rules, path: list[int]
+) -> Iterator[tuple[str, str, np.ndarray | None]]:
+    """Yield the name and the place of each array, and of what has no rule with None; keys of a place tell all apart."""
     if value is None or id(value) in path:  # structure, or an object that holds itself
-        return
-    if len(found.arrays) + len(found.not_compared) >= MOST_PARTS:
-        if found.not_compared[-1:] != [BEYOND]:
-            found.not_compared.append(BEYOND)
         return
     array = _array(value, rules)
     if array is not None:
-        found.arrays[(name or "output").replace("/", ":")] = array
+        yield (name or "output").replace("/", ":"), place, array
         return
-    before = len(found.arrays) + len(found.not_compared)
     parts = None if rules.opaque(value) or isinstance(value, _OPAQUE) else _parts(value, rules)
     for key, entry in parts or ():
-        _walk(entry, f"{name}.{key}" if name else key, rules, found, [*path, id(value)])
-    if parts is None and len(found.arrays) + len(found.not_compared) == before:
-        found.not_compared.append(f"{name or 'output'} ({type(value).__name__})")
+        yield from _leaves(entry, f"{name}.{key}" if name else str(key), f"{place}.{key!r}", rules, [*path, id(value)])
+    if parts is None:
+        yield f"{name or 'output'} ({type(value).__name__})", place, None
 
 
 def _array(value: Any, rules: Rules) -> np.ndarray | None:
@@ -93,18 +134,20 @@ def _array(value: Any, rules: Rules) -> np.ndarray | None:
         return np.array(str(value))
     if isinstance(value, (np.ndarray, *_SCALARS)):
         return host(np.asarray(value))
+    if rules.lists_are_arrays and type(value) is list and value and all(type(one) in _NUMBERS for one in value):
+        return host(np.asarray(value))
     array = rules.array(value)
     return None if array is None else host(array)
 
 
-def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
-    """Return the parts of a container by name; None for a value that has none."""
+def _parts(value: Any, rules: Rules) -> Iterable[tuple[Any, Any]] | None:
+    """Return the parts of a container by key; None for a value that has none."""
     if isinstance(value, Mapping):
-        return [(str(key), entry) for key, entry in value.items()]
+        return list(value.items())
     if isinstance(value, tuple | list):
-        return list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=False))
+        return list(zip(getattr(value, "_fields", range(len(value))), value, strict=False))
     if isinstance(value, set | frozenset):
-        return [(str(index), entry) for index, entry in enumerate(sorted(value, key=repr))]
+        return list(enumerate(sorted(value, key=repr)))
     own = rules.parts(value)
     if own is not None:
         return list(own.items())
@@ -114,9 +157,13 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
 
 
 def named_attributes(value: Any) -> dict[str, Any]:
-    """Return what an object holds by the names that outputs have, code and modules excepted."""
-    held = sorted(attributes(value).items())
-    return {name.strip("_") or name: entry for name, entry in held if not isinstance(entry, _OPAQUE)}
+    """Return what an object holds by the names that outputs have: without outer underscores where that tells all apart.
+
+    Code and modules are no values.
+    """
+    kept = [(name, entry) for name, entry in sorted(attributes(value).items()) if not isinstance(entry, _OPAQUE)]
+    bare = Counter(name.strip("_") for name, _ in kept)
+    return {name if bare[name.strip("_")] > 1 else name.strip("_") or name: entry for name, entry in kept}
 
 
 def attributes(value: Any) -> dict[str, Any]:
@@ -127,26 +174,3 @@ def attributes(value: Any) -> dict[str, Any]:
 
 def _names(slots: Any) -> Iterable[str]:
     return [slots] if isinstance(slots, str) else [slot for slot in slots if slot not in ("__dict__", "__weakref__")]
-
-
-def tensors(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
-    """Return the tensors of an output of the suite's own models by name; what is no container is passed over."""
-    found: dict[str, Any] = {}
-    _collect(output, "", is_tensor, found)
-    return found
-
-
-def _collect(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[str, Any]) -> None:
-    if is_tensor(value):
-        found[(name or "output").replace("/", ":")] = value
-        return
-    if isinstance(value, Mapping):
-        parts = [(str(key), entry) for key, entry in value.items()]
-    elif isinstance(value, tuple | list):
-        parts = list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=False))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-    else:
-        return
-    for key, entry in parts:
-        _collect(entry, f"{name}.{key}" if name else key, is_tensor, found)

@@ -179,9 +179,9 @@ class Adapter(boundary.Adapter):
 
     def to_numpy(self, output: Any) -> Arrays:
         output = generating.tensors(output)
-        held = getattr(output.get("state"), "held", None) if isinstance(output, dict) else None
-        found = values.tensors({**output, **held} if held else output, lambda leaf: isinstance(leaf, jax.Array))
-        return {name: _on_host(array) for name, array in found.items()}
+        if isinstance(output, dict) and hasattr(output.get("state"), "held"):  # of training
+            output = {"loss": output["loss"], **output["state"].held}
+        return values.read(output, user_model.Model.rules).arrays
 
     def release(self) -> None:
         for model in self._own.values():
@@ -192,8 +192,3 @@ class Adapter(boundary.Adapter):
 
     def meter(self, cell: Cell) -> memory.Meter | None:
         return memory.Meter(self._device) if cell.device_kind == "gpu" else None
-
-
-def _on_host(array: jax.Array) -> np.ndarray:
-    on_host = np.asarray(array)
-    return on_host if on_host.dtype == np.float64 else on_host.astype(np.float32)

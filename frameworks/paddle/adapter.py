@@ -152,8 +152,7 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        tensors = values.tensors(generating.tensors(output), calls.is_tensor)
-        return {name: calls.array(tensor) for name, tensor in tensors.items()}
+        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
         self._own.clear()

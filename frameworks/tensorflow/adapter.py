@@ -132,8 +132,7 @@ class Adapter(boundary.Adapter):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
-        tensors = values.tensors(generating.tensors(output), tf.is_tensor).items()
-        return {name: (x if x.dtype == tf.float64 else tf.cast(x, tf.float32)).numpy() for name, x in tensors}
+        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
         self._own.clear()

@@ -123,8 +123,7 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        tensors = values.tensors(generating.tensors(output), lambda value: isinstance(value, torch.Tensor))
-        return {name: _array(tensor) for name, tensor in tensors.items()}
+        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
         self._models.clear()
@@ -141,11 +140,6 @@ class Adapter(adapter.Adapter):
         """Return a copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
         floating = np.issubdtype(array.dtype, np.floating)
         return torch.tensor(array, dtype=DTYPES[dtype] if floating else None, device=self._device)
-
-
-def _array(tensor: torch.Tensor) -> np.ndarray:
-    tensor = tensor.detach()
-    return tensor.to(torch.float64 if tensor.dtype == torch.float64 else torch.float32).cpu().numpy()
 
 
 def _device(name: str) -> torch.device:

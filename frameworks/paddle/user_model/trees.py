@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks.values import named_attributes
+from frameworks.values import held, named_attributes, walk
 
 # What is handed on as it is: it holds no tensors, or is a model or code.
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
@@ -48,21 +48,13 @@ def changed(value: Any, change: Callable[[Any], Any], memo: dict[int, Any] | Non
     return made
 
 
-def tensors(value: Any, seen: dict[int, Any] | None = None) -> list[Any]:
-    """Return the tensors and arrays that a nested value holds, in its order."""
-    seen = {} if seen is None else seen
-    if id(value) in seen or isinstance(value, _PLAIN):
-        return []
-    seen[id(value)] = value
-    if isinstance(value, (*_VALUES, np.ndarray)):
-        return [value]
-    if isinstance(value, Mapping):
-        entries = list(value.values())
-    elif isinstance(value, list | tuple | set | frozenset):
-        entries = list(value)
-    else:
-        entries = [] if callable(value) else list(getattr(value, "__dict__", {}).values())
-    return [found for entry in entries for found in tensors(entry, seen)]
+def tensors(value: Any) -> list[Any]:
+    """Return the tensors and arrays that a nested value holds, each once, in its order."""
+    return [one for one in walk(value, _parts) if isinstance(one, (*_VALUES, np.ndarray))]
+
+
+def _parts(value: Any) -> list[Any]:
+    return [] if isinstance(value, (*_VALUES, *_PLAIN)) or callable(value) else held(value)
 
 
 def packed(value: Any) -> Any:
