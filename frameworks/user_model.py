@@ -10,6 +10,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from frameworks.user_file import Fault, UserFile, arguments_of, as_call
 from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
 
+# Of the memory that is free, how much a copy in a wider dtype may take; a call needs the rest.
+MOST_OF_MEMORY = 0.8
+COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -122,6 +126,10 @@ class UserModel(Subject):
     def calling(self, model: Any) -> Call:
         """Return what calls a copy of the model in eager mode."""
 
+    def memory(self, dtype: str) -> tuple[int, int] | None:
+        """Return the bytes of a copy of the model in `dtype`, and those that are free for it; None if unknown."""
+        return None
+
     # What follows from it.
 
     def place(self, arrays: Arrays) -> Inputs:
@@ -164,8 +172,15 @@ class UserModel(Subject):
         return self._in_turn(self.call, calls, self.fresh)
 
     def precise(self, dtype: str, calls: int) -> list[Values]:
+        self.refuse_without_memory(dtype, copies=1)
         with self.in_precision(dtype) as (model, cast):
             return self._in_turn(self.calling(model), calls, lambda inputs: cast(self.fresh(inputs)))
+
+    def refuse_without_memory(self, dtype: str, copies: int) -> None:
+        """Raise MemoryError where copies of the model in `dtype` would take more than most of the memory left."""
+        needed, free = self.memory(dtype) or (0, 1)
+        if copies * needed > MOST_OF_MEMORY * free:
+            raise MemoryError(f"a copy takes {copies * needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free")
 
     def _in_turn(self, call: Call, calls: int, prepare: Callable[[Inputs], Inputs]) -> list[Values]:
         self.restore()  # from whatever calls before left
@@ -203,6 +218,7 @@ class Training(Subject):
         return self.model.for_a_call()
 
     def precise(self, dtype: str, calls: int) -> list[Values]:
+        self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
         with self.model.in_precision(dtype) as (model, cast):
             sets = [cast(self.model.fresh(inputs)) for inputs in self.model.sets[:calls]]
             return [_kept(self.values(output)) for output in self.losses(model, sets, dtype)]
@@ -210,6 +226,16 @@ class Training(Subject):
     @abstractmethod
     def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
         """Yield what each of the first iterations gives in eager mode, on a copy of the model in `dtype`."""
+
+
+def free_host_memory() -> int:
+    """Return the bytes that this process may still take, in its control group as well."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    free = int(lines["MemAvailable"].split()[0]) * 1024
+    with contextlib.suppress(OSError, ValueError):  # no such group, or no limit
+        group = Path("/sys/fs/cgroup")
+        free = min(free, int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return free
 
 
 def _kept(found: Values) -> Values:

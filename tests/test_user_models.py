@@ -70,8 +70,18 @@ def test_torch_replays_each_input_set_and_refuses_what_a_recording_holds(torch_a
     assert (
         len({str(output) for output in found["keywords"][:3]}) == 3 and found["keywords"][:3] == found["keywords"][3:]
     )
-    assert found["writes"] == found["differentiates inputs"] == [[2.0, 2.0]] * 6
+    for name in ("writes", "differentiates inputs", "nothing", "twice"):
+        assert found[name] == [[2.0, 2.0]] * 6, name
     assert "other scalars" in found["scalars"] and "Cache among the inputs" in found["writes to an object"]
+
+
+def test_torch_keeps_weights_constant_at_every_shape_of_nested_inputs(torch_answers):
+    assert torch_answers["frozen"] == [True, True, True]
+
+
+def test_a_reference_that_does_not_fit_into_memory_is_left_and_named(torch_answers):
+    name = torch_answers["without room"]
+    assert name.startswith("its own eager mode in float32 (float64 failed: MemoryError: a copy takes 2 GB"), name
 
 
 def test_torch_calls_a_model_for_training_where_its_inputs_are(torch_answers):
@@ -89,6 +99,36 @@ def test_only_a_plain_tuple_list_or_dict_is_a_call():
 def test_an_output_of_too_many_parts_says_that_not_all_is_compared():
     found = read([1.0] * (MOST_PARTS + 2), Rules())
     assert len(found.arrays) == MOST_PARTS and found.not_compared == [BEYOND]
+
+
+class Named:
+    def __init__(self, **held):
+        vars(self).update(held)
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        (Named(scores=1.0, _scores=2.0, _hidden=3.0), {"scores": 1.0, "_scores": 2.0, "hidden": 3.0}),
+        ({"1": 1.0, 1: 2.0}, {"1": 1.0, "1~2": 2.0}),
+        ({1: 2.0, "1": 1.0}, {"1": 1.0, "1~2": 2.0}),  # in the order of a graph
+        ({"a.b": 1.0, "a": {"b": 2.0}}, {"a.b~2": 1.0, "a.b": 2.0}),
+        ({"a": {"b": 2.0}, "a.b": 1.0}, {"a.b~2": 1.0, "a.b": 2.0}),
+        ({"1": 1.0, 1: 2.0, "1~2": 3.0}, {"1": 1.0, "1~2": 2.0, "1~2~": 3.0}),
+    ],
+)
+def test_outputs_of_one_name_are_all_kept_whatever_their_order(output, names):
+    found = {name: float(array) for name, array in read(output, Rules()).arrays.items()}
+    assert sorted(found.values()) == sorted(names.values()) and found == names
+
+
+def test_a_list_of_numbers_is_one_array_where_graphs_leave_it_alone():
+    rules = Rules()
+    rules.lists_are_arrays = True
+    found = read({"numbers": [0.5] * (MOST_PARTS + 1), "mixed": [1, "a"]}, rules)
+    assert {name: array.shape for name, array in found.arrays.items()} == {
+        "numbers": (MOST_PARTS + 1,), "mixed.0": (), "mixed.1": (),
+    }  # fmt: skip
 
 
 def test_an_object_that_holds_itself_is_read_once():

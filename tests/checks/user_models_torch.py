@@ -78,6 +78,32 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3)
 """,
+    "nothing": """
+class Net(nn.Module):
+    def forward(self, x, mask=None):
+        return x * 2 if mask is None else x
+def inputs(batch_size=2):
+    return {"x": torch.ones(batch_size), "mask": None}
+""",
+    "twice": """
+class Net(nn.Module):
+    def forward(self, x, y):
+        x.add_(1)
+        return y * 2
+def inputs(batch_size=2):
+    x = torch.zeros(batch_size)
+    return x, x
+""",
+    "nested lengths": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.a(x["y"][0])
+def inputs(batch_size=2):
+    return {"x": {"y": [torch.randn(random.randint(2, 99), 4)]}}
+""",
     "differentiates inputs": """
 class Net(nn.Module):
     def forward(self, x):
@@ -191,7 +217,7 @@ class Recorder:
 def replayed(adapter: Adapter, sources: dict[str, str]) -> dict:
     """What a recorded call gives of inputs by keyword, by position, and with scalars that change."""
     found = {}
-    for name in ("keywords", "writes", "scalars", "writes to an object", "differentiates inputs"):
+    for name in ("keywords", "writes", "scalars", "writes to an object", "differentiates inputs", "nothing", "twice"):
         model = prepared(adapter, sources[name]).user_model
         try:
             call = user_model.Replayed(model, model.call, Recorder(), model.restore)
@@ -206,6 +232,19 @@ class OnMeta(user_model.Model):
 
     def values(self, output) -> Values:
         return Values({"": np.zeros(1)})
+
+
+def frozen(adapter: Adapter, source: str) -> list[bool]:
+    """Whether the weights are the graph's constants after each call, of which each has inputs of another length."""
+    step = prepared(adapter, source, "inductor-freezing")
+    return [(step(), step.capture().whole)[1] for _ in range(3)]
+
+
+def without_room(adapter: Adapter, source: str) -> str:
+    """What outputs are compared with where a copy of the model in float64 does not fit."""
+    subject = prepared(adapter, source, dtype="bf16").user_model
+    subject.memory = lambda dtype: (2_000_000_000 if dtype == "float64" else 1, 1_000_000_000)
+    return examining.reference(subject, subject.eager(1), 1)[0]
 
 
 def called_where_its_inputs_are(source: str) -> str:
@@ -242,7 +281,8 @@ def main() -> None:
         path = folder / f"{name.replace(' ', '_')}.py"
         path.write_text(f"{HEAD}{text}\ndef model():\n    return Net()\n")
         sources[name] = str(path)
-    graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
+    for mode in ("inductor", "inductor-freezing"):  # what is captured does not depend on what compiles it
+        graphs.BACKENDS[mode] = ("eager", None)
     adapter = Adapter()
     answers: dict = {}
     answers["scalars"] = {m: outputs(prepared(adapter, sources["scalars"], m)) for m in ("eager", "inductor")}
@@ -263,6 +303,8 @@ def main() -> None:
     answers["branches"] = program.verdict([steps["eager"].program()], steps["inductor"].program())
     answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
     answers["replayed"] = replayed(adapter, sources)
+    answers["frozen"] = frozen(adapter, sources["nested lengths"])
+    answers["without room"] = without_room(adapter, sources["parametrized"])
     answers["trained on"] = called_where_its_inputs_are(sources["parametrized"])
     answers["kinds"] = kinds(step.user_model.rules)
     print(json.dumps(answers))

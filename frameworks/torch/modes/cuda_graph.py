@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,6 +32,7 @@ class Recording:
     output: Any
     kernels: int | None
     inputs: tuple[torch.Tensor, ...] = ()
+    copy: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], None] = lambda buffers, inputs: None
 
 
 class Recorder:
@@ -87,9 +88,7 @@ class Replayed:
         recording = self._latest
         if recording is None or not _fits(recording, inputs):
             recording = self._latest = self._recording_for(inputs)
-        with torch.no_grad():
-            for buffer, given in zip(recording.inputs, inputs, strict=True):
-                buffer.copy_(given)
+        recording.copy(recording.inputs, inputs)
         recording.replay()
         return recording.output
 
@@ -130,8 +129,15 @@ class Replayed:
         self._recorder.warm_up(call)
         self._after_warm_up()
         captured = self._recorder.capture(call)
-        self._recordings.append(Recording(captured.replay, captured.output, captured.kernels, buffers))
+        # Decided once: entering `no_grad` takes the host as long as a small copy.
+        copy = torch.no_grad()(_copy) if any(buffer.requires_grad for buffer in buffers) else _copy
+        self._recordings.append(replace(captured, inputs=buffers, copy=copy))
         return self._recordings[-1]
+
+
+def _copy(buffers: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
+    for buffer, given in zip(buffers, inputs, strict=True):
+        buffer.copy_(given)
 
 
 def _fits(recording: Recording, inputs: tuple[torch.Tensor, ...]) -> bool:

@@ -19,6 +19,7 @@ from frameworks.adapter import Capture, Unsupported
 from frameworks.program import Program
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.inspect.program import CapturedGraph
+from frameworks.values import held, walk
 
 # Our graph modes: the backend each runs, and what torch.compile calls the mode.
 BACKENDS = {
@@ -39,6 +40,7 @@ RUN_BY = {
     "eager": "eager's kernels",
     "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
+_FORMED = (torch.Tensor, bool, int, float, str)
 # Inductor's switches that a mode has besides those of torch.compile's mode.
 OPTIONS = {mode: {"freezing": True} for mode in ("inductor-freezing", "inductor-max-autotune-freezing")}
 
@@ -86,15 +88,25 @@ def under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
 
     known = set()
 
-    def call(*inputs: torch.Tensor, **named: torch.Tensor) -> Any:
-        shapes = tuple(getattr(given, "shape", None) for given in (*inputs, *named.values()))
-        if shapes in known:
+    def call(*inputs: Any, **named: Any) -> Any:
+        form = tuple(map(_form, inputs)), *((name, _form(given)) for name, given in named.items())
+        if form in known:
             return compiled(*inputs, **named)
-        known.add(shapes)
+        known.add(form)
         with inductor.patch(options):
             return compiled(*inputs, **named)
 
     return call
+
+
+def _form(given: Any) -> Any:
+    """Return what of an input may have Dynamo trace again: shapes and types of the tensors in it, or its value."""
+    if isinstance(given, torch.Tensor):
+        return given.shape, given.dtype, given.requires_grad
+    if isinstance(given, bool | int | float | str | None):
+        return given
+    inside = (one for one in walk(given, lambda one: () if isinstance(one, torch.Tensor) else held(one)))
+    return type(given), *(_form(one) for one in inside if one is not given and isinstance(one, _FORMED))
 
 
 def start(mode: str, device: torch.device) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from frameworks.torch.modes.state import State
 from workloads import training
 
 SETTINGS = {
@@ -69,7 +70,7 @@ class Trainer:
     ):
         self._objective, self._loss = objective, loss
         self._accumulate, self._keep_gradients = accumulate, keep_gradients
-        self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.state_dict().items()}
+        self._first = State(objective)
         trained = [parameter for parameter in objective.parameters() if parameter.requires_grad]
         if keep_gradients:
             for parameter in trained:
@@ -94,9 +95,8 @@ class Trainer:
 
         In place: a graph that holds the optimizer's step reads and writes them where they lie.
         """
+        self._first.restore()
         with torch.no_grad():
-            for name, tensor in self._objective.state_dict().items():
-                tensor.copy_(self._first[name])
             for state in self._optimizer.state.values():
                 for tensor in state.values():
                     tensor.zero_()

@@ -9,6 +9,7 @@ import torch
 from torch.func import functional_call, grad_and_value
 from torch.optim.adamw import adamw
 
+from frameworks.torch.modes.state import State
 from frameworks.torch.modes.training import Objective
 from workloads import training
 
@@ -31,7 +32,7 @@ class Trainer:
         # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
         self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}
         self._buffers = dict(objective.named_buffers())
-        self._first = {name: tensor.cpu().clone() for name, tensor in (self._weights | self._buffers).items()}
+        self._first = State(objective)
         weights = list(self._weights.values())
         # First and second moments, and how many steps were taken, one tensor a weight each.
         self._state = (
@@ -46,9 +47,8 @@ class Trainer:
 
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step, in place."""
+        self._first.restore()
         with torch.no_grad():
-            for name, tensor in (self._weights | self._buffers).items():
-                tensor.copy_(self._first[name])
             for tensors in self._state:
                 for tensor in tensors:
                     tensor.zero_()

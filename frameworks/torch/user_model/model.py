@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -19,10 +21,11 @@ from frameworks.program import product_dtypes
 from frameworks.torch.inspect import program
 from frameworks.torch.inspect.counting import count
 from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules, attributes
+from frameworks.values import Rules, held, walk
 from measurement.cells import Cell
 from workloads.spec import Arrays
 from workloads.user_model import UserModel
@@ -38,10 +41,12 @@ ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a functi
 class TorchRules(Rules):
     """Arrays of torch's tensors, and the parts of those that are not dense."""
 
+    lists_are_arrays = True  # Dynamo leaves numbers of Python as they are
+
     def array(self, value: Any) -> np.ndarray | None:
         if not isinstance(value, torch.Tensor) or self.parts(value) is not None:
             return None
-        tensor = value.detach()
+        tensor = value.detach().to_dense() if value.layout == torch._mkldnn else value.detach()
         tensor = tensor.dequantize() if tensor.is_quantized else tensor.resolve_conj().resolve_neg()
         if tensor.dtype in (torch.float64, torch.complex64, torch.complex128) or not _is_real(tensor):
             return tensor.cpu().numpy()
@@ -102,14 +107,10 @@ class Model(user_model.UserModel):
         module, unwrapped = plain(self.file.call("model"), workload.name)
         if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
             module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
-        self.module = cast(module.train(trains).to(device), dtype)
-        with torch.no_grad():
-            self._buffers = [
-                (owner, name, buffer, buffer.clone())
-                for owner in self.module.modules()
-                for name, buffer in owner._buffers.items()
-                if buffer is not None
-            ]
+        module.train(trains)
+        module.to(device)  # in place: a user's own may return nothing
+        self.module = cast(module, dtype)
+        self._state = State(module, parameters=False)
         self.sets = [self.place(arrays) for arrays in inputs]
         self.settings = {"autograd": self._settled(trains)}
         if unwrapped:
@@ -120,10 +121,10 @@ class Model(user_model.UserModel):
         torch.manual_seed(seed)
 
     def placed(self, given: Inputs) -> Inputs:
-        return pytree.tree_map(partial(_moved, device=self.device, dtype=self.dtype), given, is_leaf=_moves_itself)
+        return moved(given, self.device, self.dtype)
 
     def fresh(self, inputs: Inputs) -> Inputs:
-        return pytree.tree_map(_copied, inputs, is_leaf=_moves_itself)
+        return copy.deepcopy(inputs)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         with self.autograd():
@@ -141,10 +142,7 @@ class Model(user_model.UserModel):
         return call
 
     def restore(self) -> None:
-        with torch.no_grad():
-            for owner, name, buffer, first in self._buffers:
-                owner._buffers[name] = buffer  # where a call bound another one
-                buffer.copy_(first)
+        self._state.restore()
 
     @contextlib.contextmanager
     def in_precision(self, dtype: str) -> Iterator[tuple[torch.nn.Module, Callable[[Inputs], Inputs]]]:
@@ -152,9 +150,7 @@ class Model(user_model.UserModel):
         kind, before = getattr(torch, dtype), torch.get_default_dtype()
         torch.set_default_dtype(kind)
         try:
-            module = cast(copy.deepcopy(self.module), kind)
-            to_kind = partial(_moved, device=self.device, dtype=kind)
-            yield module, partial(pytree.tree_map, to_kind, is_leaf=_moves_itself)
+            yield cast(copy.deepcopy(self.module), kind), partial(moved, device=self.device, dtype=kind)
         finally:
             torch.set_default_dtype(before)
 
@@ -164,10 +160,25 @@ class Model(user_model.UserModel):
         finally:
             self.restore()
 
+    def memory(self, dtype: str) -> tuple[int, int]:
+        size = getattr(torch, dtype).itemsize
+        tensors = (*self.module.parameters(), *self.module.buffers())
+        needed = sum(one.numel() * max(size, one.element_size()) for one in tensors)
+        if self.device.type != "cuda":
+            return needed, user_model.free_host_memory()
+        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return needed, torch.cuda.mem_get_info(self.device)[0] + kept
+
     def computes_in(self) -> Sequence[str]:
-        listed = program.operations(self.call, self.fresh(self.sets[0]))
-        self.restore()
-        return product_dtypes(listed)
+        return product_dtypes(self.listed)
+
+    @functools.cached_property
+    def listed(self) -> program.Program:
+        """The operators of a call in eager mode."""
+        try:
+            return program.operations(self.call, self.fresh(self.sets[0]))
+        finally:
+            self.restore()
 
     def _settled(self, trains: bool) -> str:
         """Return the first way of `AUTOGRAD` in which the model runs; a call shows which inputs it changes."""
@@ -176,7 +187,8 @@ class Model(user_model.UserModel):
         for way in ways:
             self.autograd = AUTOGRAD[way]
             try:
-                self.settle()
+                with _refusing_scripts(self.file.name):
+                    self.settle()
             except RuntimeError as error:
                 if way == ways[-1] or not _wants_gradients(error):
                     raise
@@ -213,8 +225,7 @@ def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step
     """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step says where."""
     fields: dict[str, Any] = {"restore": model.restore, "user_model": model}
     if cell.mode == "eager":
-        listed = partial(_of_new_inputs, program.operations, model.call, model)
-        return Step(model.call, model.sets, program=listed, **fields)
+        return Step(model.call, model.sets, program=lambda: model.listed, **fields)
     if cell.mode == cuda_graph.MODE:
         replayed = Replayed(model, model.call, cuda_graph.Recorder(device), model.restore)
         listed = partial(replayed.operations, program.operations)
@@ -239,32 +250,50 @@ class Replayed:
 
     def __init__(self, model: Model, call: Call, recorder: cuda_graph.Recorder, after_warm_up: Callable[[], None]):
         self._wrapped = call
-        # By the keywords of a set, which are its own; `()` is one object in all sets.
-        self._flat = {id(kwargs): pytree.tree_flatten((args, kwargs)) for args, kwargs in model.sets}
-        leaves, self._form = self._flat[id(model.sets[0][1])]
-        self._rest = [None if _is_tensor(leaf) else leaf for leaf in leaves]
-        holding = [leaf for leaf in self._rest if leaf is not None and model.values(leaf).arrays and _is_object(leaf)]
+        self._known: dict[int, list[torch.Tensor]] = {}  # of the model's sets, by their keywords, which are its own
+        _, self._held = _apart(model.sets[0])
+        rest = [leaf for leaf in self._held[0] if not isinstance(leaf, _Given)]
+        holding = [leaf for leaf in rest if _is_object(leaf) and model.values(leaf).arrays]
         if holding:
             raise Unsupported(
                 f"a {type(holding[0]).__name__} among the inputs holds tensors that a CUDA graph would not be given: "
                 "pass them as arguments."
             )
+        self._sets = {id(kwargs) for _, kwargs in model.sets}
         self._replayed = cuda_graph.Replayed(self._call, recorder, after_warm_up)
         self.capture, self.operations = self._replayed.capture, self._replayed.operations
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        leaves, form = self._flat.get(id(kwargs)) or pytree.tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if _is_tensor(leaf)]
-        if form != self._form or [None if _is_tensor(leaf) else leaf for leaf in leaves] != self._rest:
+        return self._replayed(*(self._known.get(id(kwargs)) or self._tensors(args, kwargs)))
+
+    def _tensors(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        tensors, held = _apart((args, kwargs))
+        if held != self._held:
             raise Unsupported(
                 "inputs() gives other scalars or another structure at each call, which a CUDA graph holds."
             )
-        return self._replayed(*tensors)
+        if id(kwargs) in self._sets:
+            self._known[id(kwargs)] = tensors
+        return tensors
 
     def _call(self, *tensors: torch.Tensor) -> Any:
-        left = iter(tensors)
-        leaves = [next(left) if kept is None else kept for kept in self._rest]
-        return self._wrapped(*pytree.tree_unflatten(leaves, self._form))
+        leaves = [tensors[leaf.number] if isinstance(leaf, _Given) else leaf for leaf in self._held[0]]
+        return self._wrapped(*pytree.tree_unflatten(leaves, self._held[1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """Stands for a tensor in what a CUDA graph holds of its inputs."""
+
+    number: int
+
+
+def _apart(inputs: Inputs) -> tuple[list[torch.Tensor], tuple[list[Any], Any]]:
+    """Return the tensors of an input set, each once, and the rest of it: its leaves and its form."""
+    leaves, form = pytree.tree_flatten(inputs)
+    tensors = {id(leaf): leaf for leaf in leaves if _is_tensor(leaf)}
+    numbers = {identity: _Given(number) for number, identity in enumerate(tensors)}
+    return list(tensors.values()), ([numbers.get(id(leaf), leaf) for leaf in leaves], form)
 
 
 def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
@@ -275,11 +304,14 @@ def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
     removed = []
     while hasattr(module, "_orig_mod"):
         module, removed = module._orig_mod, ["the model"]
-    if isinstance(module, torch.jit.ScriptModule):
-        raise Unsupported("model() returned TorchScript, which has no eager mode: return the module it was made of.")
     if not isinstance(module, torch.nn.Module):
         raise Fault(f"model() of {name} returned {type(module).__name__}, which is no torch.nn.Module.")
     for path, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise Unsupported(
+                f"{path or 'what model() returned'} is TorchScript, which has no eager mode: use the module it was "
+                "made of."
+            )
         for child_name, child in list(part._modules.items()):
             if hasattr(child, "_orig_mod"):
                 part._modules[child_name] = child._orig_mod
@@ -311,9 +343,31 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
     return np.allclose(one, other, rtol=0.01, atol=0.01 * largest, equal_nan=True)
 
 
+@contextlib.contextmanager
+def _refusing_scripts(name: str) -> Iterator[None]:
+    """Raise Unsupported within the block where TorchScript is called that is no module of the model."""
+    kinds = [torch._C.ScriptFunction, torch._C.ScriptMethod]
+    before = [kind.__call__ for kind in kinds]
+
+    def refuse(script: Any, *_: Any, **__: Any) -> NoReturn:
+        raise Unsupported(
+            f"{name} calls {script.name}, which is TorchScript, so its eager mode would run a graph: remove "
+            "torch.jit.script and torch.jit.trace from it, or set PYTORCH_JIT=0."
+        )
+
+    for kind in kinds:
+        kind.__call__ = refuse
+    try:
+        yield
+    finally:
+        for kind, call in zip(kinds, before, strict=True):
+            kind.__call__ = call
+
+
 def cast(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex."""
-    return module._apply(partial(_cast, dtype=dtype))
+    module._apply(partial(_cast, dtype=dtype))
+    return module
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -322,18 +376,35 @@ def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
-def _moved(leaf: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    """Return a leaf of the inputs on the device, its floating-point tensors in a dtype; arrays become tensors."""
-    if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
-        leaf = torch.from_numpy(leaf.copy())
-    if isinstance(leaf, torch.Tensor):
-        return _cast(leaf.detach().to(device), dtype).requires_grad_(leaf.requires_grad)
-    if not _is_object(leaf):
-        return leaf
-    itself = _moves_itself(leaf)  # and knows what stays on the CPU, such as the batch sizes of packed sequences
-    moved = leaf.to(device) if itself else leaf
-    tensors = _tensors_in(moved)
-    return copy.deepcopy(moved, {id(one): _moved(one, one.device if itself else device, dtype) for one in tensors})
+def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """Return inputs on a device, their floating-point tensors in a dtype and arrays in containers as tensors.
+
+    What is passed twice stays one object.
+    """
+    made: dict[int, Any] = {}  # by the identity of what is moved, as copy.deepcopy keeps it
+    kept: list[Any] = []  # so that nothing else gets such an identity
+
+    def one(leaf: Any, where: torch.device = device) -> Any:
+        if id(leaf) not in made:
+            kept.append(leaf)
+            made[id(leaf)] = other(leaf, where)
+        return made[id(leaf)]
+
+    def other(leaf: Any, where: torch.device) -> Any:
+        if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
+            leaf = torch.from_numpy(leaf.copy())
+        if isinstance(leaf, torch.Tensor):
+            return _cast(leaf.detach().to(where), dtype).requires_grad_(leaf.requires_grad)
+        if not _is_object(leaf):
+            return leaf
+        itself = _moves_itself(leaf)  # and knows what stays on the CPU, such as the batch sizes of packed sequences
+        here = leaf.to(where) if itself else leaf
+        here = leaf if here is None else here  # which may have moved in place
+        for inner in filter(_is_tensor, walk(here, _parts)):
+            one(inner, inner.device if itself else where)
+        return copy.deepcopy(here, made)
+
+    return pytree.tree_map(one, inputs, is_leaf=_moves_itself)
 
 
 def _moves_itself(value: Any) -> bool:
@@ -341,30 +412,8 @@ def _moves_itself(value: Any) -> bool:
     return not isinstance(value, torch.Tensor | type) and callable(getattr(value, "to", None))
 
 
-def _tensors_in(value: Any) -> list[torch.Tensor]:
-    """Return the tensors that an object holds, in its attributes and containers."""
-    found: list[torch.Tensor] = []
-    pending, seen = [value], set()
-    while pending and len(seen) < 10_000:
-        entry = pending.pop()
-        if id(entry) in seen or isinstance(entry, str | bytes | int | float | type(None)):
-            continue
-        seen.add(id(entry))
-        if isinstance(entry, torch.Tensor):
-            found.append(entry)
-        elif isinstance(entry, Mapping):
-            pending += entry.values()
-        elif isinstance(entry, list | tuple | set):
-            pending += entry
-        else:
-            pending += attributes(entry).values()
-    return found
-
-
-def _copied(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
-    return copy.deepcopy(leaf) if _is_object(leaf) else leaf
+def _parts(value: Any) -> list[Any]:
+    return [] if isinstance(value, torch.Tensor) else held(value)
 
 
 def _is_object(value: Any) -> bool:
@@ -377,10 +426,6 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_real(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _of_new_inputs(lister: Callable, call: Callable, model: Model) -> program.Program:
-    return lister(call, model.fresh(model.sets[0]))
 
 
 def _wants_gradients(error: RuntimeError) -> bool:

@@ -1,0 +1,32 @@
+"""What calls change of a module, kept and put back."""
+
+from __future__ import annotations
+
+import torch
+
+
+class State:
+    """A module's buffers, and its `parameters` where training changes them, as they are now.
+
+    `restore` puts them back in place: a graph reads and writes them where they lie.
+    """
+
+    def __init__(self, module: torch.nn.Module, parameters: bool = True):
+        self._buffers = [
+            (owner, name, buffer, buffer.detach().clone())
+            for owner in module.modules()
+            for name, buffer in owner._buffers.items()
+            if buffer is not None
+        ]
+        # On the host, since training has the device's memory for gradients and moments.
+        self._parameters = [
+            (parameter, parameter.detach().to("cpu", copy=True)) for parameter in module.parameters() if parameters
+        ]
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        for owner, name, buffer, first in self._buffers:
+            owner._buffers[name] = buffer  # where a call bound another one
+            buffer.copy_(first)
+        for parameter, first in self._parameters:
+            parameter.copy_(first)

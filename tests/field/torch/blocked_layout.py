@@ -1,0 +1,17 @@
+"""Outputs in oneDNN's own layout."""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.to_mkldnn(), x + 1
+
+
+def model():
+    return Net()
+
+
+def inputs(batch_size=4):
+    return torch.randn(batch_size, 8)
