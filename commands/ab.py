@@ -118,7 +118,7 @@ def campaign_of(
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
     parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
-    one = Campaign.of(Request(pair.given, resume=resumed, **parts), console, held)
+    one = Campaign.start(Request(pair.given, resume=resumed, **parts), console, held)
     if one.sweep.places.slots:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one

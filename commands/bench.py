@@ -37,14 +37,14 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or resume one."""
-    return bench(Request.of(arguments))
+    return bench(Request.from_arguments(arguments))
 
 
 def bench(request: Request) -> int:
     """Measure a sweep, or resume one; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
     with contextlib.ExitStack() as held:
-        campaign = Campaign.of(request, console, held)
+        campaign = Campaign.start(request, console, held)
         if request.dry_run:
             return campaign.show()
         if campaign.elsewhere and slurm.allocation() is None:

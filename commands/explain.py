@@ -40,16 +40,15 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile a call in each mode, and print by class of kernel where the time goes and what differs."""
-    return explain(Request.of(arguments))
+    return explain(Request.from_arguments(arguments))
 
 
 def explain(request: Request) -> int:
     """Profile every cell asked for; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
-    flags = {
-        name: value for name, value in request.flags.items() if name != "unseen-seq"
-    }  # a profile says nothing of it
-    campaign = Campaign.of(replace(request, flags=flags, resume=None), console)  # what is profiled already, `take` sees
+    # A profile needs no unseen length; without RESUME `take` finds the cells profiled already.
+    flags = {name: value for name, value in request.flags.items() if name != "unseen-seq"}
+    campaign = Campaign.start(replace(request, flags=flags, resume=None), console)
     if request.dry_run:
         return campaign.show()
     with contextlib.ExitStack() as held:

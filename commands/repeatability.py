@@ -96,7 +96,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
         place: dict[str, Any] = {"python": python, "resume" if begun else "out": str(out)}
         again = f"the same command, with {make_word('OUT', str(folder))}"
         with contextlib.ExitStack() as held:
-            campaign = Campaign.of(
+            campaign = Campaign.start(
                 Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held
             )
             if campaign.sweep != sweep.resolve(given):

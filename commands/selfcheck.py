@@ -109,7 +109,7 @@ def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -
     """Return a campaign for each framework, and a failed check for each that cannot be installed."""
     campaigns, missing = [], []
     for name in names:
-        campaign = Campaign.of(request_for(name, arguments), console)
+        campaign = Campaign.start(request_for(name, arguments), console)
         kind = campaign.plan.cells[0].device_kind
         python = None if frameworks.describe(name).oracle else arguments.python
         try:

@@ -64,7 +64,7 @@ class Request:
     job: dict[str, str | None] = field(default_factory=dict)  # of submission.TO_SBATCH by flag, and `lines`
 
     @classmethod
-    def of(cls, arguments: argparse.Namespace) -> Request:
+    def from_arguments(cls, arguments: argparse.Namespace) -> Request:
         """Return the request of a command line that has some of the options of `bench`."""
         job = {one.flag: getattr(arguments, one.flag, None) for one in (*submission.TO_SBATCH, submission.LINES)}
         fields = {name: getattr(arguments, name) for name in options.declared(cls) if hasattr(arguments, name)}
@@ -105,7 +105,7 @@ class Campaign:
     cluster: Cluster | None = None  # the nodes of the Slurm job that serve, once `begin` asked them
 
     @classmethod
-    def of(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
+    def start(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
         """Resolve and plan what is asked for, or what a run lacks, which is `held` from then on. Raises UsageError."""
         sweep.check_timeout(request.timeout)
         resumed = runs.Run.open(request.resume) if request.resume is not None else None
@@ -237,7 +237,7 @@ class Campaign:
     @property
     def around(self) -> Surroundings:
         """What stands around a worker's command. Raises UsageError."""
-        return surroundings.of(self.request.scratch, self.request.container, self.python)
+        return surroundings.resolve(self.request.scratch, self.request.container, self.python)
 
     def slots(self, run: runs.Run) -> tuple[Slot, ...]:
         """Where launches go side by side; none where they go one after the other on this machine."""

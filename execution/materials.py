@@ -270,7 +270,7 @@ class Cache:
         """Move a finished entry, with its digest, to its place, at once; one that a concurrent run made stays."""
         entry = CACHE / made.name
         digest = durable.beside(made)
-        digest.write_text(durable.told(made))
+        digest.write_text(durable.digest_line(made))
         durable.sync(made)
         durable.sync(digest)
         with locks.exclusive(CACHE / LOCK):

@@ -46,7 +46,7 @@ class Surroundings:
         return list(dict.fromkeys([local.ROOT, *folders, *([Path(self.scratch)] if self.scratch else [])]))
 
 
-def of(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
+def resolve(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
     """What SCRATCH and CONTAINER ask for. Raises UsageError."""
     if scratch and not Path(scratch).is_absolute():
         raise UsageError(f"SCRATCH={scratch} is no absolute path; name a folder on every node's own disk, as /tmp.")

@@ -140,7 +140,7 @@ def parse(words: str | None) -> dict[str, str]:
     return chosen
 
 
-def of(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
+def resolve(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
     mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
     return {policy.name: given.get(policy.name, policy.suite) for policy in mine}
@@ -158,4 +158,4 @@ def pinned(framework: str, device_kind: str, given: Mapping[str, str]) -> bool:
 
 def _chosen(framework: str, device_kind: str, given: Mapping[str, str]) -> list[Choice]:
     known = {policy.name: policy for policy in POLICIES}
-    return [known[name].choices[choice] for name, choice in of(framework, device_kind, given).items()]
+    return [known[name].choices[choice] for name, choice in resolve(framework, device_kind, given).items()]

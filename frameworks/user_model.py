@@ -41,7 +41,7 @@ class Uncounted(Exception):
     """What a call costs is not known; the message says why, such as by the operators that no rule counts."""
 
     @classmethod
-    def of(cls, operators: Iterable[str]) -> Uncounted:
+    def naming(cls, operators: Iterable[str]) -> Uncounted:
         """Return the error of operators without a rule, by their names."""
         return cls(f"no rule for {', '.join(sorted(set(operators)))}")
 

@@ -87,7 +87,7 @@ def beside(path: Path) -> Path:
     return path / SUMS if path.is_dir() else path.with_name(path.name + ".sha256")
 
 
-def told(path: Path) -> str:
+def digest_line(path: Path) -> str:
     """Return what the digest of a file, or of a folder's files, should be written as."""
     return sums(path) if path.is_dir() else f"{sha256(path)}  {path.name}\n"
 
@@ -95,7 +95,7 @@ def told(path: Path) -> str:
 def fits(path: Path) -> bool:
     """Return whether a file, or a folder's files, are what their digest says; False where one is missing."""
     try:
-        return beside(path).read_text() == told(path)
+        return beside(path).read_text() == digest_line(path)
     except (OSError, ValueError):
         return False
 

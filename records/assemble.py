@@ -163,7 +163,7 @@ def _settings(outcome: Outcome, hello: Hello, context: Context) -> dict[str, Any
     cell = outcome.cell
     model = workloads.get(cell.workload, cell.pass_name)
     served |= {"file": model.digest} if isinstance(model, UserModel) and model.digest else {}
-    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    followed = {"policies": policies.resolve(cell.framework, cell.device_kind, context.policies)}
     return {**hello.effective.settings, **compiler, **served, **followed}
 
 

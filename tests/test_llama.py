@@ -62,7 +62,7 @@ def test_wavelengths_are_stretched_beyond_the_original_context_alone():
     """At both ends of the mixture, where Llama 3.1's formula has one answer."""
     scaling = workloads.get("llama-1b").scaling
     short, long = 2 * math.pi * 4 / 8192, 2 * math.pi / 8192  # four turns over the original context, and one
-    got = scaling.of(np.array([2 * short, short, long, long / 2]))
+    got = scaling.scaled(np.array([2 * short, short, long, long / 2]))
     assert got == approx([2 * short, short, long / 32, long / 64])
 
 

@@ -162,7 +162,7 @@ def test_a_model_is_checked_where_there_is_an_environment(net, reason):
 def test_a_resumed_run_checks_no_model(net, monkeypatch):
     calls = []
     monkeypatch.setattr(early_checks, "check", lambda *parts: calls.append(parts))
-    begun = Campaign.of(Request({"workload": str(net)}), PlainConsole(file=io.StringIO()))
+    begun = Campaign.start(Request({"workload": str(net)}), PlainConsole(file=io.StringIO()))
     begun.check({})
     assert len(calls) == 1
     begun.resumed = SimpleNamespace()

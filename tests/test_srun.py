@@ -148,14 +148,14 @@ def test_a_node_that_does_not_answer_is_given_up_once_slurm_does(monkeypatch, st
 
 
 def test_a_container_and_a_scratch_disk_stand_before_a_worker_s_command(tmp_path):
-    around = surroundings.of("/scratch", "apptainer:image.sif", "/opt/python")
+    around = surroundings.resolve("/scratch", "apptainer:image.sif", "/opt/python")
     root = str(slurm.local.ROOT)
     assert list(around.prefix([Path("/run")], True, "/opt/python")) == [
         *("apptainer", "exec", "--nv", "--bind", root, "--bind", "/run", "--bind", "/scratch", "image.sif"),
         *("/opt/python", "-IS", str(surroundings.SCRATCH), "/scratch"),
     ]
     assert around.options([]) == () and around.relay("/opt/python") == sys.executable
-    pyxis = surroundings.of(None, "pyxis:nvcr.io#nvidia/pytorch:25.01-py3", "python3")
+    pyxis = surroundings.resolve(None, "pyxis:nvcr.io#nvidia/pytorch:25.01-py3", "python3")
     assert pyxis.prefix([], True, "python3") == ()
     assert pyxis.options([Path("/run")])[0] == "--container-image=nvcr.io#nvidia/pytorch:25.01-py3"
     assert f"--container-mounts={root}:{root},/run:/run" in pyxis.options([Path("/run")])
@@ -164,7 +164,7 @@ def test_a_container_and_a_scratch_disk_stand_before_a_worker_s_command(tmp_path
     assert words[:3] == ["apptainer", "exec", "/p"]
     for wrong in (("tmp", None, None), (None, "image.sif", "p"), (None, "docker:x", "p"), (None, "pyxis:x", None)):
         with pytest.raises(UsageError):
-            surroundings.of(*wrong)
+            surroundings.resolve(*wrong)
 
 
 def test_a_copy_on_the_node_s_disk_runs(tmp_path):

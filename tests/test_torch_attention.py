@@ -54,9 +54,9 @@ def refuses(parameters, debug):
 attention.cuda.can_use_flash_attention = lambda parameters, debug: False
 attention.cuda.can_use_efficient_attention = refuses
 attention.cuda.can_use_cudnn_attention = lambda parameters, debug: True
-call = attention.Call(*[attention.Tensor.of(HEADS)] * 3)
+call = attention.Call(*[attention.Tensor.described(HEADS)] * 3)
 with torch.autocast("cpu", torch.bfloat16):
-    autocast = str(attention.Tensor.of(HEADS))
+    autocast = str(attention.Tensor.described(HEADS))
 print(json.dumps({
     "fused": told(twice, HEADS, HEADS),
     "unfused": told(twice, HEADS, WIDE),
@@ -64,7 +64,7 @@ print(json.dumps({
     "a graph that is not listed": attention.described(Step(model, [(HEADS, STRIDED)]), eager=False),
     "a fused path": attention.described(Step(library, [()], program=fused_path), eager=True),
     "no attention": told(torch.relu, HEADS),
-    "again": list(attention.Tensor.of(STRIDED).again().stride()),
+    "again": list(attention.Tensor.described(STRIDED).again().stride()),
     "gpu": dict(attention._refused_on_gpu([HEADS] * 3, None, call)),
     "autocast": autocast,
 }))

@@ -38,7 +38,7 @@ class Scaling:
     high: float = 4.0
     original: int = 8192
 
-    def of(self, frequencies: np.ndarray) -> np.ndarray:
+    def scaled(self, frequencies: np.ndarray) -> np.ndarray:
         """Radians per position, stretched."""
         turns = self.original * frequencies / (2 * math.pi)  # over the original context
         kept = np.clip((turns - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -138,7 +138,7 @@ class Llama(Causal):
         """
         exponents = np.arange(0, self.head_size, 2) / self.head_size
         frequencies = self.theta**-exponents
-        frequencies = self.scaling.of(frequencies) if self.scaling else frequencies
+        frequencies = self.scaling.scaled(frequencies) if self.scaling else frequencies
         angles = np.outer(positions, frequencies)  # (n, hs / 2)
         cosines, sines = np.cos(angles), np.sin(angles)
         return np.concatenate([cosines, cosines], -1), np.concatenate([-sines, sines], -1)

@@ -101,7 +101,7 @@ class Adapter(boundary.Adapter):
             return self._prepare_user_model(workload, cell, weights, inputs)
         if cell.pass_name in WITH_CACHE:
             return self._prepare_generating(workload, cell, weights, inputs)
-        built = build.of(cell.implementation)
+        built = build.implementation_module(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
         model = workload.model if trains else workload

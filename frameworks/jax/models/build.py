@@ -8,7 +8,7 @@ from types import ModuleType
 from frameworks.adapter import Unsupported
 
 
-def of(implementation: str) -> ModuleType:
+def implementation_module(implementation: str) -> ModuleType:
     """Return the module whose MODELS are the implementation's. Raises Unsupported where its package is missing."""
     if implementation == "plain":
         return importlib.import_module("frameworks.jax.models.plain")

@@ -56,7 +56,7 @@ def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
     operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
     if unknown := [op.type for op in operators if _unknown(op.type)]:
-        raise Uncounted.of(unknown)
+        raise Uncounted.naming(unknown)
     einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
     moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
     once = _nbytes([*graph.variables, *given, *graph.outputs])

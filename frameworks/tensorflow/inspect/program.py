@@ -123,7 +123,7 @@ def captured(function: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -
     if function.input_signature is not None:
         raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
     concrete = function.get_concrete_function(*inputs)
-    return list(_of_graph(concrete.graph, trips, _Run.of(concrete, inputs) if trips is None else None))
+    return list(_of_graph(concrete.graph, trips, _Run.of_function(concrete, inputs) if trips is None else None))
 
 
 def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None) -> Iterator[Operation]:
@@ -159,7 +159,7 @@ class _Run:
     given: list[Any]
 
     @classmethod
-    def of(cls, concrete: Any, inputs: tuple) -> _Run:
+    def of_function(cls, concrete: Any, inputs: tuple) -> _Run:
         """Return the run of a traced function on its inputs."""
         given = concrete.function_type.unpack_inputs(concrete.function_type.bind(*inputs))
         captured = {id(inside) for _, inside in concrete.graph.captures}

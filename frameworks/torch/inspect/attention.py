@@ -41,7 +41,7 @@ class Tensor:
     requires_grad: bool = False
 
     @classmethod
-    def of(cls, tensor: torch.Tensor) -> Tensor:
+    def described(cls, tensor: torch.Tensor) -> Tensor:
         dtype, kind = tensor.dtype, tensor.device.type
         if dtype == torch.float32 and torch.is_autocast_enabled(kind):
             dtype = torch.get_autocast_dtype(kind)  # autocast casts behind the call that is seen here
@@ -78,8 +78,8 @@ class Call:
 
 
 def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, enable_gqa=False, **_: Any) -> Call:
-    operands = (Tensor.of(tensor) for tensor in (query, key, value))
-    mask = None if attn_mask is None else Tensor.of(attn_mask)
+    operands = (Tensor.described(tensor) for tensor in (query, key, value))
+    mask = None if attn_mask is None else Tensor.described(attn_mask)
     return Call(*operands, mask, dropout_p, is_causal, enable_gqa, torch.is_grad_enabled())
 
 

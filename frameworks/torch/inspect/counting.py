@@ -107,7 +107,7 @@ def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[],
     with moved:
         output = call(*inputs)
     if moved.uncounted:
-        raise Uncounted.of(moved.uncounted)
+        raise Uncounted.naming(moved.uncounted)
     held = [*module.parameters(), *module.buffers()]
     return Counted(
         flops=int(flops.get_total_flops()),
