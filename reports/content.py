@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from reports.numbers import text_of
+from measurement.statistics import Interval
+from reports.numbers import estimate, text_of
 
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
@@ -126,6 +127,8 @@ class Section:
         return max(0, self.total - len(self.panels))
 
 
-def number(value: float | None) -> str | Figure:
-    """Return a figure to three digits, whole from a hundred up; a missing one is empty."""
-    return "" if value is None else Figure(text_of(value), value)
+def number(
+    value: float | None, interval: Interval | None = None, show: Callable[[float], str] = text_of, mark: str = ""
+) -> str | Figure:
+    """Return a figure with its interval, where it has one, and a mark behind them; a missing one is empty."""
+    return "" if value is None else Figure((estimate(interval, show=show) or show(value)) + mark, value)

@@ -15,12 +15,9 @@ from rich.table import Table as Grid
 from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
 from reports.content import Row, Table, number
-from reports.numbers import multiple, ratio, span, text_of
+from reports.numbers import multiple, ratio, text_of
 
-COLUMNS = (
-    *("rung", "adds", "ms", "95 % interval", "× the rung before", "95 % interval ", "× the first", "95 % interval  "),
-    "product of the steps",
-)
+COLUMNS = (*("rung", "adds", "ms (95 %)", "× the rung before (95 %)", "× the first (95 %)", "product of the steps"),)
 
 
 @dataclass(frozen=True)
@@ -177,17 +174,14 @@ def table(ladder: Ladder) -> Table:
     steps: Sequence[Step | None] = (None, *ladder.steps) if ladder.rungs else ()
     rows = []
     for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
-        brings, since = step and step.ratio, since if step else None
+        brings, since = step.ratio if step else None, since if step else None
         cells = (
             rung.mode,
             rung.adds,
-            number(rung.median_ms),
-            span(rung.latency.low, rung.latency.high) if rung.latency else "",
-            number(brings.value) if brings else "",
-            span(brings.low, brings.high) if brings else "",
-            number(since.value) if since else "",
-            span(since.low, since.high) if since else "",
-            number(product) if step else "",
+            number(rung.median_ms, rung.latency),
+            number(brings and brings.value, brings, ratio),
+            number(since and since.value, since, ratio),
+            number(product, show=ratio) if step else "",
         )
         rows.append(Row(cells))
     return Table(COLUMNS, tuple(rows), len(rows))
@@ -201,10 +195,8 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
         for name in ("rung", "adds", "ms", "× before", "× first", "product"):
             grid.add_column(name, justify="left" if name in ("rung", "adds") else "right", no_wrap=name != "adds")
         for row in table(ladder).rows:
-            mode, adds, *figures, product = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
-            pairs = zip(figures[::2], figures[1::2], strict=True)
-            cells = (f"{value}\n{interval}" if interval else value for value, interval in pairs)
-            grid.add_row(mode, adds, *cells, product)
+            mode, adds, *figures = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
+            grid.add_row(mode, adds, *(figure.replace(" (", "\n(") for figure in figures))
         console.print(grid)
         for sentence in ladder.sentences:
             console.print(sentence, highlight=False)

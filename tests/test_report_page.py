@@ -18,11 +18,11 @@ TAB, SPACE = ("Tab", 9), (" ", 32)
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """A report of the small set in two precisions, one cell of it in training too, with profiles."""
-    half = [row | {"dtype": "bf16", "cell": row["cell"].replace("fp32", "bf16")} for row in small_set()]
+    half = [row | {"dtype": "bf16", "cell": row.cell.replace("fp32", "bf16")} for row in small_set()]
     profiles = [profile("eager", 0.02), profile("graph", 0.016)]
     modes = ("eager", "graph")
     training = [row | {"pass": "training"} for row in (record("alpha", mode, latency=60.0) for mode in modes)]
-    training = [row | {"cell": row["cell"].replace("inference", "training")} for row in training]
+    training = [row | {"cell": row.cell.replace("inference", "training")} for row in training]
     rows = [*small_set(), *half, *training, record("alpha", "a-graph-mode-with-a-name-that-is-long")]
     folder = write_run(tmp_path_factory.mktemp("runs") / "run", rows, profiles)
     assert runner.main(["report", str(folder)]) == 0
@@ -148,7 +148,7 @@ def test_a_table_is_copied_as_it_is_shown_and_with_all_digits(page, report):
         page.evaluate("(window.copied = undefined, 1)")
         body = lines[2 if way == "markdown" else 1 :]
         assert len(body) == 4 and all("batch 4, 128 tokens" in line for line in body)
-        assert lines[0].startswith("| shape | mode | ms |" if way == "markdown" else "shape,mode,ms,")
+        assert lines[0].startswith("| shape | mode | ms (95 %) |" if way == "markdown" else "shape,mode,ms (95 %),")
     assert '"batch 4, 128 tokens",beta graph,30,' in lines[1] and ",133.333," in lines[1]
 
 

@@ -14,7 +14,7 @@ from reports.verdict import Fastest, Verdict, wording
 from reports.verdict.places import Shape
 from reports.verdict.rules import STAY, UNTOLD, USE
 
-COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
+COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long (95 %)", "real?", "elsewhere")
 AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
 STRANGERS = (
     "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
@@ -128,15 +128,13 @@ def _advised(advice, judged) -> str:
 def _fastest_row(fastest: Fastest) -> Row:
     first = fastest.ranks[0].point
     second = fastest.second
-    longer = second.ratio if second else None
     cells = (
         fastest.shape.text,
         first.series,
         number(first.median_ms),
         second.point.series if second else "",
         number(second.point.median_ms) if second else "",
-        number(second.point.median_ms / first.median_ms) if second else "",
-        span(longer.low, longer.high) if longer else "",
+        number(second.point.median_ms / first.median_ms, second.ratio, ratio) if second else "",
         second.slower if second else "",
         "; ".join(absent.time for absent in fastest.absent),
     )

@@ -7,14 +7,14 @@ from html import escape
 from reports import drawing, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.numbers import span, text_of
+from reports.numbers import ratio, text_of
 from reports.points import Point
 from reports.sections.answer import tags
 from reports.verdict import Verdict
 from reports.verdict.places import Shape
 
 COLUMNS = (
-    *("shape", "mode", "ms", "95 % interval", "× eager", "95 % interval ", "than eager"),
+    *("shape", "mode", "ms (95 %)", "× eager (95 %)", "than eager"),
     *("first call, s", "pays after calls", "items/s", "p95, ms", "p99, ms"),
     *("time goes to", "% of peak", "memory, MB", "error"),
 )
@@ -97,14 +97,13 @@ def _row(point: Point, pair: facts.Pair | None) -> Row:
     judged = _compared(point)
     judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
-    latency, ratio = (point.record.is_noisy(figure) for figure in ("latency", "ratio"))
+    unsure = {figure: "~" if point.record.is_noisy(figure) else "" for figure in ("latency", "ratio")}
+    speedup = None if point.eager else point.record.speedup_vs_eager
     cells = (
         Shape.of(point.record).text,
         point.series,
-        number(point.median_ms),
-        span(point.record.latency_ms_ci_low, point.record.latency_ms_ci_high) + ("~" if latency else ""),
-        "" if point.eager else number(point.record.speedup_vs_eager),
-        span(point.record.speedup_ci_low, point.record.speedup_ci_high) + ("~" if ratio and not point.eager else ""),
+        number(point.median_ms, point.latency, mark=unsure["latency"]),
+        number(speedup, point.speedup, ratio, unsure["ratio"]),
         judged,
         number(facts.first_s(point)),
         _pays(pair) if pair else "",

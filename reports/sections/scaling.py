@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from measurement.statistics import independent_ratio
-from reports import drawing
+from reports import drawing, numbers
 from reports.content import Chart, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.numbers import span
 from reports.points import Point, grouped
 
 FEWEST = 3  # points that make a line
@@ -92,7 +91,7 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         rows += [_row(point, along[0], axis) for point in along]
         places = tuple((getattr(point.record, axis.column), point.median_ms) for point in along)
         drawn.append(drawing.Curve(series, material.mode(along[0]), places))
-    columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
+    columns = ("mode", axis.name, "ms (95 %)", f"{axis.against} (95 %)")
     table = Table.make((*columns, axis.rate_title), rows)
     chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
     keys = {material.setting_of[id(point)] for point in group if id(point) in material.setting_of}
@@ -109,10 +108,8 @@ def _row(point: Point, first: Point, axis: Along) -> Row:
     cells = (
         point.series,
         number(getattr(point.record, axis.column)),
-        number(point.median_ms),
-        span(point.record.latency_ms_ci_low, point.record.latency_ms_ci_high),
-        number(ratio.value) if ratio else "",
-        span(ratio.low, ratio.high) if ratio else "",
+        number(point.median_ms, point.latency),
+        number(ratio and ratio.value, ratio, numbers.ratio),
         number(getattr(point.record, axis.rate)),
     )
     return Row(cells, point.tags)
