@@ -55,6 +55,7 @@ def columns_page() -> str:
     """Return the page on the CSV's columns."""
     columns = [(f"`{column.name}`", column.kind, column.unit, column.meaning) for column in COLUMNS]
     statuses = [(f"`{name}`", meaning) for name, meaning in STATUSES.items()]
+    flags = [(f"`{flag.name}`", flag.threshold, flag.meaning, flag.remedy) for flag in FLAGS]
     parts = (
         "# Columns of a record",
         f"Made from `records/record.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
@@ -63,14 +64,11 @@ def columns_page() -> str:
         "## Statuses",
         "Every planned cell ends in exactly one record with one of these.",
         _table(("status", "meaning"), statuses),
+        "## Flags",
+        "A record's warnings, with what raises each and the remedy.",
+        _table(("flag", "raised when", "meaning", "remedy"), flags),
     )
     return "\n\n".join(parts) + "\n"
-
-
-def flags_table() -> str:
-    """Return the closed list of flags."""
-    rows = [(f"`{flag.name}`", flag.threshold, flag.meaning, flag.remedy) for flag in FLAGS]
-    return _table(("flag", "raised when", "meaning", "remedy"), rows)
 
 
 def experiment_sections() -> dict[str, str]:

@@ -24,7 +24,6 @@ PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
         "workloads": definitions.workloads_table(),
         "modes": definitions.modes_table(),
     },
-    ROOT / "docs/methodology.md": lambda: {"flags": definitions.flags_table()},
     ROOT / "docs/experiments.md": definitions.experiment_sections,
 }
 

@@ -234,7 +234,7 @@ class Record:
     gpu_temperature_c: float | None = col("the highest temperature during sampling", "°C")
     gpu_uuid: str | None = col("short hash of the GPU's UUID, the same for the same card; of several, separated by ';'")
     gpu_throttles: str | None = col("what held the GPU's clock back during sampling, separated by ';'")
-    flags: str | None = col("warnings, separated by ';': docs/methodology.md lists them with their remedies")
+    flags: str | None = col("warnings, separated by ';': docs/columns.md lists them with their remedies")
     settings: str | None = col("switches of the framework as read back", "JSON")
     versions: str | None = col("versions of the installed packages that decide, and of CUDA and cuDNN as told", "JSON")
     git_revision: str | None = col("revision of the suite, with + where files were changed")

@@ -145,7 +145,7 @@ def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequ
     lines += facts.unequal_machine(records)
     raised = Counter(name for record in records for name in (record.flags or "").split(";"))
     lines += [
-        f"{name} ({raised[name]}): docs/methodology.md says what it means" for name in marks.OF_THE_CELL if raised[name]
+        f"{name} ({raised[name]}): docs/columns.md says what it means" for name in marks.OF_THE_CELL if raised[name]
     ]
     for framework in dict.fromkeys(record.framework for record in records):
         own = (record for record in records if record.framework == framework)
