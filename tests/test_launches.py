@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from doubles.executing import executor_in
 
 from execution import turns
 from execution.execute import Executor
@@ -37,7 +36,9 @@ DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launch
         (STEADY, DRIFTING, True),
     ],
 )
-def test_launches_are_added_until_the_speedup_is_known_or_else_the_latency(cell, report, eager, graph, another):
+def test_launches_are_added_until_the_speedup_or_latency_is_known(
+    cell, report, tmp_path, eager, graph, another
+):
     outcomes = {}
     for mode, told in (("eager", eager), ("inductor", graph)):
         outcome = Outcome(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
@@ -46,28 +47,24 @@ def test_launches_are_added_until_the_speedup_is_known_or_else_the_latency(cell,
         if told:
             outcomes[outcome.cell.id] = outcome
     group = Group(tuple(outcome.cell for outcome in outcomes.values()), frozenset(outcomes))
-    executor = SimpleNamespace(profile=RIGOROUS)
-    left = Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches)
-    assert bool(left) is another
-    assert Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
+    executor = executor_in(tmp_path, "rigorous")
+    assert bool(executor.unfinished(group, outcomes, RIGOROUS.minimum_launches)) is another
+    assert executor.unfinished(group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
 def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tmp_path):
     """A run that was interrupted in its last launch makes that one, though the first has nothing left to measure."""
-    quick = PROFILES["quick"]
+    made = []
+
+    class Noting(Executor):
+        def launch(self, bundle, groups, outcomes, kind, number=0):
+            made.append(number)
+
     outcome = Outcome(cell())
     outcome.reports.append(report(launch=0, worker="0001"))
-    group, made = Group((outcome.cell,), frozenset({outcome.cell.id})), []
-    executor = SimpleNamespace(
-        profile=quick,
-        launcher=SimpleNamespace(cache=tmp_path / "cache"),
-        sweep=SimpleNamespace(compile_cache="cold"),
-        launch=lambda bundle, groups, outcomes, kind, number: made.append(number),
-        display=SimpleNamespace(launch_done=lambda bundle: None),
-    )
-    executor.unfinished = lambda *told: Executor.unfinished(executor, *told)
-    announced = list(Executor.launches(executor, SimpleNamespace(groups=(group,)), {outcome.cell.id: outcome}))
-    assert announced == made == list(range(1, quick.minimum_launches))
+    bundle = Bundle((Group((outcome.cell,), frozenset({outcome.cell.id})),))
+    announced = list(executor_in(tmp_path, kind=Noting).launches(bundle, {outcome.cell.id: outcome}))
+    assert announced == made == list(range(1, PROFILES["quick"].minimum_launches))
 
 
 @pytest.mark.parametrize(
@@ -85,18 +82,17 @@ def test_bundles_take_turns_for_as_long_as_a_profile_allows(cell, seconds, sizes
 
 
 @pytest.mark.parametrize(("profile", "finished"), [("quick", [1, 2, 3]), ("standard", [3])])
-def test_the_table_is_made_once_for_bundles_that_take_turns(cell, profile, finished):
+def test_the_table_is_made_once_for_bundles_that_take_turns(cell, tmp_path, monkeypatch, profile, finished):
     bundles = [Bundle((Group((cell(threads=n),), frozenset()),)) for n in range(3)]
     done, written = [], []
 
-    def steps(bundle):
-        yield 0
-        done.append(bundle)
+    class Noting(Executor):
+        def steps(self, bundle):
+            yield 0
+            done.append(bundle)
 
-    table = SimpleNamespace(write_csv=lambda: written.append(len(done)))
-    executor = SimpleNamespace(profile=PROFILES[profile], sweep=SimpleNamespace(compile_cache="cold"), run=table)
-    executor.at = lambda place: SimpleNamespace(steps=steps)
-    Executor.run_in_turn(executor, bundles)
+    monkeypatch.setattr(Run, "write_csv", lambda run: written.append(len(done)))
+    executor_in(tmp_path, profile, Noting).run_in_turn(bundles)
     assert written == finished
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -16,6 +15,7 @@ from launchers import local
 from measurement.protocol import CHECK, Failed
 from measurement.refusals import UsageError
 from plan import plan, sweep
+from records.runs import Run
 from reports.terminal import PlainConsole
 from workloads import signature
 
@@ -96,7 +96,7 @@ class Told:
         self.answers, self.jobs = list(answers), []
 
     def start_of(self, cell, folder, cache):
-        return SimpleNamespace(log=folder / "worker.log")
+        return local.Launch(Path("python"), folder, {}, [], 900.0)
 
     def job(self, kind, groups, folder):
         assert kind == CHECK
@@ -112,7 +112,7 @@ class Told:
             raise answer
 
     def __call__(self, folder):
-        self.run = SimpleNamespace(folder=folder)
+        self.run = Run(folder)
         return self
 
 
@@ -165,6 +165,6 @@ def test_a_resumed_run_checks_no_model(net, monkeypatch):
     begun = Campaign.start(Request({"workload": str(net)}), PlainConsole(file=io.StringIO()))
     begun.check({})
     assert len(calls) == 1
-    begun.resumed = SimpleNamespace()
+    begun.resumed = Run(net.parent)
     begun.check({})
     assert len(calls) == 1

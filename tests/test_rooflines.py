@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -14,6 +13,7 @@ from measurement.cells import Cell
 from measurement.peaks import may_be_cached
 from records import costs, recordfile
 from records import record as schema
+from records.outcomes import Outcome
 from records.record import Record
 from records.rooflines import changes, completed, doubled
 from records.runs import Run
@@ -116,7 +116,7 @@ def test_a_product_of_one_row_may_show_the_memory_s_peak():
     assert "peak_gb_per_s: paddle eager, matvec" in paddle.peak_source
 
 
-def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds():
+def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds(report):
     cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
     groups = peak_benchmarks.groups_for(cell)
     assert [group.cells[0].workload for group in groups] == ["matmul", "stream", "stream", "fused-cos", "matvec"]
@@ -125,8 +125,7 @@ def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds(
     for last in (groups[-1].cells[0], on_gpu[-1].cells[0]):
         assert last.workload == "matvec"
         assert not may_be_cached(costs.cost_of(replace(last, dtype="bf16")).compulsory_bytes, last.device)
-    report = SimpleNamespace(samples=[2.0, 1.0])
-    told = [SimpleNamespace(cell=group.cells[0], reports=[report]) for group in groups]
+    told = [Outcome(group.cells[0], reports=[report((2.0, 1.0))]) for group in groups]
     assert peak_benchmarks.peaks_from(told).matvec_bytes_per_s == 4 * (6144 * 6144 + 2 * 6144)
     assert peak_benchmarks.peaks_from(told[:-1]).matvec_bytes_per_s is None
 

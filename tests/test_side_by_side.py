@@ -258,7 +258,7 @@ def test_other_slots_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeyp
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ()})
     recorder = Recorder(run, context, SimpleNamespace(record=lambda row: held.append(turn.locked())), None)
     monkeypatch.setattr(os, "fsync", lambda descriptor: (held.append(turn.locked()), sync(descriptor)))
-    planned = SimpleNamespace(cells=[cell()], impossible={cell().id: "It cannot run here."})
+    planned = plan.Plan((cell(),), (), {cell().id: "It cannot run here."})
     with turn:
         recorder.in_slot(slots.Slot(turn=turn)).write_impossible(planned, frozenset(), "seed:0")
     assert held == [False, True]

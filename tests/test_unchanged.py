@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
+from doubles.executing import executor_in
 
 import workloads
 from execution.execute import Executor
+from execution.launcher import Launcher
 from execution.unchanged import leave_out_another_machine, note_versions
 from launchers.local import WorkerFailure
 from measurement.protocol import MEASURE, Hello, Job, Readback
 from measurement.refusals import UsageError
-from plan.plan import Group
+from plan.plan import Bundle, Group
 from records.outcomes import Failure, Outcome
 from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
@@ -37,22 +38,20 @@ def launched(cell, report, tmp_path, monkeypatch):
     def launch(*happens) -> tuple[Outcome, int]:
         left = list(happens)
 
-        def worker(attempt, job, settled) -> Failure:
-            attempt.hello = Hello({}, Readback())
-            left.pop(0)(file)
-            try:
-                attempt.finish(report(cell=outcome.cell.id))
-            except WorkerFailure as error:
-                return Failure(error.status, str(error))
-            return Failure("crash", "")
+        class Changing(Executor):
+            def run_worker(self, attempt, job, settled) -> Failure:
+                attempt.hello = Hello({}, Readback())
+                left.pop(0)(file)
+                try:
+                    attempt.finish(report(cell=outcome.cell.id))
+                except WorkerFailure as error:
+                    return Failure(error.status, str(error))
+                return Failure("crash", "")
 
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
-        parts = dict(run=SimpleNamespace(new_launch=lambda: tmp_path), run_worker=worker)
-        parts |= dict(recorder=SimpleNamespace(peak_benchmarks=lambda cell: (), note_peaks=lambda *told: None))
-        parts |= dict(display=SimpleNamespace(bundle=lambda *told: None))
-        parts |= dict(launcher=SimpleNamespace(job=lambda *told: job, cache=tmp_path / "cache"))
-        bundle = SimpleNamespace(first=outcome.cell)
-        Executor.launch(SimpleNamespace(**parts), bundle, [group], {outcome.cell.id: outcome}, MEASURE)
+        monkeypatch.setattr(Launcher, "job", lambda *told: job)
+        executor = executor_in(tmp_path / "run", kind=Changing)
+        executor.launch(Bundle((group,)), [group], {outcome.cell.id: outcome}, MEASURE)
         return outcome, len(left)
 
     return launch
