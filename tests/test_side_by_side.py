@@ -262,4 +262,4 @@ def test_other_slots_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeyp
     with turn:
         recorder.in_slot(slots.Slot(turn=turn)).write_impossible(planned, frozenset(), "seed:0")
     assert held == [False, True]
-    assert [record["status"] for record in run.records()] == ["unsupported"]
+    assert [record.status for record in run.records()] == ["unsupported"]

@@ -108,7 +108,7 @@ def test_launches_of_another_machine_are_left_out_and_finished_cells_stay(tmp_pa
     assert not leave_out_another_machine(run, "b")
     run.write("machine.json", {"machine_id": "a"})
     assert leave_out_another_machine(run, "b")
-    assert [entry["cell"] for entry in run.samples()] == [record(mode="eager")["cell"]]
+    assert [entry["cell"] for entry in run.samples()] == [record(mode="eager").cell]
     assert run.kept_reports() == [] and len(run.records()) == 1
     assert not (tmp_path / "peaks.json").exists() and not (tmp_path / SAMPLES).exists()
     assert (tmp_path / COMPRESSED_SAMPLES).exists()
