@@ -36,9 +36,7 @@ DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launch
         (STEADY, DRIFTING, True),
     ],
 )
-def test_launches_are_added_until_the_speedup_or_latency_is_known(
-    cell, report, tmp_path, eager, graph, another
-):
+def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, tmp_path, eager, graph, another):
     outcomes = {}
     for mode, told in (("eager", eager), ("inductor", graph)):
         outcome = Outcome(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
