@@ -38,27 +38,28 @@ def _missing(name: str, why: str | None) -> Answer:
 
 def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """Check that `estimate` is above `limit`."""
-    if not isinstance(estimate, Interval):
-        return _missing(name, estimate)
-    verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
+    return _judged(name, estimate, unit, lambda it: it.low > limit, lambda it: it.high <= limit)
 
 
 def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """Check that `estimate` is below `limit`."""
-    if not isinstance(estimate, Interval):
-        return _missing(name, estimate)
-    verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
+    return _judged(name, estimate, unit, lambda it: it.high < limit, lambda it: it.low >= limit)
 
 
 def between(name: str, estimate: Estimate, low: float, high: float, unit: str = "") -> Answer:
     """Check that `estimate` lies from `low` to `high`: holds if all its interval does, fails if nothing of it does."""
+    return _judged(
+        name, estimate, unit, lambda it: low <= it.low and it.high <= high, lambda it: it.high < low or it.low > high
+    )
+
+
+Rule = Callable[[Interval], bool]
+
+
+def _judged(name: str, estimate: Estimate, unit: str, holds: Rule, fails: Rule) -> Answer:
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
-    outside = estimate.high < low or estimate.low > high
-    inside = low <= estimate.low and estimate.high <= high
-    verdict = Verdict.FAILS if outside else Verdict.HOLDS if inside else Verdict.UNTOLD
+    verdict = Verdict.HOLDS if holds(estimate) else Verdict.FAILS if fails(estimate) else Verdict.UNTOLD
     return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 

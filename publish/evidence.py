@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -63,15 +62,8 @@ def verdict(content: Material, implementation: str, parameters: str = "") -> Ver
 
 @cache
 def hosts() -> dict[str, str]:
-    """Return the letter that results/h200/README.md gives each host, by the host's `machine_id`."""
-    tables = re.findall(
-        r"(?m)^\| \| ([A-Z |]+) \|\n\|[-|]+\n\| `machine_id` \| (.+) \|$", (H200 / "README.md").read_text()
-    )
-    return {
-        machine: letter
-        for letters, machines in tables
-        for letter, machine in zip(letters.split(" | "), machines.split(" | "), strict=True)
-    }
+    """Return the letter of each host of the H200 runs by its `machine_id`."""
+    return json.loads((H200 / "hosts.json").read_text(encoding="utf-8"))
 
 
 def letters(measured: Iterable[Point]) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from measurement.statistics import independent_ratio
 from measurement.text import plain, times
 from records.record import Record
 from reports import facts, marks, recompiled
@@ -93,8 +94,13 @@ def fastest(records: Sequence[Record]) -> list[Record]:
     if len(measured) < 2 or len({record.machine_id for record in measured}) > 1:
         return []
     first = min(measured, key=lambda record: record.median_ms)
-    reach = first.latency_ms_ci_high or first.median_ms
-    return [r for r in measured if r is first or (r.latency_ms_ci_low or r.median_ms) <= reach]
+    return [record for record in measured if _may_be_as_fast(record, first)]
+
+
+def _may_be_as_fast(record: Record, first: Record) -> bool:
+    if record.latency is None or first.latency is None:
+        return record.median_ms <= first.median_ms
+    return independent_ratio(record.latency, first.latency).low <= 1
 
 
 def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
