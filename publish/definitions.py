@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import experiments
 import frameworks
 import workloads
 from analysis import modes
-from experiments.spec import Experiment, Sweep
+from experiments.spec import Claim, Experiment, Verdict
 from measurement.flags import FLAGS
-from measurement.text import make_command
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
+
+REPRODUCED = Path(__file__).resolve().parent.parent / "results/experiments"
 
 
 def workloads_table() -> str:
@@ -72,32 +75,42 @@ def columns_page() -> str:
 
 
 def experiment_sections() -> dict[str, str]:
-    """Return source, commands, sweeps and claims of every published table, by its name."""
+    """Return source and claims with the committed answers of every published table, by its name."""
     return {name: _experiment(experiments.get(name)) for name in experiments.names()}
 
 
 def _experiment(experiment: Experiment) -> str:
-    kinds = dict.fromkeys(part.device for part in experiment.sweeps())
-    commands = "\n".join(make_command("reproduce", {"TABLE": experiment.name, "DEVICE": kind}) for kind in kinds)
-    claims = "\n".join(f"- {claim.sentence}{_devices(claim.devices)}" for claim in experiment.claims)
+    pages = {path: text for path in sorted(REPRODUCED.glob("*/table.md")) if (text := _of(experiment, path))}
+    links = ", ".join(f"[{path.parent.name}](../results/experiments/{path.parent.name}/table.md)" for path in pages)
+    gpu = [text for path, text in pages.items() if path.parent.name.endswith("h200")]
+    cpu = [text for path, text in pages.items() if not path.parent.name.endswith("h200")]
+    rows = [(claim.sentence, _answers(claim, gpu), _answers(claim, cpu)) for claim in experiment.claims]
     parts = (
         f"{experiment.title}. Source: {experiment.source}.",
-        f"```\n{commands}\n```",
-        _table(("sweep", "what", "scaled down"), list(map(_sweep, experiment.sweeps()))),
-        f"Claims:\n\n{claims}",
+        f"Results: {links or 'none'}.",
+        _table(("claim", "H200", "CPU"), rows),
     )
     return "\n\n".join(parts)
 
 
-def _sweep(part: Sweep) -> tuple[str, ...]:
-    took = f", about {part.about['minutes']} min" if "minutes" in part.about else ""
-    where = f" on {part.about['on']}" if "on" in part.about else ""
-    what = "profiled" if part.profiles else "timed"
-    return f"`{part.path.name}`", f"{what}{took}{where}", part.about.get("scaled_down", "")
+def _of(experiment: Experiment, path: Path) -> str:
+    """Return the text of a committed reproduction, empty if it is another experiment's."""
+    text = path.read_text(encoding="utf-8")
+    return text if text.startswith(f"# {experiment.title}\n") else ""
 
 
-def _devices(kinds: tuple[str, ...]) -> str:
-    return "" if len(kinds) > 1 else f" (asked of the {kinds[0].upper()} only)"
+def _answers(claim: Claim, pages: Iterable[str]) -> str:
+    """Return the modes by verdict; `inconclusive` where no mode has one, empty where the claim was not put."""
+    found: dict[str, dict[str, None]] = {}
+    for page in pages:
+        _, _, rest = page.partition(f"**{claim.sentence}**\n\n")
+        for side, verdict in re.findall(r"(?m)^- ([^:\n]+): \*\*([^*]+)\*\*", rest.partition("\n\n")[0]):
+            if side != "as published":
+                found.setdefault(verdict, {})[side] = None
+    decided = [verdict for verdict in (Verdict.HOLDS, Verdict.FAILS) if verdict in found]
+    if not decided:
+        return "inconclusive" if found else ""
+    return "; ".join(f"{verdict}: {', '.join(found[verdict])}".removesuffix(": all") for verdict in decided)
 
 
 def _code(names: Iterable[str]) -> str:
