@@ -8,11 +8,11 @@ from operator import attrgetter
 from statistics import median
 from typing import NamedTuple
 
+from analysis.points import machine_names
 from measurement.flags import PROGRAM_DIFFERS
 from measurement.text import times
 from records.record import Record
 from reports.numbers import text_of
-from reports.points import machine_names
 
 SAME_HOST_WITHIN = 0.1
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import frameworks
 from analysis.paired import launches_of
+from analysis.settings import Shape
 from measurement.statistics import Interval
 from records.intervals import over_launches
 from records.record import Record
 from records.runs import Run
 from records.statuses import WORDS
 from reports.ladder import Crossed, Ladder, Rung, Step
-from reports.verdict.places import Shape
 
 
 def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:

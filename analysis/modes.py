@@ -6,8 +6,8 @@ import itertools
 
 import frameworks
 import workloads
+from analysis.settings import Words
 from plan import plan, suggestions
-from reports.verdict import Words
 
 
 def words() -> dict[tuple[str, str], Words]:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from analysis import ladders, modes
+from analysis.points import Points
 from execution import campaign, cluster, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
@@ -25,7 +26,6 @@ from records.outcomes import Context
 from records.record import Record
 from records.statuses import MEASURED
 from reports import ladder, terminal, verdict, write
-from reports.points import Points
 
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
 

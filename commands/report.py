@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from analysis import ladders, modes
+from analysis.points import COLUMNS_READ, Points
 from commands import published
 from plan import sweep
 from plan.options import Option, chosen
@@ -22,7 +23,6 @@ from records.record import Record
 from reports import explanation, select, terminal
 from reports.ladder import Ladder
 from reports.numbers import listed
-from reports.points import COLUMNS_READ, Points
 
 RUNS = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
 FILTER = Option("filter", "only cells whose name contains TEXT or matches it as a wildcard", "TEXT")

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from analysis import modes
+from analysis.points import Point, Points
 from commands import published
 from measurement.statistics import Interval
 from records import recordfile
 from records.record import FIELDS
 from reports.material import Material
 from reports.numbers import estimate, text_of
-from reports.points import Point, Points
 from reports.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from analysis import facts
 from analysis.modes import words
+from analysis.points import Point
 from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval, independent_ratio
 from publish import picture
@@ -25,9 +27,8 @@ from publish.evidence import (
     verdict,
     versions,
 )
-from reports import facts, numbers
+from reports import numbers
 from reports.numbers import estimate, ratio, text_of
-from reports.points import Point
 from reports.verdict import Fastest, Verdict, wording
 
 DEFAULT, REPLAYED, CONSTANT = "inductor", "inductor-reduce-overhead", "inductor-freezing"

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.points import Point
+from analysis.settings import Shape
 from publish.evidence import letters, material, processes, versions
 from reports import drawing
 from reports.material import Material
 from reports.numbers import text_of
-from reports.points import Point
-from reports.verdict.places import Shape
 
 WIDTH, TITLE, FOOT = 840, 30, 40
 SHAPE = Shape.sized(8, 128)

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from analysis import modes
+from analysis.points import COLUMNS_READ, Points
 from commands import history, published, report
 from commands.report import RECORDS, TABLE, folder_for
 from measurement import durable
@@ -20,7 +21,6 @@ from reports import sections, select, terminal, trend
 from reports.material import Material
 from reports.page import fragment, html, index
 from reports.page.index import Run
-from reports.points import COLUMNS_READ, Points
 from reports.write import subject
 
 

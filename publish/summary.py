@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from analysis import facts
+from analysis.points import Point
 from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval
 from publish import findings
 from publish.evidence import gain, letters, material, ms, one, points, verdict, versions
 from publish.findings import DECODING, DEFAULT, MEAN, MEAN_TRAINING, REPLAYED, RESNET, SHORT, TWO_CORES, span
-from reports import facts, numbers
+from reports import numbers
 from reports.numbers import multiple, range_of, ratio
-from reports.points import Point
 from reports.verdict import Verdict, wording
 
 MODES = DEFAULT, REPLAYED

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from analysis.points import Point
+from analysis.settings import Known, deployed
 from measurement.text import as_code, in_html, in_markdown, markdown_table, times
 from reports import ladder, markdown
 from reports.material import Material
 from reports.numbers import ratio, text_of
-from reports.points import Point
 from reports.verdict import Verdict
-from reports.verdict.places import Known, deployed
 
 MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
 

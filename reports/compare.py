@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from analysis import facts
 from measurement.statistics import Interval
 from measurement.text import as_code, in_markdown, times
 from reports import markdown, numbers
@@ -15,7 +16,7 @@ from reports.names import Names
 from reports.numbers import listed, text_of
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
-UNTOLD = "cannot be told"
+UNTOLD = facts.UNCERTAIN
 # What is decided of a cell; the other verdicts leave it open.
 DECIDED = (SLOWER, FASTER, SAME)
 # A comment on a pull request holds 65,536 characters.

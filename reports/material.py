@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from analysis import facts
+from analysis.points import Point, Points
 from records.shapes import Profile
-from reports import drawing, facts, verdict
+from reports import drawing, verdict
 from reports.ladder import Ladder
-from reports.points import Point, Points
 
 
 @dataclass(frozen=True)

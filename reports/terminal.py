@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.points import USUAL, natural
 from measurement.statistics import independent_ratio
 from measurement.text import plain, times
 from records.record import Record
-from reports import facts, marks, recompiled
-from reports.points import USUAL, natural
+from reports import marks, recompiled
+from reports.remarks import unequal_machines
 
 _SHAPE = (
     *("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes"),
@@ -148,7 +149,7 @@ def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequ
     statuses = Counter(record.status for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
     lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
-    lines += facts.unequal_machine(records)
+    lines += unequal_machines(records)
     raised = Counter(name for record in records for name in (record.flags or "").split(";"))
     lines += [
         f"{name} ({raised[name]}): docs/columns.md says what it means" for name in marks.OF_THE_CELL if raised[name]

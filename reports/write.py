@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from analysis.points import machine_names
 from measurement import durable
 from measurement.text import times
 from records.record import Record
@@ -15,7 +16,6 @@ from reports import brief, ladder, markdown, page, verdict
 from reports.content import Section
 from reports.material import Material
 from reports.numbers import listed
-from reports.points import machine_names
 from reports.terminal import summary
 
 BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"

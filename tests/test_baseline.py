@@ -11,13 +11,13 @@ from doubles.reported import record
 from test_house import PYTHON
 
 import frameworks
+from analysis import facts
+from analysis.points import Points
 from frameworks.description import Framework, Mode
 from plan.plan import baseline_of, estimated_seconds, modes_of, plan
 from plan.plan import profile_of as profile
 from plan.sweep import resolve
 from records import statuses
-from reports import facts
-from reports.points import Points
 
 OTHERWISE = Framework(
     name="torch",

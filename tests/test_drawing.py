@@ -10,9 +10,9 @@ from doubles.reported import record
 
 import frameworks
 from analysis.modes import words
+from analysis.points import Points
 from reports import drawing
 from reports.drawing import Curve, Dot, Look, Scale
-from reports.points import Points
 from reports.verdict import Words
 
 LOOK = Look("#123456", 1, False)

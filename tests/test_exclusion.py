@@ -9,7 +9,8 @@ from conftest import ROOT, listed_files
 from doubles.reported import record
 from test_ladder import DESCRIPTION, TIMES, samples
 
-from analysis import ladders, pairs
+from analysis import facts, ladders, pairs
+from analysis.points import Points
 from commands import history, repeatability
 from commands.reproduce import paired
 from experiments import gains, tables
@@ -20,11 +21,10 @@ from experiments.spec import Verdict
 from publish import evidence
 from records import recordfile, rooflines
 from records.record import Record
-from reports import brief, facts, marks, terminal, verdict
+from reports import brief, marks, terminal, verdict
 from reports.content import Table
 from reports.material import Material
 from reports.page.index import Run, index
-from reports.points import Points
 from reports.sections import matrix, scaling
 
 KINDS = {
@@ -177,9 +177,9 @@ LOOK_AT_STATUS = {
 LOOK_AT_MEASURED = {
     "commands/bench.py": "the earlier run that a comparison is proposed with",
     "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
-    "reports/facts.py": "what other processes took of the machine",
+    "analysis/facts.py": "what other processes took of the machine",
     "reports/marks.py": "whether a cell is shown by its figures or its status",
-    "reports/points.py": "the same on pages",
+    "analysis/points.py": "the same on pages",
 }
 # Who names the verdict on a program: who lists it and makes it a record's.
 NAME_PROGRAMS = {RULE, "frameworks/program.py", "records/assemble.py"}

@@ -9,12 +9,12 @@ from test_ladder import samples
 
 import runner
 from analysis import ladders, modes
+from analysis.points import Points
 from commands import report
 from records import jsonfiles
 from reports import brief, sections, select
 from reports.ladder import table
 from reports.material import Material
-from reports.points import Points
 
 
 def jax_run(folder, scale=1.0, **columns):

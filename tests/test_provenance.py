@@ -8,6 +8,7 @@ import pytest
 from doubles.reported import small_set
 
 import frameworks
+from analysis.points import Points
 from commands import bench
 from execution import campaign
 from measurement.profiles import PROFILES
@@ -16,7 +17,6 @@ from records import assemble, recordfile
 from records.outcomes import Context, Outcome
 from reports import sections
 from reports.material import Material
-from reports.points import Points
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from doubles.advised import KNOWN, cell
 
+from analysis.points import Points
 from reports import verdict
-from reports.points import Points
 
 
 def beside(elsewhere: bool) -> tuple[Points, list[verdict.Verdict]]:

@@ -12,11 +12,12 @@ from conftest import ROOT
 from doubles.reported import BASE, built, elsewhere, failed, profile, record, small_set, write_run
 
 import runner
+from analysis import facts
+from analysis.points import Points
 from records.recordfile import write_csv
-from reports import brief, facts, markdown, page, sections, verdict
+from reports import brief, markdown, page, sections, verdict
 from reports.material import Material
 from reports.numbers import ratio, text_of
-from reports.points import Points
 
 MODES = ("eager", "graph")
 GOLDEN = ROOT / "tests" / "golden" / "report.md"

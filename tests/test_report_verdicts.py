@@ -7,10 +7,11 @@ import re
 import pytest
 from doubles.reported import built, elsewhere, record, small_set
 
-from reports import brief, facts
+from analysis import facts
+from analysis.points import Points
+from reports import brief
 from reports.content import Card
 from reports.material import Material
-from reports.points import Points
 from reports.sections import notes
 
 

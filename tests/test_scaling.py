@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from doubles.reported import built, elsewhere, record
 
+from analysis.points import Points
 from reports import sections
 from reports.material import Material
-from reports.points import Points
 from reports.verdict import Words
 
 MODES = ("eager", "graph")

@@ -10,10 +10,10 @@ from rich.console import Console
 
 import frameworks
 from analysis.modes import words
+from analysis.points import Points
+from analysis.settings import Shape
 from measurement.statistics import Interval
 from reports import verdict, write
-from reports.points import Points
-from reports.verdict.places import Shape
 from reports.verdict.wording import certain, where
 
 

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reports.points import Point
+from analysis.points import Point
 
 # Of frameworks whose description names no colour; which one depends on the name alone.
 OTHERS = ("#1f93a8", "#2f9e63", "#c94f7c", "#7c6f64", "#5b6ee1")

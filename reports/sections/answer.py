@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports import drawing, facts
+from analysis import facts
+from analysis.points import Point
+from analysis.rules import STAY, UNTOLD, USE
+from analysis.settings import Shape
+from reports import drawing
 from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.numbers import ratio, span, text_of
-from reports.points import Point
+from reports.remarks import unequal_machines, within
 from reports.sections import trust
 from reports.verdict import Fastest, Verdict, wording
-from reports.verdict.places import Shape
-from reports.verdict.rules import STAY, UNTOLD, USE
 
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long (95 %)", "real?", "elsewhere")
 AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
@@ -25,7 +27,7 @@ KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "uns
 
 def section(material: Material) -> Section:
     """Return a panel for each setting."""
-    remarks = facts.unequal_machine(point.record for point in material.points.all)
+    remarks = unequal_machines(point.record for point in material.points.all)
     if not material.verdicts:
         remarks.insert(0, "Nothing was measured, so nothing is said.")
     if any(verdict.setting.strangers for verdict in material.verdicts):
@@ -135,7 +137,12 @@ def _fastest_row(fastest: Fastest) -> Row:
         second.point.series if second else "",
         number(second.point.median_ms) if second else "",
         number(second.point.median_ms / first.median_ms, second.ratio, ratio) if second else "",
-        second.slower if second else "",
+        _is_real(second) if second else "",
         "; ".join(absent.time for absent in fastest.absent),
     )
     return Row(cells, tags(fastest.shape))
+
+
+def _is_real(rank: facts.Rank) -> str:
+    """Return whether a mode is shown to be slower than the fastest."""
+    return "yes" + within(rank.few_launches) if rank.told_apart else facts.UNCERTAIN

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
+from analysis.points import Point
 from measurement.text import times
 from reports.content import Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.numbers import text_of
-from reports.points import Point
 
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
 PLACES = ("framework", "mode", "workload", "place", "why", "cells")

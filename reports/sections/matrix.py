@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from reports import drawing, facts
+from analysis import facts
+from analysis.points import Point
+from analysis.settings import Shape
+from reports import drawing
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.numbers import ratio, text_of
-from reports.points import Point
+from reports.remarks import within
 from reports.sections.answer import tags
 from reports.verdict import Verdict
-from reports.verdict.places import Shape
 
 COLUMNS = (
     *("shape", "mode", "ms (95 %)", "× eager (95 %)", "than eager"),
@@ -95,7 +97,7 @@ def _compared(point: Point) -> str:
 
 def _row(point: Point, pair: facts.Pair | None) -> Row:
     judged = _compared(point)
-    judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
+    judged += within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
     unsure = {figure: "~" if point.record.is_noisy(figure) else "" for figure in ("latency", "ratio")}
     speedup = None if point.eager else point.record.speedup_vs_eager

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from statistics import median
 
+from analysis.points import natural
 from measurement.text import plain, times
 from reports.content import Panel, Row, Table, number
 from reports.material import Material
 from reports.numbers import text_of
-from reports.points import natural
 
 
 def panel(material: Material) -> Panel | None:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
+from analysis.points import Point
 from measurement.flags import FLAGS
 from measurement.text import times
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.points import Point
 from reports.sections import nodes
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}

@@ -6,11 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 
+from analysis.points import Point, grouped
 from measurement.statistics import independent_ratio
 from reports import drawing, numbers
 from reports.content import Chart, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.points import Point, grouped
 
 FEWEST = 3  # points that make a line
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from analysis.points import Point
 from measurement.statistics import ENOUGH_LAUNCHES
 from measurement.text import times
 from reports.content import Card
-from reports.points import Point
 
 
 def card(points: Sequence[Point]) -> Card:

@@ -4,8 +4,8 @@ docs/reports.md states the rules. `of(points, known)` gives a `Verdict` for ever
 terminal, the page, the Markdown and the README print.
 """
 
-from reports.verdict.places import Setting, Words
-from reports.verdict.rules import Advice
+from analysis.rules import Advice
+from analysis.settings import Setting, Words
 from reports.verdict.whole import Fastest, Verdict, of, sentences
 
 __all__ = ["Advice", "Fastest", "Setting", "Verdict", "Words", "of", "sentences"]

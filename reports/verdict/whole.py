@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from analysis import facts
+from analysis.points import Point, Points, grouped
+from analysis.rules import STAY, USE, Advice, advise, judge
+from analysis.settings import Known, Setting, Shape, deployed, entrants, settings
 from measurement.statistics import Interval, independent_ratio
-from reports import facts
 from reports.numbers import ratio, span, text_of
-from reports.points import Point, Points, grouped
 from reports.verdict import wording
-from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
-from reports.verdict.rules import STAY, USE, Advice, advise, judge
 
 WORDS = {USE: "compile", STAY: "stay"}
 UNLIKE = "Libraries' models differ in more than the framework; IMPL=plain runs the same operators in each."

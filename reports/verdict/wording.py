@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from analysis import facts
+from analysis.points import Point
+from analysis.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
+from analysis.settings import Shape
 from measurement.statistics import Interval
 from records.statuses import WORDS
-from reports import facts, recompiled
+from reports import recompiled
 from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
-from reports.points import Point
-from reports.verdict.places import Shape
-from reports.verdict.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
 
 
 def milliseconds(points: Iterable[Point]) -> str:

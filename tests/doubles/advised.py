@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from doubles.synthetic import timed
 
+from analysis.points import Points
 from reports import verdict
-from reports.points import Points
 from reports.verdict import Words
 
 KNOWN = {

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from analysis.points import Points
 from measurement.kernels import CLASSES
 from records.record import NAMES, SCHEMA_VERSION, Record
 from reports import sections
 from reports.material import Material
-from reports.points import Points
 
 BASE = {
     "alpha": {(1, 128): 20.0, (1, 512): 90.0, (4, 128): 70.0},

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from analysis import facts
+from analysis.points import Point
+from analysis.settings import Known, Shape, Words, deployed
 from measurement.statistics import Interval, independent_ratio
-from reports import facts
-from reports.points import Point
-from reports.verdict.places import Known, Shape, Words, deployed
 
 USE, STAY, UNTOLD = "use", "stay", "cannot tell"
 # A mode whose interval ends below this is no reason to compile.

@@ -9,9 +9,9 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from analysis.points import ALIKE, USUAL, Point, Points, natural
 from measurement.text import times
 from records.record import Record
-from reports.points import ALIKE, USUAL, Point, Points, natural
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from analysis.points import Point
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
-from measurement.text import times
 from records.record import Record
-from reports.numbers import text_of
-from reports.points import Point, machine_names
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
-YES, UNCERTAIN = "yes", "cannot be told"
+UNCERTAIN = "cannot be told"
 
 
 def verdict(ratio: Interval | None) -> str:
@@ -31,11 +29,6 @@ def few_launches(*points: Point) -> int | None:
     """The fewest launches of these points where those are too few to tell across processes."""
     fewest = min((launches for point in points if (launches := point.record.launches)), default=ENOUGH_LAUNCHES)
     return fewest if fewest < ENOUGH_LAUNCHES else None
-
-
-def within(few: int | None) -> str:
-    """What is added to a verdict that holds for these few launches only."""
-    return f", in {times(few, 'launch', 'launches')}" if few else ""
 
 
 def first_s(point: Point) -> float | None:
@@ -138,11 +131,6 @@ class Rank:
         """The fewest launches behind the ratio where they are too few to tell across processes."""
         return few_launches(self.point, self.first)
 
-    @property
-    def slower(self) -> str:
-        """Whether it is slower than the fastest."""
-        return YES + within(self.few_launches) if self.told_apart else UNCERTAIN
-
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
     """Points of one shape, the fastest first."""
@@ -155,27 +143,22 @@ def entrant(point: Point) -> tuple:
     return point.record.framework, point.record.machine_id
 
 
-def unequal_machine(records: Iterable[Record]) -> list[str]:
-    """A sentence for every machine that gave some frameworks more of its processor than others.
+def cores_taken(records: Iterable[Record]) -> dict[tuple, dict[str, float]]:
+    """Return the cores that other work and the hypervisor took from each framework, by machine; medians of its cells.
 
-    What other processes and the hypervisor took is known for each cell. A framework's modes are measured in turn and
-    bear it alike; frameworks run one after the other, and their ranking may show it and nothing else.
+    A framework's modes are measured in turn and bear it alike; frameworks run one after the other, and their ranking
+    may show it and nothing else.
     """
     cores: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record.device == "cpu" and record.is_measured:
             cores[record.machine][record.framework].append(_cores_taken(record))
-    names, sentences = machine_names(cores), []
-    for machine, by_framework in cores.items():
-        taken = {framework: median(of_cells) for framework, of_cells in by_framework.items()}
-        if max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES:
-            whose = f" {names[machine]}" if len(names) > 1 else ""
-            parts = ", ".join(f"{text_of(round(most, 2))} from {framework}" for framework, most in taken.items())
-            sentences.append(
-                f"The machine{whose} was not the same for all: other work and the hypervisor took {parts} (cores, the "
-                "median of its cells). A framework's modes bear that alike; compare frameworks in a quieter run."
-            )
-    return sentences
+    return {machine: {name: median(cells) for name, cells in taken.items()} for machine, taken in cores.items()}
+
+
+def is_unequal(taken: dict[str, float]) -> bool:
+    """Return whether frameworks had too different shares of a machine for a ranking."""
+    return max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES
 
 
 def _cores_taken(record: Record) -> float:
