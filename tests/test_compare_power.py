@@ -36,7 +36,7 @@ def test_twenty_times_the_same_code_on_a_machine_that_is_shared():
 
 
 def test_what_committed_samples_say_of_launches():
-    """The figures that docs/reports.md states."""
+    """The figures that studies/README.md states."""
     known = {folder: drawn.told(drawn.measured(folder)) for folder in MACHINES.values()}
     figures = ("eager", "graph", "ratio")
     assert {folder: [round(100 * told[name], 1) for name in figures] for folder, told in known.items()} == {
