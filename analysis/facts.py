@@ -13,9 +13,9 @@ from measurement.flags import OTHER_LOAD_CORES
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from records.record import Record
 
-FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
+FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "inconclusive", "no interval"
 DIFFERENT = (FASTER, SLOWER)
-UNCERTAIN = "cannot be told"
+UNCERTAIN = "inconclusive"
 
 
 def verdict(ratio: Interval | None) -> str:
@@ -46,7 +46,7 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """Faster, slower, or no difference shown, for the graph."""
+        """Faster, slower, or inconclusive, for the graph."""
         return verdict(self.graph.speedup)
 
     @property

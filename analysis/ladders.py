@@ -152,7 +152,7 @@ def _rung(record: Record, adds: str) -> Rung:
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
-    """The step that brings most, where one is shown to bring anything, and those that cannot be told from it.
+    """The step that brings most, where one is shown to bring anything, and those that are not shown to differ from it.
 
     None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
     slow round falls on both.

@@ -7,7 +7,7 @@
 3. Of the faster modes the one with the lowest latency is *best*, and every other faster one whose latency is not shown
    to be longer is as good. Shapes share the mode that is best, or as good, at most of them, and one sentence as long
    as their speedups are within a factor of `ALIKE`; where the default mode is as good at all of these, it is named.
-4. No mode faster: *stay* with eager where all are shown to be slower or no faster than `GAIN`; else *cannot be told*.
+4. No mode faster: *stay* with eager where all are shown to be slower or no faster than `GAIN`; else *inconclusive*.
 5. Where nobody deploys eager mode, modes are compared with each other alone, by latency.
 """
 
@@ -22,7 +22,7 @@ from analysis.points import Point
 from analysis.settings import Known, Shape, Words, deployed
 from measurement.statistics import Interval, independent_ratio
 
-USE, STAY, UNTOLD = "use", "stay", "cannot tell"
+USE, STAY, UNTOLD = "use", "stay", "inconclusive"
 # A mode whose interval ends below this is no reason to compile.
 GAIN = 1.02
 ALIKE = 2.0  # the most by which speedups in one sentence differ

@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    UNTOLD = "cannot be told here"
+    UNTOLD = "inconclusive"
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _shows(
         return f"{beginning}: {EACH}, the loss comes with {part}.", True
     if loses(interval):
         return f"{beginning}: {EACH}, the loss is there too, so {part} does not explain it.", False
-    return f"{beginning}: cannot tell whether the loss comes with {part}.", False
+    return f"{beginning}: whether the loss comes with {part} is inconclusive.", False
 
 
 def shown(interval: Interval) -> str:

@@ -1,4 +1,4 @@
-"""Two sets of records cell by cell, as people read them: what moved, what did not, what cannot be told and why."""
+"""Two sets of records cell by cell, as people read them: what moved, what did not, what is inconclusive and why."""
 
 from __future__ import annotations
 

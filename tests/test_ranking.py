@@ -73,10 +73,10 @@ def test_the_fastest_two_may_not_be_told_apart():
     begun = "At batch 1, 128 tokens: alpha eager, 5 ms"
     assert (
         ranked(*rows)
-        == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms (95 %: 2.1 to 12), cannot be told apart."
+        == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms (95 %: 2.1 to 12), are not shown to differ."
     )
     rows[1] |= {"latency_ms_ci_low": None, "latency_ms_ci_high": None}
-    assert ranked(*rows) == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms, cannot be told apart."
+    assert ranked(*rows) == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms, are not shown to differ."
 
 
 def ranked(*rows: dict) -> str:

@@ -141,7 +141,7 @@ def test_a_comma_in_a_folder_s_name_is_no_separator(tmp_path, capsys):
     folder = write_run(tmp_path / "a,b", small_set())
     assert runner.main(["report", str(folder)]) == 0
     other = write_run(tmp_path / "c", small_set())
-    assert runner.main(["report", f"{other},{folder}"]) == 2  # which of them is meant cannot be told
+    assert runner.main(["report", f"{other},{folder}"]) == 2  # which of them is meant is ambiguous
     assert runner.main(["report", str(other), str(folder)]) == 0
     capsys.readouterr()
 

@@ -73,7 +73,7 @@ def test_a_user_s_file_that_is_saved_while_it_is_measured_ends_the_run(launched,
 
 
 def test_what_ran_while_a_file_was_another_for_a_while_is_measured_again(launched):
-    """Saved and put back: whether its worker read this or that cannot be told."""
+    """Saved and put back: which of the two its worker read is unknown."""
     outcome, left = launched(lambda file: (file.write_text("other"), file.write_text(NET)), stays, stays)
     assert (len(outcome.reports), outcome.failure, left) == (1, None, 1)
 

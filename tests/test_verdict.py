@@ -30,7 +30,7 @@ def test_a_default_that_cannot_be_told_from_eager_brings_nothing():
     wide = cell(7.0, 1.35, mode="plain") | {"speedup_ci_low": 0.49, "speedup_ci_high": 3.71}
     (line,) = told(cell(10.0), wide, cell(8.8, 1.14, mode="quick"))
     assert 'use alpha.compile(model, "quick"): 1.14×' in line
-    assert "The default, plain, cannot be told from eager." in line and "1.35" not in line
+    assert "The default, plain, is not shown to differ from eager." in line and "1.35" not in line
 
 
 def test_of_several_shapes_the_default_s_least_and_most_have_an_interval_each():
@@ -72,7 +72,7 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
 @pytest.mark.parametrize(
     ("speedup", "spread", "wanted"),
     [
-        (1.1, 0.15, "cannot tell: plain comes to 1.10× of eager's speed (95 %: 0.94 to 1.26×)"),
+        (1.1, 0.15, "inconclusive: plain comes to 1.10× of eager's speed (95 %: 0.94 to 1.26×)"),
         (
             0.8,
             0.01,
@@ -88,7 +88,7 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
             0.02,
             "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.99×; 95 %: 0.97 to 1.01×).",
         ),
-        (1.5, 0, "cannot tell: no speedup has an interval"),
+        (1.5, 0, "inconclusive: no speedup has an interval"),
     ],
 )
 def test_what_is_not_shown_to_be_faster_is_never_recommended(speedup, spread, wanted):
@@ -124,14 +124,14 @@ def test_a_program_that_differs_is_excluded_and_named():
     assert "use alpha.compile(model): 2.00×" in sentence
     assert "Excluded: quick (another program than eager mode's)." in sentence
     (only,) = told(*rows[:2])
-    assert "cannot tell: no mode that is not excluded has figures beside eager mode" in only
+    assert "inconclusive: no mode that is not excluded has figures beside eager mode" in only
     (whole,) = verdict.of(Points(rows), KNOWN)
     assert [rank.point.record.mode for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
 
 
 def test_nothing_is_said_over_an_eager_mode_that_is_excluded():
     (sentence,) = told(cell(10.0, flags="zero_outputs"), cell(5.0, 2.0, mode="plain"))
-    assert "cannot tell: no mode that is not excluded has figures beside eager mode" in sentence
+    assert "inconclusive: no mode that is not excluded has figures beside eager mode" in sentence
     assert "Excluded: eager (outputs that are zero throughout)." in sentence
 
 
@@ -166,7 +166,7 @@ def test_of_several_shapes_the_caution_counts_those_that_it_holds_for():
 
 def test_pairs_and_medians_that_contradict_each_other_are_not_believed():
     (sentence,) = told(cell(10.0), cell(12.0, 1.3, mode="plain"))
-    assert "cannot tell: pairs and medians of plain contradict each other" in sentence
+    assert "inconclusive: pairs and medians of plain contradict each other" in sentence
 
 
 def test_machines_that_contradict_each_other_are_both_named():

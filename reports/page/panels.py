@@ -14,7 +14,7 @@ from reports.content import Card, Chart, Figure, Panel, Row, Table
 
 LONG = 44  # a text longer than this is broken into lines
 # Verdicts in a word; the page's style colours them.
-VERDICTS = {"faster", "slower", "yes", "no", "cannot be told", "no difference shown"}
+VERDICTS = {"faster", "slower", "yes", "no", "inconclusive"}
 
 
 def panel(content: Panel, section: str, place: int) -> str:

@@ -22,7 +22,7 @@ STRANGERS = (
     "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
     "ACROSS=1 ranks all machines together."
 )
-KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "unsure")}
+KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Inconclusive", "unsure")}
 
 
 def section(material: Material) -> Section:
@@ -98,7 +98,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         + (
             f" ({ratio(rank.ratio.value)}× the time, {wording.certain(rank.ratio)})"
             if rank.ratio and rank.told_apart
-            else ", cannot be told apart"
+            else ", are not shown to differ"
         )
         for rank in others
     ]
@@ -120,7 +120,7 @@ def _advised(advice, judged) -> str:
     if advice.kind == STAY:
         return f"{advice.framework}: eager, {text_of(judged.eager.median_ms)} ms"
     if point is None:
-        return f"{advice.framework}: cannot tell"
+        return f"{advice.framework}: inconclusive"
     call = f"{advice.framework}: {advice.words.call or advice.mode}"
     if not advice.deployed or not point.speedup:
         return call

@@ -1,4 +1,4 @@
-"""What to do with a setting: which mode to use at which shapes, what is fastest, and what cannot be told.
+"""What to do with a setting: which mode to use at which shapes, what is fastest, and what is inconclusive.
 
 docs/reports.md states the rules. `of(points, known)` gives a `Verdict` for every setting; its sentences are what the
 terminal, the page, the Markdown and the README print.

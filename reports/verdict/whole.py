@@ -85,7 +85,7 @@ class Fastest:
         if second is None:
             return f"{begun}: {fastest} (no other framework was measured here)."
         if second.ratio is None or not second.told_apart:
-            return f"{begun}: {_known(first)}, and {_known(second.point)}, cannot be told apart."
+            return f"{begun}: {_known(first)}, and {_known(second.point)}, are not shown to differ."
         other = _timed(second.point)
         alike = f" ({', '.join(map(_timed, self.alike))}, may be as fast)" if self.alike else ""
         longer = f"{ratio(second.ratio.value)}× the time, {wording.certain(second.ratio)}"
@@ -97,7 +97,7 @@ def _timed(point: Point) -> str:
 
 
 def _known(point: Point) -> str:
-    """A time with its interval, which tells why two cannot be told apart: `jax jit, 0.672 ms (95 %: 0.293 to 1.54)`."""
+    """A time with its interval, which shows why two may be alike: `jax jit, 0.672 ms (95 %: 0.293 to 1.54)`."""
     sure = f" (95 %: {span(point.latency.low, point.latency.high)})" if point.latency else ""
     return _timed(point) + sure
 

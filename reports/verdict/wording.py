@@ -51,7 +51,7 @@ def sentence(advice: Advice) -> str:
 def short(advice: Advice) -> str:
     """Return what to do in a few words, for a table: `cuda-graph, 0.632 to 0.875 ms`."""
     if advice.kind == UNTOLD:
-        return "cannot tell"
+        return "inconclusive"
     return f"{'eager' if advice.kind == STAY else advice.mode}, {milliseconds(advice.chosen)}"
 
 
@@ -110,7 +110,7 @@ def _default(advice: Advice) -> str:
         return f"The default, {advice.default}, takes {milliseconds(points)}"
     known = [point.speedup for point in points if point.speedup]
     if known and all(speedup.low <= 1 <= speedup.high for speedup in known):
-        return f"The default, {advice.default}, cannot be told from eager"
+        return f"The default, {advice.default}, is not shown to differ from eager"
     return f"The default, {advice.default}, brings {spread(known)}" if known else ""
 
 
@@ -171,15 +171,15 @@ def _stay(advice: Advice) -> str:
 def _untold(advice: Advice) -> str:
     contradicting = list(dict.fromkeys(p.record.mode for judged in advice.judged for p in judged.contradicting))
     if contradicting:
-        return f"cannot tell: pairs and medians of {', '.join(contradicting)} contradict each other"
+        return f"inconclusive: pairs and medians of {', '.join(contradicting)} contradict each other"
     points = [point for judged in advice.judged for point in judged.choices]
     if not points:
-        return "cannot tell: no mode that is not excluded has figures beside eager mode"
+        return "inconclusive: no mode that is not excluded has figures beside eager mode"
     known = [(point, point.speedup) for point in points if point.speedup]
     if not known:
-        return "cannot tell: no speedup has an interval"
+        return "inconclusive: no speedup has an interval"
     best, gain = max(known, key=lambda one: one[1].value)
-    return f"cannot tell: {best.record.mode} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
+    return f"inconclusive: {best.record.mode} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
 
 
 def cautions(advice: Advice) -> str:
