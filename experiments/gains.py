@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Records, published, shape_of, speedup_of
-from experiments.judge import between, untold
+from experiments.judge import between, inconclusive
 from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
 from records.record import Record
 from reports import numbers
@@ -42,7 +42,7 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
     def check(evidence: Evidence) -> Answer:
         matching = list(evidence.records.graph.where(**criteria).included)
         if not matching:
-            return untold(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
+            return inconclusive(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
         return all_of(between(f"{named(record)}:", speedup_of(record), low, high, "×") for record in matching)
 
     return check

@@ -27,13 +27,13 @@ Estimate = Interval | str | None  # where there is none, why, or None for want o
 Figure = Callable[[Record], Interval | None]
 
 
-def untold(why: str) -> Answer:
+def inconclusive(why: str) -> Answer:
     """Return an answer for numbers that are not there."""
-    return Answer(Verdict.UNTOLD, why)
+    return Answer(Verdict.OPEN, why)
 
 
 def _missing(name: str, why: str | None) -> Answer:
-    return untold(f"{name} …: {why}" if why else f"no interval: {name} …")
+    return inconclusive(f"{name} …: {why}" if why else f"no interval: {name} …")
 
 
 def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
@@ -59,15 +59,15 @@ Rule = Callable[[Interval], bool]
 def _judged(name: str, estimate: Estimate, unit: str, holds: Rule, fails: Rule) -> Answer:
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
-    verdict = Verdict.HOLDS if holds(estimate) else Verdict.FAILS if fails(estimate) else Verdict.UNTOLD
+    verdict = Verdict.HOLDS if holds(estimate) else Verdict.FAILS if fails(estimate) else Verdict.OPEN
     return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 
 def greater(name: str, this: Interval | None, other_name: str, other: Interval | None, unit: str = "") -> Answer:
     """Check that `this` is greater than `other`."""
     if this is None or other is None:
-        return untold(f"{name} against {other_name}: no interval")
-    verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.UNTOLD
+        return inconclusive(f"{name} against {other_name}: no interval")
+    verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.OPEN
     return Answer(verdict, f"{name} {with_interval(this, unit)} against {other_name} {with_interval(other, unit)}")
 
 
@@ -90,12 +90,12 @@ def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = 
     """
     known = [(label, estimate) for label, estimate in points if estimate is not None]
     if len(known) < 2:
-        return untold(f"{name}: fewer than two points with an interval")
+        return inconclusive(f"{name}: fewer than two points with an interval")
     numbers = f"{name}: " + ", ".join(f"{label} {with_interval(estimate, unit)}" for label, estimate in known)
     estimates = [estimate for _, estimate in known]
     if any(later.high < earlier.low for earlier, later in pairwise(estimates)):
         return Answer(Verdict.FAILS, numbers)
-    return Answer(Verdict.HOLDS if estimates[-1].low > estimates[0].high else Verdict.UNTOLD, numbers)
+    return Answer(Verdict.HOLDS if estimates[-1].low > estimates[0].high else Verdict.OPEN, numbers)
 
 
 def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
@@ -129,7 +129,7 @@ class Cores:
     others: float = 0.0
 
     def answer(self, holds: bool, fails: bool) -> Answer:
-        verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNTOLD
+        verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
         note = f" (others {self.others:.2f})" if self.others > OTHERS else ""
         return Answer(verdict, f"{self.label} {self.busy:.2f} cores{note}")
 

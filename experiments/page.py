@@ -15,7 +15,7 @@ from measurement import durable
 from measurement.statistics import ENOUGH_LAUNCHES
 from measurement.text import in_markdown, markdown_table
 
-STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
+STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 
 
 def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folder: Path) -> Path:

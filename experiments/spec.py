@@ -26,7 +26,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    UNTOLD = "inconclusive"
+    OPEN = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -148,4 +148,4 @@ def all_of(answers: Iterable[Answer]) -> Answer:
     verdicts = {answer.verdict for answer in answers}
     if Verdict.FAILS in verdicts:
         return Answer(Verdict.FAILS, numbers)
-    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.UNTOLD, numbers)
+    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN, numbers)

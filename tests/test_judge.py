@@ -11,7 +11,7 @@ from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 from reports.numbers import estimate
 
-HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
 
 def near(value: float, half: float = 1.0) -> Interval:
@@ -23,9 +23,9 @@ def near(value: float, half: float = 1.0) -> Interval:
     [
         (near(13), HOLDS, FAILS),
         (near(7), FAILS, HOLDS),
-        (near(10.5), UNTOLD, UNTOLD),
-        (near(13, half=5), UNTOLD, UNTOLD),  # the value alone decides nothing
-        (None, UNTOLD, UNTOLD),
+        (near(10.5), OPEN, OPEN),
+        (near(13, half=5), OPEN, OPEN),  # the value alone decides nothing
+        (None, OPEN, OPEN),
     ],
 )
 def test_above_and_below(estimate, is_above, is_below):
@@ -39,9 +39,9 @@ def test_above_and_below(estimate, is_above, is_below):
         (near(5), HOLDS),
         (near(20), FAILS),
         (near(-3), FAILS),
-        (near(10), UNTOLD),
-        (near(5, half=9), UNTOLD),
-        (None, UNTOLD),
+        (near(10), OPEN),
+        (near(5, half=9), OPEN),
+        (None, OPEN),
     ],
 )
 def test_between(estimate, verdict):
@@ -50,7 +50,7 @@ def test_between(estimate, verdict):
 
 @pytest.mark.parametrize(
     ("this", "other", "verdict"),
-    [(near(5), near(2), HOLDS), (near(2), near(5), FAILS), (near(2), near(3), UNTOLD), (None, near(1), UNTOLD)],
+    [(near(5), near(2), HOLDS), (near(2), near(5), FAILS), (near(2), near(3), OPEN), (None, near(1), OPEN)],
 )
 def test_greater(this, other, verdict):
     assert judge.greater("this", this, "other", other).verdict == verdict
@@ -63,9 +63,9 @@ def test_greater(this, other, verdict):
         ((1, 9, 8.5), HOLDS),  # a step within the intervals is no fall
         ((1, 9, 5), FAILS),  # up in all, and yet down in the last step
         ((9, 5, 1), FAILS),
-        ((5, 5.5, 6), UNTOLD),
-        ((5,), UNTOLD),
-        ((), UNTOLD),
+        ((5, 5.5, 6), OPEN),
+        ((5,), OPEN),
+        ((), OPEN),
     ],
 )
 def test_grows_and_its_reverse(values, verdict):
@@ -83,7 +83,7 @@ def test_points_without_an_interval_are_left_out_of_a_trend():
 
 @pytest.mark.parametrize(
     ("cores", "one", "more"),
-    [((1.0, 1.2), HOLDS, FAILS), ((1.9, 1.6), FAILS, HOLDS), ((1.3, 1.4), UNTOLD, UNTOLD), ((1.0, 1.9), FAILS, FAILS)],
+    [((1.0, 1.2), HOLDS, FAILS), ((1.9, 1.6), FAILS, HOLDS), ((1.3, 1.4), OPEN, OPEN), ((1.0, 1.9), FAILS, FAILS)],
 )
 def test_cores(cores, one, more):
     points = [judge.Cores("a", cores[0]), judge.Cores("b", cores[1])]
@@ -93,23 +93,23 @@ def test_cores(cores, one, more):
 
 def test_a_core_that_others_kept_busy_could_not_be_used():
     crowded = [judge.Cores("a", 0.95, others=1.0)]
-    assert judge.used_one_core(crowded).verdict == UNTOLD
-    assert judge.used_more_cores(crowded).verdict == UNTOLD
+    assert judge.used_one_core(crowded).verdict == OPEN
+    assert judge.used_more_cores(crowded).verdict == OPEN
     assert judge.used_more_cores([judge.Cores("a", 1.9, others=1.0)]).verdict == HOLDS
     assert "(others 1.00)" in judge.used_one_core(crowded).numbers
 
 
 def test_cores_that_nothing_tells():
-    assert judge.used_one_core([]).verdict == UNTOLD
+    assert judge.used_one_core([]).verdict == OPEN
 
 
 @pytest.mark.parametrize(
     ("verdicts", "together"),
     [
         ((HOLDS, HOLDS), HOLDS),
-        ((HOLDS, UNTOLD), UNTOLD),
-        ((HOLDS, UNTOLD, FAILS), FAILS),
-        ((), UNTOLD),
+        ((HOLDS, OPEN), OPEN),
+        ((HOLDS, OPEN, FAILS), FAILS),
+        ((), OPEN),
     ],
 )
 def test_several_answers(verdicts, together):
@@ -131,7 +131,7 @@ def test_figures_of_two_machines_are_compared_in_no_way():
     answers.append(judge.greater_of(latency_of, "this", records[1], "that", records[0]))
     answers.append(judge.trend_of(judge.grows, latency_of, "time", records, "seq_len", " ms"))
     begun = ("twice …", "this against that …", "time …")
-    assert answers == [Answer(UNTOLD, f"{name}: {judge.APART}") for name in begun]
+    assert answers == [Answer(OPEN, f"{name}: {judge.APART}") for name in begun]
 
 
 def test_an_estimate_as_text():

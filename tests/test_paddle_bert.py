@@ -10,7 +10,7 @@ from experiments.evidence import Evidence, Records
 from experiments.spec import PUBLISHED, Verdict
 
 EXPERIMENT = experiments.get("paddle-bert")
-HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
 
 def verdict(text: str, evidence: Evidence) -> Verdict:
@@ -30,28 +30,28 @@ def level(batch, length):
     return 20.0
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(growing, HOLDS), (shrinking, FAILS), (level, UNTOLD)])
+@pytest.mark.parametrize(("gain", "expected"), [(growing, HOLDS), (shrinking, FAILS), (level, OPEN)])
 @pytest.mark.parametrize("axis", ["sequence length", "batch"])
 def test_the_gain_on_the_cpu_grows(axis, gain, expected):
     assert verdict(f"On the CPU the gain grows with the {axis}", bert_table(gain)) == expected
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(shrinking, HOLDS), (growing, FAILS), (level, UNTOLD)])
+@pytest.mark.parametrize(("gain", "expected"), [(shrinking, HOLDS), (growing, FAILS), (level, OPEN)])
 @pytest.mark.parametrize("axis", ["sequences grow", "the batch grows"])
 def test_the_gain_on_the_gpu_shrinks(axis, gain, expected):
     assert verdict(f"On the GPU the gain shrinks as {axis}", bert_table(gain, device="gpu:0")) == expected
 
 
 def test_wide_intervals_tell_nothing():
-    assert verdict("grows with the sequence length", bert_table(growing, spread=0.9)) == UNTOLD
-    assert verdict("grows with the sequence length", bert_table(growing, spread=0)) == UNTOLD
+    assert verdict("grows with the sequence length", bert_table(growing, spread=0.9)) == OPEN
+    assert verdict("grows with the sequence length", bert_table(growing, spread=0)) == OPEN
 
 
 def test_growth_on_one_thread_is_not_asked_of_two():
-    assert verdict("grows with the batch", bert_table(growing, threads=2)) == UNTOLD
+    assert verdict("grows with the batch", bert_table(growing, threads=2)) == OPEN
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(5, HOLDS), (-5, FAILS), (0.5, UNTOLD)])
+@pytest.mark.parametrize(("gain", "expected"), [(5, HOLDS), (-5, FAILS), (0.5, OPEN)])
 def test_the_static_graph_is_faster_at_every_shape(gain, expected):
     assert verdict("faster at every shape", bert_table(lambda batch, length: gain)) == expected
 
@@ -60,7 +60,7 @@ def test_one_slower_shape_is_enough_to_deny_it():
     assert verdict("faster at every shape", bert_table(lambda batch, length: -5 if length == 128 else 9)) == FAILS
 
 
-@pytest.mark.parametrize(("cores", "one", "both"), [(1.0, HOLDS, FAILS), (1.9, FAILS, HOLDS), (1.4, UNTOLD, UNTOLD)])
+@pytest.mark.parametrize(("cores", "one", "both"), [(1.0, HOLDS, FAILS), (1.9, FAILS, HOLDS), (1.4, OPEN, OPEN)])
 def test_who_used_the_second_thread(cores, one, both):
     evidence = bert_table(level, threads=2, cores=cores)
     assert verdict("the dynamic graph uses one core", evidence) == one
@@ -68,7 +68,7 @@ def test_who_used_the_second_thread(cores, one, both):
 
 
 def test_threads_are_not_told_by_records_with_one():
-    assert verdict("the dynamic graph uses one core", bert_table(level, threads=1)) == UNTOLD
+    assert verdict("the dynamic graph uses one core", bert_table(level, threads=1)) == OPEN
 
 
 def test_the_published_figures_give_their_own_percentages():
@@ -90,4 +90,4 @@ def test_the_published_figures_themselves_grow_with_length_but_not_with_the_batc
     assert published("On the CPU the gain grows with the sequence length") == HOLDS
     assert published("On the CPU the gain grows with the batch") == FAILS
     assert published("On the GPU the gain shrinks as sequences grow") == HOLDS
-    assert published("the dynamic graph uses one core") == UNTOLD
+    assert published("the dynamic graph uses one core") == OPEN

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments import gains, tables
 from experiments.evidence import Evidence, Records, exactly, published, rate_of
-from experiments.judge import above, between, ratio_of, untold
+from experiments.judge import above, between, inconclusive, ratio_of
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 from records.record import Record
@@ -45,7 +45,7 @@ def best_arm(evidence: Evidence) -> Answer:
     records = evidence.records.where(workload="resnet50", dtype=MIXED).included
     rates = {record: rate for record in records if (rate := throughput(record))}
     if not rates:
-        return untold("no training of resnet50 in mixed precision was measured")
+        return inconclusive("no training of resnet50 in mixed precision was measured")
     best = max(rates, key=lambda record: rates[record].value)
     name = " ".join(filter(None, (best.framework, best.mode, gains.named(best))))
     return above(name, rates[best], gains.about(A100_IMAGES_PER_S)[0], " images/s")

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, value
-from experiments.judge import Estimate, above, below, between, ratio_of, untold
+from experiments.judge import Estimate, above, below, between, inconclusive, ratio_of
 from experiments.spec import ALL, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 from records.record import Record
@@ -55,7 +55,7 @@ def check_of(
     def check(evidence: Evidence) -> Answer:
         named_ratios = list(ratios(evidence, this, other, **{"pass": TOKENS, **criteria}))
         if not named_ratios:
-            return untold(
+            return inconclusive(
                 "not run here: " + " and ".join(f"{side['framework']} {side['mode']}" for side in (this, other))
             )
         return all_of(judged(name, ratio) for name, ratio in named_ratios)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from experiments.evidence import Evidence, Records, apart
-from experiments.judge import Estimate, above, below, between, ratio_of, series_along, untold
+from experiments.judge import Estimate, above, below, between, inconclusive, ratio_of, series_along
 from experiments.spec import Answer, Claim
 from records.record import Record
 from reports.numbers import text_of
@@ -43,7 +43,7 @@ def flat_when_fused(evidence: Evidence) -> Answer:
     """Check that 64 multiplications take about as long as one."""
     records = chain(evidence, graph=True)
     if why := untellable(records):
-        return untold(why)
+        return inconclusive(why)
     ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
     return below(f"{PUBLISHED_FLAT} multiplications take", ratio, FLAT, " times as long as one")
 
@@ -52,10 +52,10 @@ def linear_at_the_end(evidence: Evidence) -> Answer:
     """Check that four times the multiplications take four times as long at the long end."""
     records = chain(evidence, graph=True)
     if why := untellable(records):
-        return untold(why)
+        return inconclusive(why)
     repeats = records.values("repeat")
     if not repeats or repeats[-1] // 4 not in repeats:
-        return untold("no chain and a quarter of it")
+        return inconclusive("no chain and a quarter of it")
     last, quarter = repeats[-1], repeats[-1] // 4
     ratio = ratio_of(at_repeat(records, last), at_repeat(records, quarter))
     name = f"{last} multiplications take"
@@ -79,7 +79,7 @@ def _cosines(evidence: Evidence, graph: bool) -> Estimate:
 def two_cosines_cost_one(evidence: Evidence) -> Answer:
     """Check that a graph computes two cosines in about the time of one."""
     if not len(evidence.records.where(workload="fused-cos").included.graph):
-        return untold("this mode's cosines were not measured")
+        return inconclusive("this mode's cosines were not measured")
     return below("two cosines take", _cosines(evidence, graph=True), FLAT, " times one's time")
 
 

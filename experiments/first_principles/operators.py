@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.evidence import Evidence
-from experiments.judge import above, below, between, untold
+from experiments.judge import above, below, between, inconclusive
 from experiments.spec import Answer, Claim, Table
 from measurement.statistics import Interval
 from records.shapes import of_baseline
@@ -43,7 +43,7 @@ def few_flops(evidence: Evidence) -> Answer:
     """Check that hardly any of BERT's operations are outside matrix products."""
     profile = profile_of(evidence, eager=True)
     if profile is None:
-        return untold("BERT's eager mode was not profiled")
+        return inconclusive("BERT's eager mode was not profiled")
     share = flops_outside_products(profile)
     return below("operations outside matrix products", Interval(share, share, share), 1, " %")
 
@@ -52,7 +52,7 @@ def much_time(evidence: Evidence) -> Answer:
     """Check that they take ten times their share of operations in time."""
     profile = profile_of(evidence, eager=True)
     if profile is None:
-        return untold("BERT's eager mode was not profiled")
+        return inconclusive("BERT's eager mode was not profiled")
     share = uncertain(time_outside_products(profile) / flops_outside_products(profile))
     return above("their share of the time is", share, 10, " times that of the operations")
 
@@ -66,7 +66,7 @@ def slower(kind: str, times: float):
     def check(evidence: Evidence) -> Answer:
         profile = profile_of(evidence, eager=True)
         if profile is None or not profile["classes"][kind]:
-            return untold("BERT's eager mode was not profiled")
+            return inconclusive("BERT's eager mode was not profiled")
         flops, seconds = profile["flops"], profile["classes"]
         products = sum(flops[name] for name in PRODUCTS) / sum(seconds[name] for name in PRODUCTS)
         ratio = uncertain(products / (flops[kind] / seconds[kind]))

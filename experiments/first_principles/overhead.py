@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.evidence import Evidence, Records, rate_of
-from experiments.judge import Estimate, above, below, ratio_of, untold
+from experiments.judge import Estimate, above, below, inconclusive, ratio_of
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
 from records.record import Record
@@ -49,7 +49,7 @@ def small_batches_are_overhead(evidence: Evidence) -> Answer:
     records = _mlp(evidence, graph=False)
     batches = records.values("batch_size")
     if len(batches) < 2:
-        return untold("no batch and twice that batch")
+        return inconclusive("no batch and twice that batch")
     return below(f"batch {batches[0]} doubled adds", growth(records, batches[0]), GROWTH, " of the time")
 
 
@@ -58,7 +58,7 @@ def large_batches_are_not(evidence: Evidence) -> Answer:
     records = _mlp(evidence, graph=False)
     batches = records.values("batch_size")
     if len(batches) < 2:
-        return untold("no batch and twice that batch")
+        return inconclusive("no batch and twice that batch")
     return above(f"batch {batches[-2]} doubled adds", growth(records, batches[-2]), GROWTH, " of the time")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from experiments.evidence import Evidence, speedup_of
-from experiments.judge import between, untold
+from experiments.judge import between, inconclusive
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
 from measurement.statistics import Interval
 from records.record import Record
@@ -64,7 +64,7 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
         parts = parts_of(records)
         if len(parts) < FEWEST:
             why = ", ".join(f"{name} ({reason})" for name, reason in missing(records, pass_name).items())
-            return untold(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
+            return inconclusive(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
         answer = between("geometric mean", geometric_mean(parts.values()), low, high, "×")
         made_of = ", ".join(f"{name} {text_of(part.value)}×" for name, part in parts.items())

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Records, exactly, published, rate_of
-from experiments.judge import above, between, ratio_of, untold
+from experiments.judge import above, between, inconclusive, ratio_of
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 from records.record import Record
@@ -45,7 +45,7 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
         )
         records = list(graphs.included)
         if not records:
-            return untold("not run here")
+            return inconclusive("not run here")
         return all_of(
             above(f"{record.tokens_per_s:.0f} tokens/s,", bandwidth(record), percent, " %") for record in records
         )
@@ -61,7 +61,7 @@ def int8_is_faster(evidence: Evidence) -> Answer:
         small, large = (graphs.one(run_id=run, mode=mode, quant=quant) for quant in ("int8", "none"))
         if small and large:
             answers.append(between(f"int8 over bf16 in {mode}", ratio_of(large, small), 1.4, 1.6, "×"))
-    return all_of(answers) if answers else untold("not run here")
+    return all_of(answers) if answers else inconclusive("not run here")
 
 
 CLAIMS = (

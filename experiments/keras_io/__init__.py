@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import gains, tables
 from experiments.evidence import Evidence, Records, exactly, published, rate_of, speedup_of
-from experiments.judge import between, greater_of, ratio_of, untold
+from experiments.judge import between, greater_of, inconclusive, ratio_of
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 from records.record import Record
@@ -56,7 +56,7 @@ def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answe
         ours = evidence.records.where(framework="torch", **{"pass": pass_name})
         eager, graph = ours.one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
         if eager is None or graph is None:
-            return untold("eager in fp32 and compiled in tf32 were not both measured at one shape on one machine")
+            return inconclusive("eager in fp32 and compiled in tf32 were not both measured at one shape on one machine")
         return between(gains.named(eager), ratio_of(eager, graph), *gains.about(published), "×")
 
     return check
@@ -79,7 +79,7 @@ def faster(pass_name: str, first: str, *others: str) -> Callable[[Evidence], Ans
 
 def _beside(this: Record, other: Record | None, dtype: str, name: str) -> Answer:
     if other is None:
-        return untold(f"{name} was not measured in {dtype}")
+        return inconclusive(f"{name} was not measured in {dtype}")
     names = [f"{record.framework} {dtype} calls a second" for record in (this, other)]
     return greater_of(_rate, names[0], this, names[1], other)
 

@@ -11,10 +11,10 @@ from experiments.judge import (
     Cores,
     above,
     grows,
+    inconclusive,
     series_along,
     shrinks,
     trend_of,
-    untold,
     used_more_cores,
     used_one_core,
 )
@@ -80,7 +80,7 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
             for record in chosen
             if record.cpu_per_wall is not None
         ]
-        return judge(points) if points else untold("no cores with two threads were measured")
+        return judge(points) if points else inconclusive("no cores with two threads were measured")
 
     return check
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, speedup_of
-from experiments.judge import above, below, greater, greater_of, untold
+from experiments.judge import above, below, greater, greater_of, inconclusive
 from experiments.spec import Answer, Claim, Experiment, Published, Table
 from measurement.statistics import Interval
 
@@ -50,7 +50,7 @@ def graph_gains_more(evidence: Evidence) -> Answer:
     """Check that the graph's speedup is larger with TF32."""
     on, off = (evidence.records.graph.one(dtype=DTYPES[name]) for name in ("on", "off"))
     if on is None or off is None:
-        return untold("no speedup with TF32 off and on")
+        return inconclusive("no speedup with TF32 off and on")
     return greater_of(speedup_of, "speedup with TF32 on", on, "off", off, "x")
 
 

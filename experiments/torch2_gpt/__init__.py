@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Records, gain_of, published, speedup_of
-from experiments.judge import between, greater_of, untold
+from experiments.judge import between, greater_of, inconclusive
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
 from records.record import Record
@@ -48,7 +48,7 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
     def check(evidence: Evidence) -> Answer:
         record = compiled(evidence).one(workload=model)
         if record is None:
-            return untold(f"no compiled {model} was measured")
+            return inconclusive(f"no compiled {model} was measured")
         return between(f"{model} saves", gain_of(record), percent - POINTS, percent + POINTS, " % of the time")
 
     return check
@@ -63,7 +63,7 @@ def more_on_the_small_one(evidence: Evidence) -> Answer:
     """Check that the small model gains more."""
     small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
     if small is None or medium is None:
-        return untold("both models, compiled, were not measured")
+        return inconclusive("both models, compiled, were not measured")
     return greater_of(gain_of, SMALL, small, MEDIUM, medium, " %")
 
 
@@ -80,12 +80,12 @@ def steady_when_large(evidence: Evidence) -> Answer:
         spreads = [spread_pct(record) for record in evidence.records.where(workload=model).included]
         known[model] = [spread for spread in spreads if spread is not None]
     if not all(known.values()):
-        return untold("both models' spread was not measured")
+        return inconclusive("both models' spread was not measured")
     medium, small = max(known[MEDIUM]), min(known[SMALL])
     numbers = f"{MEDIUM} varies by up to {medium:.2g} %, {SMALL} by {small:.2g} % and more"
     if medium < STEADY and small > NOISY:
         return Answer(Verdict.HOLDS, numbers)
-    return Answer(Verdict.FAILS if medium > NOISY or small < STEADY else Verdict.UNTOLD, numbers)
+    return Answer(Verdict.FAILS if medium > NOISY or small < STEADY else Verdict.OPEN, numbers)
 
 
 def spread_pct(record: Record) -> float | None:

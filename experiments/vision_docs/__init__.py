@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments import gains
 from experiments.evidence import Evidence, gain_of
-from experiments.judge import between, greater_of, series_along, untold
+from experiments.judge import between, greater_of, inconclusive, series_along
 from experiments.spec import Answer, Claim, Experiment, all_of
 from records.record import Record
 
@@ -19,7 +19,7 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
     def check(evidence: Evidence) -> Answer:
         records = list(evidence.records.graph.included)
         if not records:
-            return untold("no graph was measured")
+            return inconclusive("no graph was measured")
         return all_of(between(f"{_named(r)} saves", gain_of(r), 0, percent, " % of the time") for r in records)
 
     return check
@@ -35,7 +35,7 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
             series = series_along(graphs.where(dtype=dtype), "batch_size")
             ends += [(by_batch[0], by_batch[-1]) for by_batch in series]
         if not ends:
-            return untold(f"{workload} was not measured at two batches")
+            return inconclusive(f"{workload} was not measured at two batches")
         return all_of(greater_of(gain_of, _named(a), a, _named(b), b, " %") for a, b in ends)
 
     return check
