@@ -9,12 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.heading import cautions
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
 from analysis.pairs import Pair, few_launches, joined
 from analysis.significance import CHANCE, Estimates, holm
 from measurement.statistics import Interval, independent_ratio
 from records.record import Record
-from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
 
 # Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
 SAME_WITHIN = 0.02
@@ -24,10 +23,6 @@ LIMIT = 0.05  # by which B may be slower
 # what several threads lose on a CPU it does not tell (docs/methodology.md).
 MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
 _PARTS = ("mean", "error", "degrees")
-METHOD = (
-    "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
-    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, tells."
-)
 
 
 def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> Comparison:
@@ -35,7 +30,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> C
     both = joined(a, b)
     moves = Moves(both.pairs, latency(both.pairs, 1) - latency(both.pairs, 0), tuple(map(_open, both.pairs)))
     cells = [*moves.judged(limit), *both.others]
-    return Comparison(in_order(cells), both.in_both, tuple(cautions(a, b)), limit, method=METHOD)
+    return Comparison(in_order(cells), both.in_both, limit)
 
 
 def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:

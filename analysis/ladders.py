@@ -9,6 +9,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import frameworks
@@ -19,7 +20,77 @@ from records.intervals import over_launches
 from records.record import Record
 from records.runs import Run
 from records.statuses import WORDS
-from reports.ladder import Crossed, Ladder, Rung, Step
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A measured mode of the ladder; `adds` is what the measured one before it lacks. `latency` is in ms."""
+
+    mode: str
+    adds: str
+    median_ms: float
+    latency: Interval | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one measured rung to the next: `ratio` is the time before over the time after, None without an interval."""
+
+    before: Rung
+    after: Rung
+    ratio: Interval | None
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Two things in both orders: what each brings alone and on top of the other, and how far that differs.
+
+    `interaction` is what the first brings on top of the second over what it brings alone; 1 where they multiply.
+    """
+
+    names: tuple[str, str]
+    modes: tuple[str, str, str, str]  # with neither, the first, the second, both
+    first: tuple[Interval, Interval]  # alone, and on top of the other
+    second: tuple[Interval, Interval]
+    whole: Interval
+    interaction: Interval
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured as such.
+
+    `largest` is the step that brings most, and `rivals` are those that the intervals cannot tell from it. `missing`
+    are rungs without figures and excluded ones, with the reason.
+    """
+
+    framework: str
+    title: str
+    rungs: tuple[Rung, ...]
+    steps: tuple[Step, ...]
+    since: tuple[Interval | None, ...]
+    largest: Step | None = None
+    rivals: tuple[Step, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+    crossed: Crossed | None = None
+    launches: int = 0
+
+    @cached_property
+    def products(self) -> list[float | None]:
+        """For each rung what the steps up to it multiply to; None from a step without a ratio on."""
+        ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
+        products = itertools.accumulate(ratios, operator.mul, initial=1.0)
+        return [None if math.isnan(value) else value for value in products] if self.rungs else []
+
+    @property
+    def product(self) -> float | None:
+        """What all steps multiply to."""
+        return self.products[-1] if self.steps else None
+
+    @property
+    def whole(self) -> Interval | None:
+        """The first rung's time over the last one's, measured as such."""
+        return self.since[-1] if self.since else None
 
 
 def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:

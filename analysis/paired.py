@@ -10,19 +10,14 @@ from statistics import fmean, median, stdev
 import numpy as np
 
 from analysis.changes import LIMIT, Moves, in_order
-from analysis.heading import cautions
+from analysis.comparison import Comparison
 from analysis.pairs import Pair, joined
 from analysis.significance import SMALLEST, Estimates, quantile
 from measurement import host
 from measurement.statistics import ENOUGH_LAUNCHES
 from records.intervals import half_width_within
 from records.record import Record
-from reports.compare import Comparison
 
-METHOD = (
-    "Processes of A and B took turns, so what the machine did happened to both. Student's t on the differences of "
-    "launches beside each other, Holm's correction for the number of cells."
-)
 Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by launch
 
 
@@ -64,7 +59,7 @@ def compare(
     change = Estimates(means, np.maximum(errors, SMALLEST), counts - 1)
     why = tuple(map(_open, both.pairs, differences))
     cells = [*Moves(both.pairs, change, why, taken_in_turn=True).judged(limit), *both.others]
-    return Comparison(in_order(cells), both.in_both, tuple(cautions(a, b)), limit, method=METHOD)
+    return Comparison(in_order(cells), both.in_both, limit, in_turn=True)
 
 
 def _open(pair: Pair, estimate: tuple | None) -> str:

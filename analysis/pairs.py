@@ -7,23 +7,41 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
-from analysis.heading import OF_A_RUN
+from analysis.comparison import NOT_COMPARABLE, Compared
 from measurement import flags
 from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
 from records.record import Record
 from records.statuses import WORDS
-from reports.compare import NOT_COMPARABLE, Compared
+
+
+class Kind(NamedTuple):
+    """What of a run's records is alike for many."""
+
+    machine_id: str | None
+    device_name: str | None
+    framework: str
+    framework_version: str | None
+    git_revision: str | None
+    profile: str | None
+    launches: int | None
+
 
 # The columns of a record that a comparison looks at.
 COLUMNS_READ = (
-    *("cell", "mode", "run_id", "started_at", *OF_A_RUN, "status", "reason", "weights", "tf32", "settings"),
+    *("cell", "mode", "run_id", "started_at", *Kind._fields, "status", "reason", "weights", "tf32", "settings"),
     *("interval_scope", "flags", "device", "baseline", "threads", "program"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
     *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
 )
+
+
+def kinds_of(records: Iterable[Record]) -> list[Kind]:
+    """Return every machine, framework, version, revision, profile and number of launches that occur together."""
+    return [Kind(*values) for values in dict.fromkeys(map(attrgetter(*Kind._fields), records))]
 
 
 def few_launches(record: Record) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 from rich.console import Console
 
-from analysis import heading, paired, pairs
+from analysis import paired, pairs
+from analysis.comparison import Side
 from commands import bench, compare, published, report
 from environments.uv import SetupError
 from execution import alternation, campaign
@@ -31,8 +32,7 @@ from records.begun import read as read_begun
 from records.begun import write as write_begun
 from records.outcomes import Context, Failure
 from records.record import Record
-from reports import terminal
-from reports.compare import Side
+from reports import run_headings, terminal
 
 _LETTERS = "ab"
 OWN = "the suite's own environment"
@@ -248,13 +248,17 @@ def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Cons
     comparison = paired.compare(a, b, [paired.launches_of(run.samples()) for run in sides], limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))
-    headings = Side(first, heading.facts(a), command), Side(second, heading.facts(b), command)
-    return compare.write(replace(comparison, sides=headings), pair.folder / "comparison.md", console)
+    headings = Side(first, run_headings.facts(a), command), Side(second, run_headings.facts(b), command)
+    return compare.write(
+        replace(comparison, sides=headings, cautions=tuple(run_headings.cautions(a, b))),
+        pair.folder / "comparison.md",
+        console,
+    )
 
 
 def titles(words: Sequence[str | None], records: Sequence[Sequence[Record]]) -> list[str]:
     """Return the sides' names: the framework's versions where these differ, else what was given."""
-    found = [heading.version(side) for side in records]
+    found = [run_headings.version(side) for side in records]
     if None in found or len(set(found)) < len(found):
         return [label(word) for word in words]
     return [str(version) for version in found]

@@ -11,7 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from analysis import changes, heading, pairs
+from analysis import changes, pairs
+from analysis.comparison import FASTER, NOT_COMPARABLE, SLOWER, UNTOLD, Comparison, Side
 from commands import published, report
 from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
@@ -19,13 +20,13 @@ from plan.options import Option
 from records import runs
 from records.record import Record
 from reports import compare as comparing
-from reports import select, terminal
+from reports import run_headings, select, terminal
 
 COLOURS = {
-    comparing.SLOWER: "red",
-    comparing.FASTER: "green",
-    comparing.NOT_COMPARABLE: "yellow",
-    comparing.UNTOLD: "yellow",
+    SLOWER: "red",
+    FASTER: "green",
+    NOT_COMPARABLE: "yellow",
+    UNTOLD: "yellow",
 }
 MAX_SLOWDOWN = Option("max-slowdown", "how much slower B may be (default: 5%)", "PERCENT", default="5%")
 MOST_CELLS_PRINTED = 60
@@ -57,19 +58,22 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = changes.compare(ours, theirs, limit)
     if not comparison.in_both:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
+    cautions = tuple(run_headings.cautions(ours, theirs))
     sides = side_of(a, ours), side_of(b, theirs)
-    return write(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
+    return write(
+        replace(comparison, sides=sides, cautions=cautions), arguments.out or b.home / "comparison.md", console
+    )
 
 
-def side_of(source: report.Source, records: Sequence[Record]) -> comparing.Side:
+def side_of(source: report.Source, records: Sequence[Record]) -> Side:
     """Return the heading of one run, by its folder's name."""
     name = source.home.name if source.folders else source.names[0]
     given = runs.Run(source.home).read(runs.PLAN).get("given")
     command = "" if given is None else published.command("bench", given)
-    return comparing.Side(name, heading.facts(records), command)
+    return Side(name, run_headings.facts(records), command)
 
 
-def write(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
+def write(comparison: Comparison, path: str | Path, console: Console) -> int:
     """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
     show(comparison, console)
     try:
@@ -80,7 +84,7 @@ def write(comparison: comparing.Comparison, path: str | Path, console: Console) 
     return code(comparison)
 
 
-def code(comparison: comparing.Comparison) -> int:
+def code(comparison: Comparison) -> int:
     """Return the exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
     if comparison.over:
         return FINDING
@@ -95,12 +99,12 @@ def share(text: str) -> float:
     return float(match[1]) / 100
 
 
-def show(comparison: comparing.Comparison, console: Console) -> None:
+def show(comparison: Comparison, console: Console) -> None:
     """Print the answer, what differs between the runs, the cells, those that changed first, and why some are open."""
     console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
     for caution in comparison.cautions:
         console.print(caution, style="yellow", highlight=False)
-    names = comparison.names
+    names = comparing.names_of(comparison)
     for letter, side in zip("AB", comparison.sides, strict=True):
         console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
     cells = comparison.cells[:MOST_CELLS_PRINTED]
@@ -117,6 +121,6 @@ def show(comparison: comparing.Comparison, console: Console) -> None:
         console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
     for line in comparing.reasons(comparison.cells, names):
         console.print(line, highlight=False, markup=False)
-    if comparison.method:
-        console.print(comparison.method, highlight=False, markup=False, style="dim")
+    method = comparing.METHOD_IN_TURN if comparison.in_turn else comparing.METHOD
+    console.print(method, highlight=False, markup=False, style="dim")
     console.print(comparing.summary(comparison), style="bold", highlight=False)

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from analysis import ladders, modes
+from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
 from plan import sweep
@@ -21,7 +22,6 @@ from records import begun, belonging, jsonfiles, lines, recordfile, runs
 from records import record as schema
 from records.record import Record
 from reports import explanation, select, terminal
-from reports.ladder import Ladder
 from reports.numbers import listed
 
 RUNS = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"

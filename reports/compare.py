@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
-from analysis import facts
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
 from measurement.statistics import Interval
 from measurement.text import as_code, in_markdown, times
 from reports import markdown, numbers
@@ -15,82 +13,23 @@ from reports.content import Figure, Row, Table
 from reports.names import Names
 from reports.numbers import listed, text_of
 
-FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
-UNTOLD = facts.UNCERTAIN
-# What is decided of a cell; the other verdicts leave it open.
-DECIDED = (SLOWER, FASTER, SAME)
 # A comment on a pull request holds 65,536 characters.
 MOST_ROWS, MOST_REASONS = 100, 20
+METHOD = (
+    "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
+    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, tells."
+)
+METHOD_IN_TURN = (
+    "Processes of A and B took turns, so what the machine did happened to both. Student's t on the differences of "
+    "launches beside each other, Holm's correction for the number of cells."
+)
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A (95 %)", "B is")
 BESIDE_EAGER = "beside eager"  # the ratio once more, less what eager mode moved
 
 
-@dataclass(eq=False, slots=True)
-class Compared:
-    """One cell of either run: its times, B's over A's, the same beside eager mode, the verdict on B, and why."""
-
-    cell: str
-    times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured
-    ratio: Interval | None
-    verdict: str
-    why: str = ""
-    broke: bool = False  # B fails where A was measured
-    beside_eager: Interval | None = None  # speedup over eager, A's over B's: what eager moved too is not in it
-
-    @property
-    def slowdown(self) -> float:
-        """By which share B is slower; 0 unless the verdict says so."""
-        return self.ratio.value - 1 if self.ratio and self.verdict == SLOWER else 0.0
-
-
-@dataclass(frozen=True)
-class Side:
-    """What the heading says of one run."""
-
-    name: str
-    facts: tuple[str, ...] = ()  # date, versions, revision, profile and launches, machine
-    command: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All cells of both runs, the slowest first, and sentences on what differs between the runs themselves."""
-
-    cells: tuple[Compared, ...]
-    in_both: int  # how many cells both runs have
-    cautions: tuple[str, ...]
-    limit: float  # by which share B may be slower
-    sides: tuple[Side, Side] = (Side("A"), Side("B"))
-    method: str = ""  # how the verdicts came about, in a sentence
-
-    @cached_property
-    def _by_verdict(self) -> dict[str, list[Compared]]:
-        cells = defaultdict(list)
-        for cell in self.cells:
-            cells[cell.verdict].append(cell)
-        return cells
-
-    def of(self, verdict: str) -> list[Compared]:
-        """The cells with this verdict."""
-        return self._by_verdict[verdict]
-
-    @property
-    def over(self) -> list[Compared]:
-        """The cells that are slower by more than the limit, or broke."""
-        return [
-            *(cell for cell in self.of(SLOWER) if cell.slowdown > self.limit),
-            *(cell for cell in self.of(NOT_COMPARABLE) if cell.broke),
-        ]
-
-    @property
-    def decided(self) -> bool:
-        """Whether anything could be said of any cell."""
-        return any(map(self.of, DECIDED))
-
-    @cached_property
-    def names(self) -> Names:
-        """Short names of the cells."""
-        return Names(cell.cell for cell in self.cells)
+def names_of(comparison: Comparison) -> Names:
+    """Return short names of the cells."""
+    return Names(cell.cell for cell in comparison.cells)
 
 
 def summary(comparison: Comparison) -> str:
@@ -142,7 +81,7 @@ def _ratio(ratio: Interval | None) -> Figure | str:
 
 def page(comparison: Comparison) -> str:
     """The comparison as Markdown for a pull request: cautions first, then what changed; what did not is folded."""
-    names = comparison.names
+    names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))
     parts.append(f"**{summary(comparison)}.** B over A is time over time: above 1 B is slower.")
@@ -155,7 +94,7 @@ def page(comparison: Comparison) -> str:
             inner = "\n\n".join(filter(None, ["\n".join(_bullets(cells, names)), _shown(cells, names)]))
             folded = f"<summary>{verdict.capitalize()}: {times(len(cells), 'cell')}</summary>"
             parts.append(f"<details>{folded}\n\n{inner}\n\n</details>")
-    parts.append(comparison.method)
+    parts.append(METHOD_IN_TURN if comparison.in_turn else METHOD)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 from rich.console import Console
 from rich.table import Table as Grid
 
+from analysis.ladders import Ladder, Step
 from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
 from reports.content import Row, Table, number
@@ -20,138 +17,70 @@ from reports.numbers import multiple, ratio, text_of
 COLUMNS = (*("rung", "adds", "ms (95 %)", "× the rung before (95 %)", "× the first (95 %)", "product of the steps"),)
 
 
-@dataclass(frozen=True)
-class Rung:
-    """A measured mode of the ladder; `adds` is what the measured one before it lacks. `latency` is in ms."""
-
-    mode: str
-    adds: str
-    median_ms: float
-    latency: Interval | None
+def sentences(ladder: Ladder) -> list[str]:
+    """What the whole is, which step is the largest, whether the steps account for the whole, what is missing."""
+    return [*_steps(ladder), *_crossed(ladder), *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
 
 
-@dataclass(frozen=True)
-class Step:
-    """From one measured rung to the next: `ratio` is the time before over the time after, None without an interval."""
-
-    before: Rung
-    after: Rung
-    ratio: Interval | None
-
-
-@dataclass(frozen=True)
-class Crossed:
-    """Two things in both orders: what each brings alone and on top of the other, and how far that differs.
-
-    `interaction` is what the first brings on top of the second over what it brings alone; 1 where they multiply.
-    """
-
-    names: tuple[str, str]
-    modes: tuple[str, str, str, str]  # with neither, the first, the second, both
-    first: tuple[Interval, Interval]  # alone, and on top of the other
-    second: tuple[Interval, Interval]
-    whole: Interval
-    interaction: Interval
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured as such.
-
-    `largest` is the step that brings most, and `rivals` are those that the intervals cannot tell from it. `missing`
-    are rungs without figures and excluded ones, with the reason.
-    """
-
-    framework: str
-    title: str
-    rungs: tuple[Rung, ...]
-    steps: tuple[Step, ...]
-    since: tuple[Interval | None, ...]
-    largest: Step | None = None
-    rivals: tuple[Step, ...] = ()
-    missing: tuple[tuple[str, str], ...] = ()
-    crossed: Crossed | None = None
-    launches: int = 0
-
-    @cached_property
-    def products(self) -> list[float | None]:
-        """For each rung what the steps up to it multiply to; None from a step without a ratio on."""
-        ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
-        products = itertools.accumulate(ratios, operator.mul, initial=1.0)
-        return [None if math.isnan(value) else value for value in products] if self.rungs else []
-
-    @property
-    def product(self) -> float | None:
-        """What all steps multiply to."""
-        return self.products[-1] if self.steps else None
-
-    @property
-    def whole(self) -> Interval | None:
-        """The first rung's time over the last one's, measured as such."""
-        return self.since[-1] if self.since else None
-
-    @property
-    def sentences(self) -> list[str]:
-        """What the whole is, which step is the largest, whether the steps account for the whole, what is missing."""
-        return [*self._told(), *self._crossed(), *(f"{mode} is missing: {why}" for mode, why in self.missing)]
-
-    def _told(self) -> Iterator[str]:
-        if not self.steps:
-            return
-        first, last = self.rungs[0], self.rungs[-1]
-        times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
-        whole = f", {as_ratio(self.whole)}" if self.whole else ""
-        yield f"From {first.mode} to {last.mode}: {times}{whole}."
-        yield self._most()
-        for step in self.steps:
-            if step.ratio and step.ratio.high < 1:
-                yield f"{step.after.mode} ({step.after.adds}) makes it slower: {as_ratio(step.ratio)}."
-        if self.product is not None and self.whole:
-            inside = self.whole.low <= self.product <= self.whole.high
-            off = abs(self.product / self.whole.value - 1)
-            told = "within" if inside else "outside"
-            yield (
-                f"The steps multiply to {ratio(self.product)}×, {told} that interval, {off:.1%} from the whole "
-                "as it was measured."
-            )
-
-    def _most(self) -> str:
-        largest = self.largest
-        if any(step.ratio is None for step in self.steps):
-            return "Which step is the largest is not known: one has no interval."
-        if largest is None or largest.ratio is None:
-            return "No step is shown to make it faster."
-        named = f"{largest.after.mode} ({largest.after.adds}), {as_ratio(largest.ratio)}"
-        if self.rivals:
-            others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in self.rivals if step.ratio)
-            return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
-        saved = text_of(largest.before.median_ms - largest.after.median_ms)
-        of_it = ""
-        if self.whole and self.whole.low > 1 and (share := _share(largest.ratio, self.whole)) <= 1:
-            of_it = f", {share:.0%} of the way on a logarithmic scale"
-        return f"The largest step is {named}; it saves {saved} ms{of_it}."
-
-    def _crossed(self) -> Iterator[str]:
-        if not (crossed := self.crossed):
-            return
-        one, other = crossed.names
-        _, first, second, both = crossed.modes
-        of_it = ""
-        if crossed.whole.low > 1 and (share := _share(crossed.first[0], crossed.whole)) <= 1:
-            of_it = f", {share:.0%} of the way to {both} on a logarithmic scale"
+def _steps(ladder: Ladder) -> Iterator[str]:
+    if not ladder.steps:
+        return
+    first, last = ladder.rungs[0], ladder.rungs[-1]
+    times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
+    whole = f", {as_ratio(ladder.whole)}" if ladder.whole else ""
+    yield f"From {first.mode} to {last.mode}: {times}{whole}."
+    yield _most(ladder)
+    for step in ladder.steps:
+        if step.ratio and step.ratio.high < 1:
+            yield f"{step.after.mode} ({step.after.adds}) makes it slower: {as_ratio(step.ratio)}."
+    if ladder.product is not None and ladder.whole:
+        inside = ladder.whole.low <= ladder.product <= ladder.whole.high
+        off = abs(ladder.product / ladder.whole.value - 1)
+        told = "within" if inside else "outside"
         yield (
-            f"{one.capitalize()} alone ({first}) brings {as_ratio(crossed.first[0])}{of_it}; on top of {other} ({both} "
-            f"over {second}) {as_ratio(crossed.first[1])}."
+            f"The steps multiply to {ratio(ladder.product)}×, {told} that interval, {off:.1%} from the whole "
+            "as it was measured."
         )
-        yield (
-            f"{other.capitalize()} alone ({second}) bring {as_ratio(crossed.second[0])}; on top of {one} ({both} over "
-            f"{first}) {as_ratio(crossed.second[1])}."
-        )
-        low, high = crossed.interaction.low, crossed.interaction.high
-        told = "each brings less where the other is there" if high < 1 else "each brings more where the other is there"
-        if low <= 1 <= high:
-            told = "that they depend on each other is not shown"
-        yield f"Together {as_ratio(crossed.whole)}; {told} (by {as_ratio(crossed.interaction)})."
+
+
+def _most(ladder: Ladder) -> str:
+    largest = ladder.largest
+    if any(step.ratio is None for step in ladder.steps):
+        return "Which step is the largest is not known: one has no interval."
+    if largest is None or largest.ratio is None:
+        return "No step is shown to make it faster."
+    named = f"{largest.after.mode} ({largest.after.adds}), {as_ratio(largest.ratio)}"
+    if ladder.rivals:
+        others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in ladder.rivals if step.ratio)
+        return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
+    saved = text_of(largest.before.median_ms - largest.after.median_ms)
+    of_it = ""
+    if ladder.whole and ladder.whole.low > 1 and (share := _share(largest.ratio, ladder.whole)) <= 1:
+        of_it = f", {share:.0%} of the way on a logarithmic scale"
+    return f"The largest step is {named}; it saves {saved} ms{of_it}."
+
+
+def _crossed(ladder: Ladder) -> Iterator[str]:
+    if not (crossed := ladder.crossed):
+        return
+    one, other = crossed.names
+    _, first, second, both = crossed.modes
+    of_it = ""
+    if crossed.whole.low > 1 and (share := _share(crossed.first[0], crossed.whole)) <= 1:
+        of_it = f", {share:.0%} of the way to {both} on a logarithmic scale"
+    yield (
+        f"{one.capitalize()} alone ({first}) brings {as_ratio(crossed.first[0])}{of_it}; on top of {other} ({both} "
+        f"over {second}) {as_ratio(crossed.first[1])}."
+    )
+    yield (
+        f"{other.capitalize()} alone ({second}) bring {as_ratio(crossed.second[0])}; on top of {one} ({both} over "
+        f"{first}) {as_ratio(crossed.second[1])}."
+    )
+    low, high = crossed.interaction.low, crossed.interaction.high
+    told = "each brings less where the other is there" if high < 1 else "each brings more where the other is there"
+    if low <= 1 <= high:
+        told = "that they depend on each other is not shown"
+    yield f"Together {as_ratio(crossed.whole)}; {told} (by {as_ratio(crossed.interaction)})."
 
 
 def _share(part: Interval, whole: Interval) -> float:
@@ -198,7 +127,7 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
             mode, adds, *figures = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
             grid.add_row(mode, adds, *(figure.replace(" (", "\n(") for figure in figures))
         console.print(grid)
-        for sentence in ladder.sentences:
+        for sentence in sentences(ladder):
             console.print(sentence, highlight=False)
 
 
@@ -206,7 +135,7 @@ def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     """The first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
     written: list[str] = []
     for ladder in ladders:
-        of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(ladder.sentences[:3]))}"]
+        of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(sentences(ladder)[:3]))}"]
         ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
         rows = [(rung.mode, text_of(rung.median_ms), each) for rung, each in zip(ladder.rungs, ratios, strict=True)]
         of_ladder += ["", *markdown_table(("rung", "ms", "× the rung before"), rows, (1, 2))]

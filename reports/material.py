@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from analysis import facts
+from analysis.ladders import Ladder
 from analysis.points import Point, Points
 from records.shapes import Profile
 from reports import drawing, verdict
-from reports.ladder import Ladder
 
 
 @dataclass(frozen=True)

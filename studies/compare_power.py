@@ -28,10 +28,10 @@ from doubles import drawn  # noqa: E402
 from doubles.suite import Suite, copy_with_fake  # noqa: E402
 
 from analysis import changes, paired, pairs  # noqa: E402
+from analysis.comparison import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
 from commands import report  # noqa: E402
 from measurement import load  # noqa: E402
 from records.runs import Run  # noqa: E402
-from reports.compare import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
 
 SLOWED = 1.05
 # Deviation of what runs of the same code differ in as a whole, of launches where two sides take turns: of a machine

@@ -19,6 +19,7 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from analysis import paired
+from analysis.comparison import SAME, SLOWER, UNTOLD
 from commands.ab import label, titles
 from environments.uv import SetupError
 from execution import turns
@@ -26,7 +27,6 @@ from plan import versions
 from plan.sweep import UsageError
 from records.record import Record
 from records.runs import Run
-from reports.compare import SAME, SLOWER, UNTOLD
 
 pytestmark = pytest.mark.slow
 

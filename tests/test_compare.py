@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -12,15 +13,15 @@ from doubles.reported import failed, record, write_run
 
 import runner
 from analysis import changes
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Comparison
 from measurement.statistics import Interval, batch_interval, independent_ratio
 from records.record import Record
-from reports import compare
-from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD
+from reports import compare, run_headings
 
 
-def compared(a: list[Record], b: list[Record], limit: float = 0.05) -> compare.Comparison:
+def compared(a: list[Record], b: list[Record], limit: float = 0.05) -> Comparison:
     """Two runs' records compared."""
-    return changes.compare(a, b, limit)
+    return replace(changes.compare(a, b, limit), cautions=tuple(run_headings.cautions(a, b)))
 
 
 SPEEDUPS = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")

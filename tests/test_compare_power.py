@@ -10,8 +10,8 @@ from doubles import drawn
 from doubles.reported import record
 
 from analysis import changes
+from analysis.comparison import SLOWER, Comparison
 from records.intervals import quantile
-from reports.compare import SLOWER, Comparison
 from studies.compare_power import MACHINES, still, synthetic
 
 

@@ -16,6 +16,7 @@ from analysis.ladders import Series
 from frameworks.description import Crossing, Framework, Mode, Rung
 from measurement.cells import Cell
 from plan.plan import modes_of
+from reports.ladder import sentences
 
 NAMES = ("eager", "captured", "split", "fused", "replayed")
 ADDS = ("op by op", "a graph", "smaller operators", "fusion", "one launch")
@@ -75,13 +76,13 @@ def test_with_noise_the_product_lies_in_the_interval_of_the_whole_and_intervals_
     for step, truth in zip(ladder.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
         assert step.ratio.low < truth < step.ratio.high
         assert 0 < step.ratio.relative_half_width < 0.1
-    assert "within that interval" in " ".join(ladder.sentences)
+    assert "within that interval" in " ".join(sentences(ladder))
 
 
 def test_a_product_beside_the_interval_is_told():
     ladder = measured(noise=0.001)
     odd = replace(ladder, steps=(replace(ladder.steps[0], ratio=ladder.steps[-1].ratio), *ladder.steps[1:]))
-    assert "outside that interval, 50" in " ".join(odd.sentences)
+    assert "outside that interval, 50" in " ".join(sentences(odd))
 
 
 def test_what_slows_a_whole_round_moves_no_step():
@@ -93,7 +94,7 @@ def test_what_slows_a_whole_round_moves_no_step():
 def test_the_largest_step_is_named_with_its_share():
     ladder = measured({"eager": 8.0, "captured": 6.0, "split": 7.0, "fused": 5.0, "replayed": 2.0}, noise=0.01)
     assert ladder.largest.after.mode == "replayed" and ladder.rivals == ()
-    told = " ".join(ladder.sentences)
+    told = " ".join(sentences(ladder))
     assert "The largest step is replayed (one launch), 2.5" in told and "it saves 3 ms, 66% of the way" in told
     assert "split (smaller operators) makes it slower: 0.86" in told
 
@@ -105,25 +106,25 @@ def test_what_only_regains_a_loss_is_no_gain():
     assert [step.ratio.value for step in ladder.steps] == pytest.approx([8 / 6.5, 0.325, 0.8, 25 / 6], rel=0.03)
     lower = measured({"eager": 8.0, "captured": 7.9, "split": 20.0, "fused": 25.0, "replayed": 4.0}, noise=0.01)
     told = f"replayed ({'; '.join(ADDS[2:])}), 1.9"
-    assert f"The largest step is {told}" in lower.sentences[1] and "it saves 3.9 ms, 9" in lower.sentences[1]
+    assert f"The largest step is {told}" in sentences(lower)[1] and "it saves 3.9 ms, 9" in sentences(lower)[1]
 
 
 def test_a_step_beyond_the_last_rung_has_no_share():
     ladder = measured({"eager": 8.0, "captured": 7.9, "split": 7.8, "fused": 5.0, "replayed": 7.0}, noise=0.01)
-    assert ladder.largest.after.mode == "fused" and ladder.sentences[1].endswith("it saves 2.8 ms.")
+    assert ladder.largest.after.mode == "fused" and sentences(ladder)[1].endswith("it saves 2.8 ms.")
 
 
 def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
     ladder = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
     names = {ladder.largest.after.mode, *(step.after.mode for step in ladder.rivals)}
     assert names == {"captured", "fused"}
-    assert "Which step is the largest the intervals cannot tell" in " ".join(ladder.sentences)
+    assert "Which step is the largest the intervals cannot tell" in " ".join(sentences(ladder))
 
 
 def test_where_nothing_is_shown_nothing_is_largest():
     ladder = measured(dict.fromkeys(NAMES, 3.0), noise=0.05)
     assert ladder.largest is None
-    assert "No step is shown to make it faster." in ladder.sentences
+    assert "No step is shown to make it faster." in sentences(ladder)
 
 
 def test_a_rung_that_failed_is_passed_over_with_what_it_adds():
@@ -132,7 +133,7 @@ def test_a_rung_that_failed_is_passed_over_with_what_it_adds():
     assert ladder.rungs[2].adds == "smaller operators; fusion"
     assert ladder.steps[1].ratio.value == pytest.approx(4 / 6)
     assert ladder.product == pytest.approx(4)
-    assert "split is missing: split died." in ladder.sentences
+    assert "split is missing: split died." in sentences(ladder)
 
 
 def test_a_rung_that_later_ones_do_not_have_is_not_added_to_them():
@@ -147,7 +148,7 @@ def test_the_first_rung_may_be_missing_and_all_may():
     assert ladder.whole.value == pytest.approx(2) and ladder.crossed is None
     nothing = measured(without=NAMES)
     assert (nothing.rungs, nothing.steps, nothing.product, nothing.whole) == ((), (), None, None)
-    assert len(nothing.sentences) == len(NAMES)
+    assert len(sentences(nothing)) == len(NAMES)
 
 
 def test_rungs_of_another_process_are_not_paired():
@@ -156,8 +157,10 @@ def test_rungs_of_another_process_are_not_paired():
     assert [step.ratio is None for step in ladder.steps] == [False, False, True, True]
     assert ladder.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
     assert ladder.product is None and ladder.whole.value == pytest.approx(4)
-    assert "multiply" not in " ".join(ladder.sentences)
-    assert ladder.largest is None and "Which step is the largest is not known: one has no interval." in ladder.sentences
+    assert "multiply" not in " ".join(sentences(ladder))
+    assert ladder.largest is None and "Which step is the largest is not known: one has no interval." in sentences(
+        ladder
+    )
 
 
 def test_few_rounds_have_no_interval():
@@ -178,7 +181,7 @@ def test_two_things_in_both_orders():
     assert [part.value for part in crossed.second] == pytest.approx([8 / 6, 2], rel=0.01)
     assert crossed.whole.value == pytest.approx(4, rel=0.01)
     assert crossed.interaction.value == pytest.approx(1.5, rel=0.01) and crossed.interaction.low > 1
-    told = " ".join(measured(noise=0.001).sentences)
+    told = " ".join(sentences(measured(noise=0.001)))
     assert "Launching alone (captured) brings 2.00×" in told and "50% of the way to replayed" in told
     assert "each brings more where the other is there" in told
 

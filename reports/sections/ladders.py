@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from analysis.ladders import Ladder
 from reports import drawing
 from reports.content import Chart, Panel, Section
-from reports.ladder import Ladder, ends, table
+from reports.ladder import ends, sentences, table
 from reports.material import Material
 from reports.numbers import ratio, text_of
 
@@ -32,7 +33,7 @@ def _panel(material: Material, ladder: Ladder) -> Panel:
     if ladder.rungs:
         words = "Latency from rung to rung; the table holds the same figures"
         charts = (Chart(_drawn(material, ladder), words),)
-    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences), axes=AXIS if charts else "")
+    return Panel(ladder.title, table(ladder), charts, tuple(sentences(ladder)), axes=AXIS if charts else "")
 
 
 def _drawn(material: Material, ladder: Ladder) -> str:

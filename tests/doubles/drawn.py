@@ -14,12 +14,12 @@ import numpy as np
 from doubles.reported import record
 
 from analysis import changes, paired
+from analysis.comparison import Comparison
 from analysis.paired import Launches
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
 from records.intervals import over_launches
 from records.record import Record
 from records.runs import Run
-from reports.compare import Comparison
 
 RESULTS = Path(__file__).resolve().parent.parent.parent / "results"
 LIKENESS = 0.5  # of neighbouring rounds (lag-1 correlation): 0.46 to 0.49 in recorded series

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from statistics import median
-from typing import NamedTuple
 
+from analysis.pairs import Kind, kinds_of
 from analysis.points import machine_names
 from measurement.flags import PROGRAM_DIFFERS
 from measurement.text import times
@@ -17,36 +16,16 @@ from reports.numbers import text_of
 SAME_HOST_WITHIN = 0.1
 
 
-class Kind(NamedTuple):
-    """What of a run's records is alike for many."""
-
-    machine_id: str | None
-    device_name: str | None
-    framework: str
-    framework_version: str | None
-    git_revision: str | None
-    profile: str | None
-    launches: int | None
-
-
-OF_A_RUN = Kind._fields
-
-
-def _kinds(records: Iterable[Record]) -> list[Kind]:
-    """Return every machine, framework, version, revision, profile and number of launches that occur together."""
-    return [Kind(*values) for values in dict.fromkeys(map(attrgetter(*OF_A_RUN), records))]
-
-
 def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     """Return what differs between the runs as such, by what their records say; machines and versions first."""
-    kinds = [_kinds(records) for records in (a, b)]
+    kinds = [kinds_of(records) for records in (a, b)]
     names = machine_names((kind.machine_id, kind.device_name) for kind in (*kinds[0], *kinds[1]))
     machines = [{kind.machine_id: names[kind.machine_id, kind.device_name] for kind in side} for side in kinds]
     sentences = []
     if machines[0].keys() != machines[1].keys():
-        sides = (f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines)
+        named = [f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines]
         sentences.append(
-            f"Different machines: A on {', B on '.join(sides)}. The ratios tell of machines as much as of software."
+            f"Different machines: A on {', B on '.join(named)}. The ratios tell of machines as much as of software."
         )
     versions = [_versions(side) for side in kinds]
     changed = [
@@ -106,7 +85,7 @@ def _versions(records: Iterable[Record | Kind]) -> dict[str, str]:
 
 def facts(records: Sequence[Record]) -> tuple[str, ...]:
     """Return what a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
-    kinds = _kinds(records)
+    kinds = kinds_of(records)
     machines = sorted({f"{kind.device_name or 'unnamed'} ({str(kind.machine_id)[:4]})" for kind in kinds})
     launches = sorted({kind.launches for kind in kinds if kind.launches})
     counts = "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))) if launches else "no"

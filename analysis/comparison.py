@@ -1,0 +1,79 @@
+"""What a comparison of two runs decides of each cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis import facts
+from measurement.statistics import Interval
+
+FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
+UNTOLD = facts.UNCERTAIN
+# What is decided of a cell; the other verdicts leave it open.
+DECIDED = (SLOWER, FASTER, SAME)
+
+
+@dataclass(eq=False, slots=True)
+class Compared:
+    """One cell of either run: its times, B's over A's, the same beside eager mode, the verdict on B, and why."""
+
+    cell: str
+    times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured
+    ratio: Interval | None
+    verdict: str
+    why: str = ""
+    broke: bool = False  # B fails where A was measured
+    beside_eager: Interval | None = None  # speedup over eager, A's over B's: what eager moved too is not in it
+
+    @property
+    def slowdown(self) -> float:
+        """By which share B is slower; 0 unless the verdict says so."""
+        return self.ratio.value - 1 if self.ratio and self.verdict == SLOWER else 0.0
+
+
+@dataclass(frozen=True)
+class Side:
+    """What the heading says of one run."""
+
+    name: str
+    facts: tuple[str, ...] = ()  # date, versions, revision, profile and launches, machine
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cells of both runs, the slowest first."""
+
+    cells: tuple[Compared, ...]
+    in_both: int  # how many cells both runs have
+    limit: float  # by which share B may be slower
+    in_turn: bool = False  # whether processes of A and B alternated
+    # What reports add: sentences on what differs between the runs themselves, and the heading of each.
+    cautions: tuple[str, ...] = ()
+    sides: tuple[Side, Side] = (Side("A"), Side("B"))
+
+    @cached_property
+    def _by_verdict(self) -> dict[str, list[Compared]]:
+        cells = defaultdict(list)
+        for cell in self.cells:
+            cells[cell.verdict].append(cell)
+        return cells
+
+    def of(self, verdict: str) -> list[Compared]:
+        """The cells with this verdict."""
+        return self._by_verdict[verdict]
+
+    @property
+    def over(self) -> list[Compared]:
+        """The cells that are slower by more than the limit, or broke."""
+        return [
+            *(cell for cell in self.of(SLOWER) if cell.slowdown > self.limit),
+            *(cell for cell in self.of(NOT_COMPARABLE) if cell.broke),
+        ]
+
+    @property
+    def decided(self) -> bool:
+        """Whether anything could be said of any cell."""
+        return any(map(self.of, DECIDED))
