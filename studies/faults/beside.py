@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from pathlib import Path
 
 from doubles import pretended_slurm
 
-from execution.submission import SUBMITTED
 from studies.faults.between import WORDS
-from studies.faults.commands import TOLD, bytes_in, changed
+from studies.faults.commands import TOLD, bytes_in, whole_pages, words_of
 from studies.faults.signals import real_words
 from studies.faults.system import ANYHOW, mounted
-from studies.faults.tampering import ANY, RECORDS, finished_run, with_own_cache
+from studies.faults.tampering import finished_run, with_own_cache
 from studies.faults.trial import DONE, FAKE, INTERRUPTED, Trial
 
 READERS = ("report", "watch", "gather", "history", "compare", "site")
-
-
-def words_of(trial: Trial, command: str, *runs: Path) -> list[str]:
-    """What the command is asked for, with files of its own to write."""
-    names = [str(run) for run in runs]
-    return {
-        "report": [*names, "--out", str(trial.folder / "page")],
-        "watch": names[:1],
-        "gather": [*names, "--out", str(trial.folder / "all.csv")],
-        "history": [",".join(names), "--out", str(trial.folder / "trend")],
-        "compare": [*(names * 2)[:2], "--out", str(trial.folder / "compared.md")],
-        "site": ["--out", str(trial.folder / "site")],
-    }[command]
 
 
 def read_meanwhile(trial: Trial, command: str) -> None:
@@ -41,25 +26,6 @@ def read_meanwhile(trial: Trial, command: str) -> None:
         trial.end(trial.begin(*words_of(trial, command, trial.out), command=command), TOLD, left=False)
     trial.end(process)
     trial.complete(trial.planned(), {})
-
-
-def watched(trial: Trial, file: str) -> None:
-    """How far a damaged run is: told, or refused in a sentence, and nothing of the run is changed."""
-    finished_run(trial)
-    path = trial.out / file
-    if file == SUBMITTED:
-        path.write_text('{"job": "7"}')
-    how = trial.rng.choice([*(RECORDS if file == "records.jsonl" else ANY), "random bytes", "a folder", "a pipe"])
-    content = path.read_bytes()
-    if how in ("a folder", "a pipe"):
-        path.unlink()
-        path.mkdir() if how == "a folder" else os.mkfifo(path)
-    else:
-        path.write_bytes(trial.rng.randbytes(300) if how == "random bytes" else changed(trial, content, how, file))
-    count = len(trial.violations)
-    trial.run(str(trial.out), command="watch", codes=TOLD)
-    if len(trial.violations) > count:
-        trial.saw("damage was", how)
 
 
 def writer_killed(trial: Trial, what: str) -> None:
@@ -96,12 +62,6 @@ def writer_killed(trial: Trial, what: str) -> None:
     whole_pages(trial, trial.folder)
     if bytes_in(trial.out) != before:
         trial.saw("files changed", "by a command that reads")
-
-
-def whole_pages(trial: Trial, folder: Path) -> None:
-    for page in folder.rglob("*.html"):
-        if "suite" not in page.parts and not page.read_text().rstrip().endswith("</html>"):
-            trial.saw("torn", page.name)
 
 
 NAMES = ("net", "import", "../up", "a b", "ä", "", "x" * 300, "net.py", "__init__", "$(touch PWNED)", "[red]", "a\nb")
@@ -171,8 +131,7 @@ def slow_reader(trial: Trial, what: str) -> None:
     words = (*WORDS, "--out", str(trial.out))
     script = {"slow": '"$@" | while read -r line; do sleep 0.2; done', "stops": '"$@" | (read -r line; sleep 25)'}[what]
     trial.run(*words, shell_script=script, codes=None)
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {})
+    trial.go_on(words)
 
 
 def ladder(trial: Trial, what: str) -> None:
@@ -192,7 +151,6 @@ def ladder(trial: Trial, what: str) -> None:
 
 FAULTS = {
     "meanwhile": dict.fromkeys(READERS, read_meanwhile),
-    "watch": dict.fromkeys(("plan.json", "machine.json", "records.jsonl", SUBMITTED), watched),
     "writers": {f"{command} {how}": writer_killed for command in ("report", "history", "site", "compare", "gather")
                 for how in ("killed", "at once", "small disk")},
     "skeletons": dict.fromkeys(NAMES, skeleton),

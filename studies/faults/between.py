@@ -146,8 +146,7 @@ def users_model(trial: Trial, what: str) -> None:
     if kill and trial.begun and going and changed:
         trial.resume(codes=REFUSED)
     file.write_text(MODEL)
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {})
+    trial.go_on(words)
     for record in trial.records():  # 8 by 64, and not 8 by 4096
         if record["flops"] != 2 * 8 * 64 * record["batch_size"]:
             trial.saw("falsified", f"{record['cell']}: {record['flops']} FLOPs")

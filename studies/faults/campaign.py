@@ -53,7 +53,7 @@ CLUSTER = "nodes"  # these take Slurm, and only where named
 # These take the environments of real frameworks, and only these are tried where named.
 REAL = ("real", "pairs", "own", "ladder", "models")
 SIGNALS = ("worker", "runner")
-SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
+SHORT = (*SIGNALS, "modes", "plan", "streams", "together")  # what the tests try
 
 
 @dataclass(frozen=True)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
 from pathlib import Path
 
+from execution.submission import SUBMITTED
 from studies.faults.tampering import ANY, RECORDS, damaged, finished_run, with_own_cache
 from studies.faults.trial import DONE, FAKE, INTERRUPTED, REFUSED, TIMEOUT, TINY, Trial
 
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
 TOLD = frozenset({0, 1, 2, 3})
-FILES = ("records.jsonl", "results.csv", "plan.json", "machine.json", "samples.jsonl.gz", "explained.jsonl")
-READERS = ("report", "compare", "history", "gather", "site")
+# The records and the table are damaged in `damage.py`, in more ways.
+FILES = ("plan.json", "machine.json", "samples.jsonl.gz", "explained.jsonl", SUBMITTED)
+READERS = ("report", "compare", "history", "gather", "site", "watch")
+SPARSE = 6 << 30  # bytes of a file without blocks
 WRITTEN = ("report.md", "report.html", "summary.md", "comparison.md", "history.md", "history.html")
 SLOWED = 1e6  # times what was measured
 
 
 def reads(trial: Trial, what: str) -> None:
-    """A run of which one file is damaged: told of, or refused in a sentence; the run's files stay as they are."""
+    """A run of which one file is damaged: shown, or refused in a sentence; the run's files stay as they are."""
     command, file = what.split()
     if command == "site":
         with_own_cache(trial)
@@ -29,44 +33,61 @@ def reads(trial: Trial, what: str) -> None:
     shutil.copytree(trial.out, whole)
     path = trial.out / file
     content = path.read_bytes() if path.exists() else b'{"cell": "a", "status": "explained"}\n'
-    how = trial.rng.choice([*(RECORDS if file == "records.jsonl" else ANY), "random bytes"])
-    path.write_bytes(trial.rng.randbytes(300) if how == "random bytes" else changed(trial, content, how, file))
-    before = bytes_in(trial.out)
-    words = {
-        "report": [str(trial.out)],
-        "compare": [str(whole), str(trial.out)],
-        "history": [f"{whole},{trial.out}"],
-        "gather": [str(whole), str(trial.out), "--out", str(trial.folder / "all.csv")],
-        "site": ["--out", str(trial.folder / "site")],
-    }[command]
+    how = trial.rng.choice([*ANY, "random bytes", "a folder", "a pipe"])
+    if how in ("a folder", "a pipe"):
+        path.unlink(missing_ok=True)
+        path.mkdir() if how == "a folder" else os.mkfifo(path)
+    elif how == "UTF-16" and file.endswith(".gz"):
+        path.write_bytes(content[::-1])
+    else:
+        path.write_bytes(trial.rng.randbytes(300) if how == "random bytes" else ANY[how](trial, content))
+    before, count = bytes_in(trial.out), len(trial.violations)
     if command == "site":
-        published = trial.suite.folder / "results"
-        published.mkdir()
-        for run in (whole, trial.out):
-            shutil.copytree(run, published / run.name)
+        publish(trial, whole, trial.out)
     trial.longest_path = 4 * len(str(trial.out))
-    count = len(trial.violations)
-    trial.run(*words, command=command, codes=TOLD)
+    trial.run(*words_of(trial, command, trial.out, whole), command=command, codes=TOLD)
     if bytes_in(trial.out) != before:
         trial.saw("files changed", "by a command that reads")
-    for page in trial.folder.rglob("*.html"):
-        if page.is_relative_to(trial.folder / "suite"):
-            continue
-        if not page.read_text().rstrip().endswith("</html>"):
-            trial.saw("torn", page.name)
+    whole_pages(trial, trial.folder)
     if len(trial.violations) > count:
         trial.saw("damage was", how)
 
 
-def changed(trial: Trial, content: bytes, how: str, file: str) -> bytes:
-    if how == "UTF-16" and file.endswith(".gz"):
-        return content[::-1]
-    return (RECORDS if file == "records.jsonl" else ANY)[how](trial, content)
+def words_of(trial: Trial, command: str, *runs: Path) -> list[str]:
+    """What the command is asked for, with files of its own to write."""
+    names = [str(run) for run in runs]
+    return {
+        "report": [*names, "--out", str(trial.folder / "page")],
+        "watch": names[:1],
+        "gather": [*names, "--out", str(trial.folder / "all.csv")],
+        "history": [",".join(names), "--out", str(trial.folder / "trend")],
+        "compare": [*(names * 2)[:2], "--out", str(trial.folder / "compared.md")],
+        "site": ["--out", str(trial.folder / "site")],
+    }[command]
+
+
+def publish(trial: Trial, *runs: Path) -> None:
+    """Put runs where `site` finds them, apart from what no copy is made of."""
+    for run in runs:
+        shutil.copytree(run, trial.suite.folder / "results" / run.name, symlinks=True, ignore=special)
+
+
+def special(folder: str, names: list[str]) -> list[str]:
+    """Return what no copy is made of."""
+    paths = [Path(folder, name) for name in names]
+    return [path.name for path in paths if path.is_symlink() or path.is_fifo() or path.stat().st_size >= SPARSE]
+
+
+def whole_pages(trial: Trial, folder: Path) -> None:
+    for page in folder.rglob("*.html"):
+        if "suite" not in page.parts and not page.read_text().rstrip().endswith("</html>"):
+            trial.saw("torn", page.name)
 
 
 def bytes_in(folder: Path) -> dict[str, bytes]:
-    """What the files of a run hold, apart from what commands write beside them."""
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name not in WRITTEN}
+    """Return the bytes of a run's usual files, apart from what commands write into it."""
+    usual = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return {str(p): p.read_bytes() for p in usual if p.name not in WRITTEN and p.stat().st_size < SPARSE}
 
 
 def kept(trial: Trial, what: str) -> None:
@@ -83,8 +104,7 @@ def kept(trial: Trial, what: str) -> None:
     outputs = sorted(trial.out.glob("launches/*/outputs/*.npz"))
     if file == "outputs" and outputs:
         damaged(trial, trial.rng.choice(outputs), how)
-    trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS)
     for record in trial.records():
         if not 0 < record["latency_ms_median"] < 1e-3 * SLOWED:  # the fake's calls take microseconds
             trial.saw("falsified", f"{record['cell']} takes {record['latency_ms_median']} ms")

@@ -14,13 +14,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from studies.faults.beside import whole_pages, words_of
-from studies.faults.commands import TOLD, WRITTEN
+from studies.faults.commands import SPARSE, TOLD, bytes_in, publish, whole_pages, words_of
 from studies.faults.tampering import ANY, RECORDS, finished_run, in_a_record, with_line, with_own_cache
 from studies.faults.trial import DONE, REFUSED, Trial
 
 MEMORY = 3 << 30  # bytes of addresses: what fills the memory ends in a MemoryError and not in the kernel's killer
-SPARSE = 6 << 30  # bytes of a file without blocks
 DIGITS = "9" * 400
 Table = list[list[str]]
 
@@ -150,28 +148,13 @@ def damaged(trial: Trial, what: str) -> None:
         resumed(trial, planned, limit, how)
         return
     if command == "site":
-        for run in (whole, trial.out):
-            shutil.copytree(run, trial.suite.folder / "results" / run.name, symlinks=True, ignore=special)
-    before = steady(trial.out)
+        publish(trial, whole, trial.out)
+    before = bytes_in(trial.out)
     words = words_of(trial, command, trial.out, whole)
     trial.run(*words, command=command, codes=TOLD, limit=limit)
-    if steady(trial.out) != before:
+    if bytes_in(trial.out) != before:
         trial.saw("files changed", "by a command that reads")
     whole_pages(trial, trial.folder)
-
-
-def special(folder: str, names: list[str]) -> list[str]:
-    """Return what no copy is made of."""
-    paths = [Path(folder, name) for name in names]
-    return [path.name for path in paths if path.is_symlink() or path.is_fifo() or path.stat().st_size == SPARSE]
-
-
-def steady(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of a run's usual files, apart from what commands write beside them."""
-    usual = [
-        path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name not in WRITTEN
-    ]
-    return {str(path): path.read_bytes() for path in usual if path.stat().st_size < SPARSE}
 
 
 def resumed(trial: Trial, planned: list[str], limit: tuple, how: str) -> None:

@@ -34,8 +34,7 @@ def started(trial: Trial, what: str) -> None:
     ended = trial.run(*words, codes=DONE | REFUSED, shell_script=script)
     if ended.code in DONE:
         trial.complete(trial.planned(), {"exits-3": ("crash",)})
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {"exits-3": ("crash",)})
+    trial.go_on(words, {"exits-3": ("crash",)})
 
 
 LIMITS = {
@@ -81,11 +80,7 @@ def signalled(trial: Trial, what: str) -> None:
         time.sleep(trial.rng.uniform(0, 2))
     killed = {-getattr(signal, "SIG" + sign) for sign in what.split()}
     trial.end(process, DONE | INTERRUPTED | killed)
-    finished = [record["cell"] for record in trial.records()]
-    trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
-    if [record["cell"] for record in trial.records()][: len(finished)] != finished:
-        trial.saw("finished cells lost", f"{len(finished)} before")
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS)
 
 
 PROGRAMS = ("git", "nvidia-smi")
@@ -155,8 +150,7 @@ def contained(trial: Trial, what: str) -> None:
         if "runner.py" in line and "unshare" not in line[0]:
             send(number, what)
     trial.end(process, DONE | INTERRUPTED | {137, 143, 129, 1, -signal.SIGKILL, -signal.SIGTERM})
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {"orphan-ok": ("measured",)})
+    trial.go_on(words, {"orphan-ok": ("measured",)})
 
 
 def terminal(trial: Trial, what: str) -> None:
@@ -173,8 +167,7 @@ def terminal(trial: Trial, what: str) -> None:
         trial.later(5)
         process.kill()  # what holds the terminal is gone: SIGHUP to those in it
     trial.end(process, DONE | INTERRUPTED | {-signal.SIGKILL, 129})
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {})
+    trial.go_on(words)
 
 
 FAULTS = {

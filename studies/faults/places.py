@@ -41,8 +41,7 @@ def moved(trial: Trial, what: str) -> None:
         trial.last_code = None
         if trial.begun:
             trial.complete_once(trial.planned())
-        trial.resume(*([] if trial.begun else words))
-        trial.complete(trial.planned(), {})
+        trial.go_on(words)
 
 
 def linked(trial: Trial, what: str) -> None:
@@ -165,8 +164,7 @@ def cache(trial: Trial, what: str) -> None:
         for place in mounts:
             subprocess.run(["umount", "-l", place], capture_output=True)
     shutil.rmtree(folder)
-    trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS)
 
 
 def last_append(trial: Trial, what: str) -> None:
@@ -186,12 +184,8 @@ def last_append(trial: Trial, what: str) -> None:
                 pass
             file.truncate(max(0, file.tell() - left))
         trial.end(process, codes=None)
-        finished = [record["cell"] for record in trial.records()]
         filler.unlink()
-        trial.resume()
-        if [record["cell"] for record in trial.records()][: len(finished)] != finished:
-            trial.saw("finished cells lost", f"{len(finished)} before")
-        trial.complete(trial.planned(), {})
+        trial.go_on(WORDS)
 
 
 LOCALES = {
@@ -211,8 +205,7 @@ def locale(trial: Trial, what: str) -> None:
     trial.later(5)
     process.send_signal(signal.SIGINT)
     trial.end(process, ANYHOW | {130, -signal.SIGINT})
-    trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]), **given)
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS, **given)
     trial.run(str(trial.out), command="report", codes=frozenset({0}), **given)
 
 

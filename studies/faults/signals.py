@@ -48,11 +48,7 @@ def runner_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SHAPES
             time.sleep(trial.rng.uniform(0, 0.3))
     signs = {-getattr(signal, "SIG" + sign) for sign in name.split() if sign != "everybody"}
     trial.end(process, DONE | INTERRUPTED | frozenset(signs))
-    finished = [record["cell"] for record in trial.records()]
-    trial.resume(*([] if trial.begun else [*words, "--out", str(trial.out)]))
-    if [record["cell"] for record in trial.records()][: len(finished)] != finished:
-        trial.saw("finished cells lost", f"{len(finished)} cells before")
-    trial.complete(trial.planned(), {} if "everybody" not in name else None)
+    trial.go_on(words, {} if "everybody" not in name else None)
 
 
 def stubborn(trial: Trial, name: str) -> None:
@@ -64,8 +60,7 @@ def stubborn(trial: Trial, name: str) -> None:
         trial.later(8)
     process.kill()
     trial.end(process, frozenset({-signal.SIGKILL}) | DONE)
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {mode: ("timeout", "crash", "measured")})
+    trial.go_on(words, {mode: ("timeout", "crash", "measured")})
 
 
 def send(number: int, name: str) -> None:

@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from records import begun
-from studies.faults.beside import words_of
-from studies.faults.commands import TOLD
+from studies.faults.commands import TOLD, words_of
 from studies.faults.tampering import finished_run, with_own_cache
 from studies.faults.trial import REFUSED, Trial
 

@@ -43,14 +43,10 @@ def space(trial: Trial, size: str) -> None:
     with mounted(disk, f"64m,nr_inodes={inodes}" if inodes else size):
         trial.out = disk / "run"
         trial.run(*WORDS, "--out", str(trial.out), codes=None)
-        finished = [record["cell"] for record in trial.records()]
         if size.endswith("k") and os.statvfs(disk).f_bavail == 0:
             trial.report(codes=None)
         subprocess.run(["mount", "-o", "remount,size=64m,nr_inodes=10000", disk], check=True)
-        trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
-        if [record["cell"] for record in trial.records()][: len(finished)] != finished:
-            trial.saw("finished cells lost", f"{len(finished)} before")
-        trial.complete(trial.planned(), {})
+        trial.go_on(WORDS)
 
 
 def access(trial: Trial, what: str) -> None:
@@ -76,8 +72,7 @@ def access(trial: Trial, what: str) -> None:
             (trial.out / "records.jsonl").rmdir()
         if what == "deleted":  # what is left of it may be refused
             trial.out = disk / "another"
-        trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
-        trial.complete(trial.planned(), {})
+        trial.go_on(WORDS)
 
 
 def streams(trial: Trial, redirection: str) -> None:
@@ -86,8 +81,7 @@ def streams(trial: Trial, redirection: str) -> None:
     script = f'exec "$@" {redirection}' if "|" not in redirection else f'"$@" {redirection}'
     process = trial.begin(*words, shell_script=script)
     trial.end(process, codes=None, seen=False)
-    trial.resume(*([] if trial.begun else words))
-    trial.complete(trial.planned(), {})
+    trial.go_on(words)
 
 
 def together(trial: Trial, what: str) -> None:
@@ -202,8 +196,7 @@ def paths(trial: Trial, name: str) -> None:
     else:
         if advice and "\n" not in name:
             trial.saw("advice cannot be pasted", advice[0])
-    trial.resume(*([] if trial.begun else [*WORDS, f"--out={trial.out}"]))
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS)
     trial.report()
 
 
@@ -218,8 +211,7 @@ def clock(trial: Trial, what: str) -> None:
     shim.mkdir()
     (shim / "sitecustomize.py").write_text(SHIFTED)
     shifted = {"PYTHONPATH": str(shim), "FAULT_CLOCK": str(CLOCKS[what])}
-    trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]), environment=shifted)
-    trial.complete(trial.planned(), {})
+    trial.go_on(WORDS, environment=shifted)
 
 
 SHIFTED = """

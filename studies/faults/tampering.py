@@ -123,25 +123,6 @@ def finished_run(trial: Trial) -> list[str]:
     return trial.planned()
 
 
-def records(trial: Trial, how: str) -> None:
-    """What can be read is kept, what cannot is measured again, and nothing else gets into the table.
-
-    Or the run is refused, in a sentence that says which line to take out, and is left as it is.
-    """
-    planned = finished_run(trial)
-    path = trial.out / "records.jsonl"
-    path.write_bytes(RECORDS[how](trial, path.read_bytes()))
-    before = trial.lines()
-    ended = trial.resume(codes=DONE | REFUSED)
-    if ended.code in REFUSED:
-        if trial.lines() != before:
-            trial.saw("records changed", "by a run that was refused")
-        trial.report(codes=frozenset({0}) | REFUSED)
-    else:
-        trial.complete(planned, {}, in_records=False)
-        trial.report()
-
-
 def plan(trial: Trial, how: str) -> None:
     """The run is resumed as it was begun, or refused in a sentence; it never becomes another."""
     planned = finished_run(trial)
@@ -228,7 +209,6 @@ def damaged(trial: Trial, file: Path, how: str) -> None:
 
 READ = ("references.json", "versions.json", "samples.jsonl.gz")  # these may be refused
 FAULTS = {
-    "records": dict.fromkeys(RECORDS, records),
     "plan": {f"{name}: {how}": plan for name in ("plan.json", "machine.json", "peaks.json")
              for how in (PLAN if name == "plan.json" else ANY)},
     "leftovers": dict.fromkeys(

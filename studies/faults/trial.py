@@ -32,6 +32,7 @@ WHOLE, INCOMPLETE = 0, 3  # all that can be measured was, or not all of it
 DONE = frozenset({WHOLE, INCOMPLETE})
 INTERRUPTED = frozenset({130, -signal.SIGINT})
 REFUSED = frozenset({2})
+ALL_MEASURED: dict[str, tuple[str, ...]] = {}  # no mode that may end otherwise
 LONGEST_REFUSAL = 600  # characters: a sentence, with a path in it
 
 
@@ -159,6 +160,14 @@ class Trial:
         own = ("--workload", self.model) if self.model else ()
         words = begin or ("--resume", str(self.out), "--python", self.python, *own, "--timeout", f"{self.silence:g}")
         return self.run(*words, codes=codes, **how)
+
+    def go_on(self, words: tuple[str, ...], allowed: dict[str, tuple[str, ...]] | None = ALL_MEASURED, **how) -> None:
+        """Resume the run, or begin it with these words: finished cells stay, and the plan is completed exactly."""
+        finished = [record["cell"] for record in self.records()]
+        self.resume(*([] if self.begun else (*words, f"--out={self.out}")), **how)
+        if [record["cell"] for record in self.records()][: len(finished)] != finished:
+            self.saw("finished cells lost", f"{len(finished)} before")
+        self.complete(self.planned(), allowed)
 
     def report(self, codes: frozenset[int] | None = frozenset({0})) -> Ended:
         """Write the run's report."""
