@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from analysis import changes, pairs
+from analysis import changes, pairs, select
 from analysis.comparison import FASTER, NOT_COMPARABLE, SLOWER, UNTOLD, Comparison, Side
 from commands import published, report
 from measurement import durable
@@ -20,7 +20,7 @@ from plan.options import Option
 from records import runs
 from records.record import Record
 from reports import compare as comparing
-from reports import run_headings, select, terminal
+from reports import run_headings, terminal
 
 COLOURS = {
     SLOWER: "red",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import pairs, steps
+from analysis import pairs, select, steps
 from analysis.changes import SAME_WITHIN
 from analysis.significance import Estimates
 from commands import report
@@ -18,7 +18,7 @@ from measurement.statistics import Interval
 from plan.options import Option
 from plan.sweep import UsageError
 from records.record import Record
-from reports import markdown, page, select, terminal, trend
+from reports import markdown, page, terminal, trend
 from reports.trend import Line, Mark, Moment
 
 FEWEST_RUNS = 2

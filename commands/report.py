@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from analysis import ladders, modes
+from analysis import ladders, modes, select
 from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
@@ -21,7 +21,7 @@ from plan.sweep import UsageError
 from records import begun, belonging, jsonfiles, lines, recordfile, runs
 from records import record as schema
 from records.record import Record
-from reports import explanation, select, terminal
+from reports import explanation, terminal
 from reports.numbers import listed
 
 RUNS = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,3 +65,8 @@ class Cell:
     def from_json(cls, data: Mapping[str, Any]) -> Cell:
         """Read what `to_json` wrote."""
         return cls(**{**data, "parameters": tuple(data["parameters"].items())})
+
+
+def matches(cell: str, pattern: str) -> bool:
+    """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell

@@ -11,12 +11,12 @@ from functools import partial
 import frameworks
 import workloads
 from measurement.cells import Cell
+from measurement.cells import matches as name_matches
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from plan import user_models
 from plan.options import variable
 from plan.sweep import Sweep, UsageError
-from reports import select
 from workloads.spec import Parameter, Workload
 
 # Rough figures for the estimate alone, in seconds on a small machine.
@@ -172,7 +172,7 @@ def baseline_of(cell: Cell) -> Cell:
 
 def matches(cell: Cell, pattern: str | None) -> bool:
     """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
-    return not pattern or select.matches(cell.id, pattern)
+    return not pattern or name_matches(cell.id, pattern)
 
 
 def known_obstacle(cell: Cell) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis import modes
+from analysis import modes, select
 from analysis.points import COLUMNS_READ, Points
 from commands import history, published, report
 from commands.report import RECORDS, TABLE, folder_for
@@ -17,7 +17,7 @@ from measurement import durable
 from measurement.text import times
 from plan.options import Option
 from records import recordfile, runs
-from reports import sections, select, terminal, trend
+from reports import sections, terminal, trend
 from reports.material import Material
 from reports.page import fragment, html, index
 from reports.page.index import Run

@@ -8,11 +8,11 @@ from doubles.reported import record, write_run
 from test_ladder import samples
 
 import runner
-from analysis import ladders, modes
+from analysis import ladders, modes, select
 from analysis.points import Points
 from commands import report
 from records import jsonfiles
-from reports import brief, sections, select
+from reports import brief, sections
 from reports.ladder import table
 from reports.material import Material
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from measurement.cells import matches
 from records.record import FIELDS, Record
 from records.shapes import Profile
 
@@ -52,11 +52,6 @@ def chosen(
 
 def _value(entry: Record | Profile, column: str) -> Any:
     return getattr(entry, FIELDS[column]) if isinstance(entry, Record) else entry.get(column)
-
-
-def matches(cell: str, pattern: str) -> bool:
-    """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
-    return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
