@@ -44,6 +44,8 @@ def test_what_follows_a_flag_is_its_value():
     ("words", "sentence"),
     [
         (["bench", "FRAMWORK=x"], "There is no variable FRAMWORK; did you mean FRAMEWORK?"),
+        (["bench", "SEQUENCE=8"], "There is no variable SEQUENCE; did you mean SEQ?"),
+        (["bench", "Batch=1"], "There is no variable Batch; did you mean BATCH?"),
         (["bench", "--framwork=x"], "There is no option --framwork; did you mean --framework?"),
         (["bench", "WHEELHOUS=x"], "There is no variable WHEELHOUS; did you mean WHEELHOUSE?"),
         (["watch", "OUT=x"], "make watch does not take OUT; it takes RUN."),
