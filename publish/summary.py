@@ -1,8 +1,7 @@
-"""The README's findings: one table and a few sentences; `docs/findings.md` has all of them, with hosts and cautions."""
+"""The README's findings: one table and a few sentences; `docs/findings.md` has every run, with hosts and cautions."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from analysis import facts
@@ -10,20 +9,23 @@ from analysis.points import Point
 from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval
 from publish import findings
-from publish.evidence import gain, letters, material, ms, one, points, verdict, versions
-from publish.findings import DECODING, DEFAULT, MEAN, MEAN_TRAINING, REPLAYED, RESNET, SHORT, TWO_CORES, span
-from reports import numbers
-from reports.numbers import multiple, range_of, ratio
-from reports.verdict import Verdict, wording
+from publish.evidence import gain, ms, one, points, versions
+from publish.findings import DECODING, DEFAULT, MEAN, MEAN_TRAINING, REPLAYED, RESNET, SHORT, TWO_CORES
+from reports.numbers import range_of, ratio, span, text_of
 
 MODES = DEFAULT, REPLAYED
-CALLS = "`torch.compile(model)`: inductor", '`mode="reduce-overhead"`: inductor-reduce-overhead'
-HOSTS = "results/h200/README.md#the-machines"
-SIZES = {
-    "BERT-base, 1 or 8 texts of 128 tokens": ((1, 128), (8, 128)),
-    "BERT-base, 4 texts of 512 tokens": ((4, 512),),
-    "BERT-base, 64 texts of 512 tokens": ((64, 512),),
+CALLS = "`torch.compile(m)`", '`mode="reduce-overhead"`'
+LONG = findings.TORCH[1]
+LIBRARY = {"implementation": "library", "dtype": "bf16"}
+ROWS: dict[str, tuple[Path, dict[str, object]]] = {
+    "BERT-base (Hugging Face), 8 × 128 tokens": (SHORT[0], {**LIBRARY, "batch_size": 8}),
+    "BERT-base (Hugging Face), 64 × 512 tokens": (LONG, {**LIBRARY, "batch_size": 64}),
+    "Llama 1.2B, one token, batch 1, context 1,024": (DECODING[0], {"batch_size": 1}),
+    "ResNet-50, 64 images, channels last": (RESNET, {"workload": "resnet50", "batch_size": 64}),
+    "LSTM (`torch.lstm`), 8 × 128 tokens": (MEAN, {"workload": "lstm"}),
+    "GPT-2 124M training, 32 × 1,024 tokens": (findings.GPT2, {}),
 }
+MEANS = {"inference of {count} models, batch 8": MEAN, "training of {count} models, batch 8": MEAN_TRAINING}
 
 
 def text() -> str:
@@ -32,115 +34,68 @@ def text() -> str:
 
 
 def table() -> list[str]:
-    """Return a row for each kind of work: eager mode's time, and compiling's gain as the ends of all its intervals."""
+    """Return a row for each kind of work, of one run of three processes: eager mode's time and the speedups."""
     return [
-        f"| torch, bf16 | eager mode takes (medians) | {' | '.join(CALLS)} | [host]({HOSTS}) |",
-        "| --- | --- | --- | --- | --- |",
-        *(_bert(title, shapes) for title, shapes in SIZES.items()),
-        _row("A token of 1, 8 or 64 texts from a Llama of 1.2B", points(*DECODING[:2])),
-        _row("ResNet-50, 64 images, channels last", _channels_last()),
-        _row("An LSTM (`torch.lstm`), 8 texts of 128 tokens", points(MEAN, workload="lstm")),
-        _row("Training a GPT-2 of 124M, 32 texts of 1024 tokens", points(findings.GPT2)),
-        _mean("Inference of {count} models at batch 8, geometric mean", MEAN),
-        _mean("Training of {count} models at batch 8, geometric mean", MEAN_TRAINING),
+        f"| PyTorch, bf16, speedup over eager (95 % interval) | eager, ms | {' | '.join(CALLS)} |",
+        "| --- | --- | --- | --- |",
+        *(_row(title, folder, columns) for title, (folder, columns) in ROWS.items()),
+        *(_mean(title, folder) for title, folder in MEANS.items()),
     ]
 
 
-def _bert(title: str, shapes: tuple) -> str:
-    return _row(title, [point for point in _bert_points() if (point.record.batch_size, point.record.seq_len) in shapes])
+def _row(title: str, folder: Path, columns: dict[str, object]) -> str:
+    by_mode = {point.record.mode: point for point in points(folder, **columns) if _last(point)}
+    cells = [times(gain(by_mode[mode])) if mode in by_mode else "not measured" for mode in MODES]
+    return f"| {title} | {text_of(by_mode['eager'].median_ms)} | {' | '.join(cells)} |"
 
 
-def _bert_points() -> list[Point]:
-    return points(*findings.TORCH, implementation="library", dtype="bf16")
-
-
-def _channels_last() -> list[Point]:
-    alike = points(RESNET, workload="resnet50", batch_size=64)
-    return [point for point in alike if "layout=nhwc" in point.record.other_parameters]
-
-
-def _row(title: str, measured: list[Point]) -> str:
-    by_mode = {mode: [point for point in measured if point.record.mode == mode] for mode in ("eager", *MODES)}
-    cells = [span(by_mode[mode]) if by_mode[mode] else "not measured" for mode in MODES]
-    return f"| {title} | {wording.milliseconds(by_mode['eager'])} | {' | '.join(cells)} | {letters(measured)} |"
+def _last(point: Point) -> bool:
+    """Return whether images have their channels last, where there are images."""
+    return "layout=nchw" not in (point.record.other_parameters or "")
 
 
 def _mean(title: str, folder: Path) -> str:
     means = [geometric_mean(gain(point) for point in points(folder, mode=mode)) for mode in MODES]
-    ends = [f"{numbers.span(mean.low, mean.high, ratio)}×" for mean in means]
     title = title.format(count=len(points(folder, mode=MODES[0])))
-    return f"| {title} | | {' | '.join(ends)} | {letters(points(folder))} |"
+    return f"| Geometric mean, {title} | | {' | '.join(map(times, means))} |"
+
+
+def times(interval: Interval) -> str:
+    """Return a multiple with its interval: `5.27× (4.28–6.49)`."""
+    return f"{ratio(interval.value)}× ({dashed(span(interval.low, interval.high, ratio))})"
+
+
+def dashed(text: str) -> str:
+    """Return a range with a dash."""
+    return text.replace(" to ", "–")
 
 
 def sentences() -> list[str]:
-    """Return what the table does not say: versions, frameworks, losses, precision, the first call, processors."""
-    return [_versions(), _frameworks(), _tensorflow(), _losses(), _precision(), _first_call(), _processors()]
-
-
-def _versions() -> str:
-    """Return which versions the figures are of, and where they differ."""
-    tables = [*_bert_points(), *points(RESNET, findings.GPT2, *DECODING[:2], MEAN, MEAN_TRAINING)]
-    others = points(*SHORT[1:], DECODING[2])
-    libraries = {
-        record.framework: f"{json.loads(record.versions or '{}')['transformers']} with {record.framework}"
-        for record in (point.record for point in (*_bert_points(), *others))
-        if record.implementation == "library"
-    }
-    rounded = [point for folder in findings.KERAS.values() for point in findings.tf32_gains(folder)[2]]
-    return (
-        f"- **Versions**: {versions([*tables, *others])}; for TF32 {versions(rounded)}; on two CPU cores "
-        f"{versions(points(TWO_CORES))}. transformers {', '.join(libraries.values())}. An `nn.LSTM` stays eager "
-        "under `torch.compile` by default; the row is of `torch.lstm`."
-    )
+    """Return what the table does not say: frameworks, precision, the first call, processors, versions."""
+    return [_frameworks(), _precision(), _first_call(), _processors(), _versions()]
 
 
 def _frameworks() -> str:
-    short, _, alike = findings.bert_verdicts()
-    llama, again = verdict(material(*DECODING), "plain"), findings.decoding_again()[1]
-    return (
-        "- **Between frameworks compare milliseconds, not speedups**: nobody deploys JAX or TensorFlow operator by "
-        "operator. Intervals hold no difference between GPUs, hosts and runs.\n"
-        f"  - BERT-base as each library has it, {_fastest(short, 8)}\n  - The suite's own BERT-base, "
-        f"attention fused in both, {_fastest(alike, 64)}\n  - A token of the Llama, {_fastest(llama, 1)} A second pair "
-        f"of runs: {again.sentence[0].lower()}{again.sentence[1:]}"
-    )
-
-
-def _fastest(ranking: Verdict, batch: int) -> str:
-    said = next(fastest.sentence for shape, fastest in ranking.fastest.items() if shape.batch == batch)
-    return f"on {letters(ranking.setting.points)}: {said[0].lower()}{said[1:]}"
-
-
-def _tensorflow() -> str:
     alike = {"implementation": "library", "batch_size": 8}
-    graph, compiled = (one(SHORT[2], mode=mode, **alike) for mode in ("function", "function-xla"))
+    modes = zip(SHORT, ("inductor-reduce-overhead", "jit", "function-xla"), strict=True)
+    torch, jax, xla = (_ms(one(folder, mode=mode, **alike)) for folder, mode in modes)
+    graph = _ms(one(SHORT[2], mode="function", **alike))
     return (
-        "- **In TensorFlow ask for XLA**, `tf.function(model, jit_compile=True)`: BERT-base at batch 8, 128 tokens "
-        f"takes {ms(compiled)} ms a call, with `tf.function(model)` alone {ms(graph)}."
+        "- **Compare frameworks in milliseconds.** BERT-base at 8 × 128 tokens, each library's own model: "
+        f"torch `reduce-overhead` {torch}, `jax.jit` {jax}, `tf.function(jit_compile=True)` {xla}, "
+        f"`tf.function` without XLA {graph}."
     )
 
 
-def _losses() -> str:
-    lstm = one(MEAN, workload="lstm", mode=DEFAULT)
-    (resnet,) = points(findings.STRICT, workload="resnet50", mode=DEFAULT, batch_size=16)
-    losses = (
-        f"an LSTM (`torch.lstm`) at a batch of 8, {multiple(gain(lstm))} ([other batches]"
-        "(results/h200/README.md#an-lstm)); ResNet-50 in strict float32 at a batch of 16, "
-        f"{multiple(gain(resnet))} ([the layout that it chooses](docs/experiments.md#vision-docs))"
-    )
-    return f"- **Compiling by default can lose.** Shares of eager mode's speed: {losses}."
+def _ms(point: Point) -> str:
+    return f"{dashed(ms(point))} ms"
 
 
 def _precision() -> str:
-    passes = {name: findings.tf32_gains(folder) for name, folder in findings.KERAS.items()}
-    gains = "; ".join(
-        f"in {name} TF32 alone brings {multiple(alone)}, compiling on top of it {multiple(compiled)}"
-        for name, (alone, compiled, _) in passes.items()
-    )
-    hosts = letters(point for *_, measured in passes.values() for point in measured)
+    (alone, compiled, _) = findings.tf32_gains(findings.KERAS["training"])
     return (
-        "- **TF32's gain is not the compiler's.** With "
-        f"BERT-base, on {hosts}, {gains} ([the table](docs/experiments.md#keras-io))."
+        f"- **TF32 is not the compiler's gain.** In BERT-base's training TF32 alone brings {times(alone)}, "
+        f"compiling on top of it {times(compiled)}."
     )
 
 
@@ -150,11 +105,9 @@ def _first_call() -> str:
         for folder in (MEAN, MEAN_TRAINING)
     )
     lstm = [point for point in points(MEAN, workload="lstm") if point.record.mode in MODES]
-    unrolled = [point for folder in findings.UNROLLED for point in points(folder)]
     return (
-        f"- **The first call compiles**, which takes {_seconds(small)} in inference of seven models at batch 8, "
-        f"{_seconds(lstm)} of an LSTM; {_seconds(trained)} in training, {_seconds(unrolled)} of the LSTM, on two cores."
-        " The report says after how many calls that has paid for itself."
+        f"- **The first call compiles**: {_seconds(small)} in inference at batch 8 (LSTM: {_seconds(lstm)}), "
+        f"{_seconds(trained)} in training. The report says when that pays for itself."
     )
 
 
@@ -163,18 +116,20 @@ def _not_lstm(point: Point) -> bool:
 
 
 def _seconds(measured: list[Point]) -> str:
-    return range_of((seconds for point in measured if (seconds := facts.first_s(point)) is not None), " s")
+    known = (seconds for point in measured if (seconds := facts.first_s(point)) is not None)
+    return dashed(range_of(known, " s", "{:.2g}".format))
 
 
 def _processors() -> str:
-    bert_base, mlp = (_torch_on_two_cores(workload) for workload in ("bert-base", "mlp"))
-    frozen = one(findings.OWN / "timm-resnet50", mode=findings.CONSTANT)
-    return (
-        f"- **On CPU cores compiling brings less, or loses**: in torch at batch 1 BERT-base comes to "
-        f"{wording.spread(bert_base)} on two cores, an MLP to {wording.spread(mlp)}; with constant weights "
-        f'(`options={{"freezing": True}}`) timm\'s ResNet-50 comes to {multiple(gain(frozen))} on four.'
+    bert_base, mlp = (
+        gain(one(TWO_CORES, framework="torch", workload=workload, mode=DEFAULT, batch_size=1))
+        for workload in ("bert-base", "mlp")
     )
+    return f"- **On two CPU cores** `torch.compile` brings BERT-base {times(bert_base)} and an MLP {times(mlp)}."
 
 
-def _torch_on_two_cores(workload: str) -> list[Interval]:
-    return [gain(point) for point in points(TWO_CORES, framework="torch", workload=workload, mode=MODES[0])]
+def _versions() -> str:
+    tables = [point for folder, columns in ROWS.values() for point in points(folder, **columns)]
+    others = points(*SHORT[1:], MEAN_TRAINING)
+    rounded = findings.tf32_gains(findings.KERAS["training"])[2]
+    return f"- Versions: {versions([*tables, *others])}; TF32: {versions(rounded)}; CPU: {versions(points(TWO_CORES))}."

@@ -23,7 +23,6 @@ PAGE = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
 BEGIN, END = (mark.format(name="figures") for mark in (documents.BEGIN, documents.END))
 SUMMARY, FIGURES = (text[text.index(BEGIN) : text.index(END)] for text in (TEXT, PAGE))
 ROWS = [line.strip("| ").split(" | ") for line in FIGURES.splitlines() if line.startswith("| bert-base library, batch")]
-INTERVAL = re.compile(r"95 %: [\d.]+ to [\d.]+×")
 
 
 @pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: path.name)
@@ -46,30 +45,21 @@ def test_a_tie_is_told_with_its_intervals():
     )
 
 
-def test_the_summary_s_rows_hold_the_intervals_of_the_findings_table():
-    rows = [line.strip("| ").split(" | ") for line in SUMMARY.splitlines() if line.startswith("| BERT-base, ")]
-    assert [row[0] for row in rows] == list(summary.SIZES)
-    for title, _, *told, hosts in rows:
-        named = [f"batch {batch}, {length} tokens" for batch, length in summary.SIZES[title]]
-        mine = [row for row in ROWS if row[0].removesuffix(" †").removeprefix("bert-base library, ") in named]
-        assert all(f"[{letter}]" in " ".join(row[1] for row in mine) for letter in re.findall(r"\b[A-Z]\b", hosts))
-        for mode, text in zip(summary.MODES, told, strict=True):
-            cells = [row[2 + findings.MODES.index(mode)] for row in mine if len(row) == 6]
-            ends = [re.search(r"× \(([\d.]+) to ([\d.]+)\)", cell).groups() for cell in cells]
-            low, high = min(float(end) for end, _ in ends), max(float(end) for _, end in ends)
-            assert text == f"{low:.2f} to {high:.2f}×"
+def test_every_interval_of_the_summary_is_one_of_the_findings():
+    """Means of several models have no row there."""
+    told = [line for line in SUMMARY.splitlines() if "Geometric mean" not in line and "MLP" not in line]
+    found = re.findall(r"× \(([\d.]+)–([\d.]+)\)", "\n".join(told))
+    assert len(found) > 10
+    assert [ends for ends in found if f"{ends[0]} to {ends[1]}" not in PAGE] == []
 
 
-def test_every_interval_of_the_summary_stands_in_the_findings():
-    told = {found for line in SUMMARY.splitlines() if not line.startswith("| ") for found in INTERVAL.findall(line)}
-    stands = {found: found in PAGE or f"({found[6:-1]})" in PAGE for found in told}
-    assert len(told) > 10 and [found for found, here in stands.items() if not here] == []
+def test_every_multiple_of_the_summary_has_an_interval():
+    assert re.findall(r"[\d.]+×(?! \([\d.]+–[\d.]+\))", SUMMARY) == []
 
 
-def test_every_multiple_of_the_summary_is_an_interval_or_has_one():
-    ranges, alone = bare(SUMMARY)
-    table = [line for line in SUMMARY.splitlines() if line.startswith("| ")]
-    assert alone == [] and ranges == bare("\n".join(table))[0]
+def test_every_row_of_the_summary_is_of_three_processes_or_more():
+    for folder, columns in summary.ROWS.values():
+        assert {point.record.interval_scope for point in evidence.points(folder, **columns)} == {"across processes"}
 
 
 def bare(told: str) -> tuple[list[str], list[str]]:
@@ -98,7 +88,7 @@ def test_no_figure_is_of_an_excluded_cell():
     """The LSTM's graphs are flagged `program_differs`, torchvision's outputs are zero, F's ResNet-50 is a mismatch."""
     trained = {point.record.workload for point in evidence.points(findings.MEAN_TRAINING, mode="inductor")}
     assert len(trained) == 7 and "lstm" not in trained
-    assert "Training of 7 models at batch 8, geometric mean | | 1.39 to 1.57× | 3.71 to 4.12× |" in TEXT
+    assert "Geometric mean, training of 7 models, batch 8 | | 1.48× (1.39–1.57) | 3.91× (3.71–4.12) |" in TEXT
     (row,) = [
         line
         for line in PAGE.splitlines()
@@ -150,7 +140,7 @@ def test_its_picture_has_the_figures_and_the_host_of_a_row_of_the_table():
 def test_no_figure_stands_outside_of_what_is_made_from_records(text):
     before, _, rest = text.partition(BEGIN)
     by_hand = before + rest.partition(END)[2]
-    assert re.findall(r"\d[\d.]*\s?(?:×|ms\b|%)", by_hand.replace("95 % interval", "")) == []
+    assert re.findall(r"\d[\d.]*\s?(?:×|ms\b|%)", re.sub(r"95 % (confidence )?interval", "", by_hand)) == []
 
 
 LINKED = ("README.md", "docs/usage.md")
@@ -190,7 +180,7 @@ def test_no_chapter_stands_twice(page):
 
 
 def test_it_is_about_a_hundred_lines_and_read_in_minutes():
-    assert TEXT.count("\n") <= 110 and len(TEXT.split()) <= 1700
+    assert TEXT.count("\n") <= 110 and len(re.findall(r"\S*\w\S*", TEXT)) <= 900
 
 
 def test_every_variable_of_bench_is_documented():
