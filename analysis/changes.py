@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
 from analysis.pairs import Pair, few_launches, joined
 from analysis.significance import CHANCE, Estimates, holm
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import INCONCLUSIVE, Interval, independent_ratio
 from records.record import Record
 
 # Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
@@ -35,7 +35,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> C
 
 def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
     """The slowest first, then what is faster, open, not comparable, and the same."""
-    place = {SLOWER: 0, FASTER: 1, UNTOLD: 2, NOT_COMPARABLE: 3, SAME: 4}
+    place = {SLOWER: 0, FASTER: 1, INCONCLUSIVE: 2, NOT_COMPARABLE: 3, SAME: 4}
     return tuple(sorted(cells, key=lambda c: (place[c.verdict], -c.ratio.value if c.ratio else 0.0, c.cell)))
 
 
@@ -108,15 +108,15 @@ class Moves:
 
     def _verdict(self, n: int, ratio: Interval, limit: float, of_machine: Mapping[int, str]) -> tuple[str, str]:
         if self.open[n]:
-            return UNTOLD, self.open[n]
+            return INCONCLUSIVE, self.open[n]
         if self.moved[n]:
             if n in of_machine:
-                return UNTOLD, of_machine[n]
+                return INCONCLUSIVE, of_machine[n]
             return (SLOWER if ratio.value > 1 else FASTER), ""
         bound = 1 + max(limit, SAME_WITHIN)
         if 1 / bound <= ratio.low and ratio.high <= bound:
             return SAME, ""
-        return UNTOLD, f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
+        return INCONCLUSIVE, f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
 
     @cached_property
     def machines(self) -> dict[int, str]:

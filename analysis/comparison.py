@@ -6,11 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis import facts
 from measurement.statistics import Interval
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
-UNTOLD = facts.UNCERTAIN
 # What is decided of a cell; the other verdicts leave it open.
 DECIDED = (SLOWER, FASTER, SAME)
 

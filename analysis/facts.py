@@ -10,19 +10,18 @@ from statistics import median
 
 from analysis.points import Point
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
+from measurement.statistics import ENOUGH_LAUNCHES, INCONCLUSIVE, Interval, independent_ratio
 from records.record import Record
 
-FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "inconclusive", "no interval"
+FASTER, SLOWER, NO_INTERVAL = "faster", "slower", "no interval"
 DIFFERENT = (FASTER, SLOWER)
-UNCERTAIN = "inconclusive"
 
 
 def verdict(ratio: Interval | None) -> str:
     """What an interval of old over new time says of the new."""
     if ratio is None:
         return NO_INTERVAL
-    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else UNTOLD
+    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else INCONCLUSIVE
 
 
 def few_launches(*points: Point) -> int | None:

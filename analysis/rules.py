@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from analysis import facts
 from analysis.points import Point
 from analysis.settings import Known, Shape, Words, deployed
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import INCONCLUSIVE, Interval, independent_ratio
 
-USE, STAY, UNTOLD = "use", "stay", "inconclusive"
+USE, STAY = "use", "stay"
 # A mode whose interval ends below this is no reason to compile.
 GAIN = 1.02
 ALIKE = 2.0  # the most by which speedups in one sentence differ
@@ -93,11 +93,11 @@ def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | Non
     choices: list[Point] = []
     contradicting: list[Point] = []
     if not baseline:
-        kind, choices = (USE, _best(graphs)) if graphs else (UNTOLD, [])
+        kind, choices = (USE, _best(graphs)) if graphs else (INCONCLUSIVE, [])
     elif eager is None:
         if not any(point.eager for point in excluded):
             return None
-        kind = UNTOLD  # a speedup over an excluded eager mode says nothing
+        kind = INCONCLUSIVE  # a speedup over an excluded eager mode says nothing
     else:
         kind, choices, contradicting = _against(eager, graphs)
     others = tuple(point for point in graphs if point not in choices)
@@ -117,7 +117,7 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
         return USE, _best(faster), contradicting
     untold = [point for point in sound if point.speedup is None or point.speedup.high >= GAIN]
     if untold or contradicting or not graphs:
-        return UNTOLD, _best(untold), contradicting
+        return INCONCLUSIVE, _best(untold), contradicting
     return STAY, [], contradicting
 
 
@@ -148,7 +148,7 @@ def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advic
     default = next((mode for (name, mode), words in known.items() if name == framework and words.default), None)
     baseline = deployed(framework, known)
     advice = []
-    for kind in (USE, STAY, UNTOLD):
+    for kind in (USE, STAY, INCONCLUSIVE):
         for mode, part in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
             if default and all(default in [point.record.mode for point in one.choices] for one in part):
                 mode = default

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from analysis import changes, pairs, select
-from analysis.comparison import FASTER, NOT_COMPARABLE, SLOWER, UNTOLD, Comparison, Side
+from analysis.comparison import FASTER, NOT_COMPARABLE, SLOWER, Comparison, Side
 from commands import published, report
 from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
+from measurement.statistics import INCONCLUSIVE
 from plan.options import Option
 from records import runs
 from records.record import Record
@@ -26,7 +27,7 @@ COLOURS = {
     SLOWER: "red",
     FASTER: "green",
     NOT_COMPARABLE: "yellow",
-    UNTOLD: "yellow",
+    INCONCLUSIVE: "yellow",
 }
 MAX_SLOWDOWN = Option("max-slowdown", "how much slower B may be (default: 5%)", "PERCENT", default="5%")
 MOST_CELLS_PRINTED = 60

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.evidence import Evidence, Records
+from measurement.statistics import INCONCLUSIVE
 from records.record import Record
 
 # The side under which a claim's answer from the published figures stands.
@@ -26,7 +27,7 @@ class Verdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
-    OPEN = "inconclusive"
+    OPEN = INCONCLUSIVE
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ FEWEST_VALUES = 6  # that have an interval
 FEWEST_BATCHES, MOST_BATCHES, BATCH_LENGTH = 3, 8, 5
 # What an interval says something of: one process (or two, too few to tell how processes differ), or any.
 WITHIN_PROCESS, ACROSS_PROCESSES = "within this process", "across processes"
+INCONCLUSIVE = "inconclusive"  # what intervals decide neither way
 ENOUGH_LAUNCHES = 3  # from here on an interval includes how processes differ
 
 

@@ -12,6 +12,7 @@ import workloads
 from analysis import modes
 from experiments.spec import Claim, Experiment, Verdict
 from measurement.flags import FLAGS
+from measurement.statistics import INCONCLUSIVE
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
@@ -109,7 +110,7 @@ def _answers(claim: Claim, pages: Iterable[str]) -> str:
                 found.setdefault(verdict, {})[side] = None
     decided = [verdict for verdict in (Verdict.HOLDS, Verdict.FAILS) if verdict in found]
     if not decided:
-        return "inconclusive" if found else ""
+        return INCONCLUSIVE if found else ""
     return "; ".join(f"{verdict}: {', '.join(found[verdict])}".removesuffix(": all") for verdict in decided)
 
 

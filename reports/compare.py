@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
-from measurement.statistics import Interval
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
+from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import as_code, in_markdown, times
 from reports import markdown, numbers
 from reports.content import Figure, Row, Table
@@ -34,7 +34,9 @@ def names_of(comparison: Comparison) -> Names:
 
 def summary(comparison: Comparison) -> str:
     """How many cells ended how, and whether the limit is kept."""
-    verdicts = {verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, UNTOLD, NOT_COMPARABLE)}
+    verdicts = {
+        verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, INCONCLUSIVE, NOT_COMPARABLE)
+    }
     parts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items() if count)
     return f"{times(len(comparison.cells), 'cell')}: {parts}; {answer(comparison)}"
 
@@ -89,7 +91,7 @@ def page(comparison: Comparison) -> str:
     for verdict in (SLOWER, FASTER):
         if cells := comparison.of(verdict):
             parts += [f"#### {verdict.capitalize()}", _shown(cells, names), "\n".join(_bullets(cells, names))]
-    for verdict in (UNTOLD, NOT_COMPARABLE, SAME):
+    for verdict in (INCONCLUSIVE, NOT_COMPARABLE, SAME):
         if cells := comparison.of(verdict):
             inner = "\n\n".join(filter(None, ["\n".join(_bullets(cells, names)), _shown(cells, names)]))
             folded = f"<summary>{verdict.capitalize()}: {times(len(cells), 'cell')}</summary>"

@@ -28,9 +28,10 @@ from doubles import drawn  # noqa: E402
 from doubles.suite import Suite, copy_with_fake  # noqa: E402
 
 from analysis import changes, paired, pairs  # noqa: E402
-from analysis.comparison import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
+from analysis.comparison import FASTER, SLOWER, Comparison  # noqa: E402
 from commands import report  # noqa: E402
 from measurement import load  # noqa: E402
+from measurement.statistics import INCONCLUSIVE  # noqa: E402
 from records.runs import Run  # noqa: E402
 
 SLOWED = 1.05
@@ -65,7 +66,7 @@ class Count:
         self.comparisons += 1
         self.alarmed += any(map(comparison.of, (SLOWER, FASTER)))
         self.cells += len(comparison.cells)
-        self.undecided += len(comparison.of(UNTOLD))
+        self.undecided += len(comparison.of(INCONCLUSIVE))
 
     def changed(self, comparison: Comparison, modes: tuple[str, ...]) -> None:
         cells = [cell for cell in comparison.cells if cell.cell.rpartition("/")[2] in modes]

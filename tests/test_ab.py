@@ -19,10 +19,11 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from analysis import paired
-from analysis.comparison import SAME, SLOWER, UNTOLD
+from analysis.comparison import SAME, SLOWER
 from commands.ab import label, titles
 from environments.uv import SetupError
 from execution import turns
+from measurement.statistics import INCONCLUSIVE
 from plan import versions
 from plan.sweep import UsageError
 from records.record import Record
@@ -88,7 +89,7 @@ def test_what_drifts_alike_on_both_sides_hides_nothing():
     (same,) = sides(DRIFTING, DRIFTING).cells
     assert same.verdict == SAME
     (shuffled,) = sides(DRIFTING, [level * 1.05 for level in reversed(DRIFTING)]).cells
-    assert shuffled.verdict == UNTOLD
+    assert shuffled.verdict == INCONCLUSIVE
 
 
 def test_flags_disturb_no_pair():
@@ -98,9 +99,9 @@ def test_flags_disturb_no_pair():
 
 def test_fewer_than_three_pairs_decide_nothing():
     (cell,) = sides([0.02, 0.02], [0.03, 0.03]).cells
-    assert (cell.verdict, "2 launches beside each other" in cell.why) == (UNTOLD, True)
+    assert (cell.verdict, "2 launches beside each other" in cell.why) == (INCONCLUSIVE, True)
     (cell,) = sides([0.02], [0.03]).cells
-    assert cell.verdict == UNTOLD
+    assert cell.verdict == INCONCLUSIVE
 
 
 def test_pairs_are_of_launches_that_both_sides_have():

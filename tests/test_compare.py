@@ -13,8 +13,8 @@ from doubles.reported import failed, record, write_run
 
 import runner
 from analysis import changes
-from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Comparison
-from measurement.statistics import Interval, batch_interval, independent_ratio
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Comparison
+from measurement.statistics import INCONCLUSIVE, Interval, batch_interval, independent_ratio
 from records.record import Record
 from reports import compare, run_headings
 
@@ -67,7 +67,7 @@ def test_cells_from_before_a_parameter_are_those_of_its_first_value(added, pairs
 @pytest.mark.parametrize("drift", [0.7, 1.2, 2.0])
 def test_what_moves_all_modes_alike_may_be_the_machine(drift):
     comparison = compared(A, moved(drift, drift * 1.005))
-    assert {cell.verdict for cell in comparison.cells} == {UNTOLD}
+    assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
     assert f"graph moved by {drift * 1.005:.2f} as well: the machine, or what all modes share" in {
         cell.why for cell in comparison.cells
     }
@@ -75,14 +75,19 @@ def test_what_moves_all_modes_alike_may_be_the_machine(drift):
 
 
 def test_on_a_machine_that_drifts_what_moves_beyond_the_drift_is_seen():
-    assert verdicts(A, moved(0.7, 0.8)) == {"eager": FASTER, "graph": UNTOLD}
-    assert verdicts(A, moved(1.2, 1.3)) == {"eager": UNTOLD, "graph": SLOWER}
+    assert verdicts(A, moved(0.7, 0.8)) == {"eager": FASTER, "graph": INCONCLUSIVE}
+    assert verdicts(A, moved(1.2, 1.3)) == {"eager": INCONCLUSIVE, "graph": SLOWER}
     assert verdicts(A, moved(0.9, 1.1)) == {"eager": FASTER, "graph": SLOWER}
 
 
 @pytest.mark.parametrize(
     ("loops", "factor", "expected"),
-    [((0.3, 0.3), 1.5, SLOWER), ((0.3, 0.3), 1.2, UNTOLD), ((0.3, 0.45), 1.5, UNTOLD), ((0.3, None), 1.5, UNTOLD)],
+    [
+        ((0.3, 0.3), 1.5, SLOWER),
+        ((0.3, 0.3), 1.2, INCONCLUSIVE),
+        ((0.3, 0.45), 1.5, INCONCLUSIVE),
+        ((0.3, None), 1.5, INCONCLUSIVE),
+    ],
 )
 def test_a_large_common_move_is_a_verdict_where_the_host_s_loop_stood_still(loops, factor, expected):
     a, b = ([row | {"host_loop_ms_median": loop, "threads": 1} for row in side]
@@ -90,12 +95,12 @@ def test_a_large_common_move_is_a_verdict_where_the_host_s_loop_stood_still(loop
     assert verdicts(a, b) == {"eager": expected, "graph": expected}
     # Of what several threads lose to a neighbour the loop, which has one, does not tell.
     a, b = ([row | {"threads": 2} for row in side] for side in (a, b))
-    assert set(verdicts(a, b).values()) == {UNTOLD}
+    assert set(verdicts(a, b).values()) == {INCONCLUSIVE}
 
 
 def test_a_gpu_s_clock_tells_of_modes_that_the_host_does_not_decide():
     gpu = {"device": "gpu:0", "host_ms_median": 0.1, "host_loop_ms_median": 0.3}
-    for clocks, expected in (((1980.0, 1975.0), SLOWER), ((1980.0, 1400.0), UNTOLD)):
+    for clocks, expected in (((1980.0, 1975.0), SLOWER), ((1980.0, 1400.0), INCONCLUSIVE)):
         a, b = ([row | gpu | {"gpu_sm_mhz": clock} for row in side]
                 for side, clock in zip((A, moved(1.4, 1.4)), clocks, strict=True))  # fmt: skip
         assert set(verdicts(a, b).values()) == {expected}
@@ -107,35 +112,35 @@ def test_a_mode_alone_is_held_against_the_other_shapes():
     one = compared(a, [times(a[0], 1.1), *a[1:]])
     assert [cell.verdict for cell in one.cells] == [SLOWER, SAME, SAME]
     everything = compared(a, [times(row, 1.1) for row in a])
-    assert {cell.verdict for cell in everything.cells} == {UNTOLD}
+    assert {cell.verdict for cell in everything.cells} == {INCONCLUSIVE}
     assert "the other shapes moved by 1.10 as well: the machine" in everything.cells[0].why
     (alone,) = compared(a[:1], [times(a[0], 1.1)]).cells
-    assert (alone.verdict, alone.why) == (UNTOLD, "no other mode beside it shows whether the machine moved")
+    assert (alone.verdict, alone.why) == (INCONCLUSIVE, "no other mode beside it shows whether the machine moved")
 
 
 def test_a_wide_interval_shows_no_difference_and_rules_none_out():
     b = moved(1.0, 1.1)
     b[1] |= {"latency_ms_ci_low": 12.0, "latency_ms_ci_high": 24.0}
     cells = {cell.cell.rpartition("/")[2]: cell for cell in compared(A, b).cells}
-    assert cells["graph"].verdict == UNTOLD
+    assert cells["graph"].verdict == INCONCLUSIVE
     assert cells["graph"].why == "no difference is shown, nor is one beyond 5 % ruled out"
 
 
 @pytest.mark.parametrize(
     ("launches", "expected"),
-    [((1, 3), UNTOLD), ((3, 2), UNTOLD), ((1, 1), UNTOLD), ((3, 3), SLOWER), ((None, 5), SLOWER)],
+    [((1, 3), INCONCLUSIVE), ((3, 2), INCONCLUSIVE), ((1, 1), INCONCLUSIVE), ((3, 3), SLOWER), ((None, 5), SLOWER)],
 )
 def test_intervals_within_processes_are_no_verdict(launches, expected):
     a, b = ([row | {"launches": count} for row in side]
             for side, count in zip((A, moved(1.0, 1.5)), launches, strict=True))  # fmt: skip
     assert verdicts(a, b)["graph"] == expected
     assert bool(compared(a, b).over) == (expected == SLOWER)
-    assert (verdicts(a, a)["graph"] == UNTOLD) == (launches[0] == 1)
+    assert (verdicts(a, a)["graph"] == INCONCLUSIVE) == (launches[0] == 1)
 
 
 def test_the_scope_that_a_record_tells_counts():
     within = [row | {"interval_scope": "within this process"} for row in A]
-    assert set(verdicts(within, moved(1.0, 1.5)).values()) == {UNTOLD}
+    assert set(verdicts(within, moved(1.0, 1.5)).values()) == {INCONCLUSIVE}
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -143,7 +148,7 @@ def test_disturbed_cells_decide_nothing(side):
     runs = [A, moved(1.0, 1.5)]
     runs[side] = [row | {"flags": "wide_interval;other_load"} for row in runs[side]]
     comparison = compared(*runs)
-    assert {cell.verdict for cell in comparison.cells} == {UNTOLD}
+    assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
     assert {cell.why for cell in comparison.cells} == {f"{'AB'[side]} was disturbed (other_load)"}
 
 
@@ -151,7 +156,7 @@ def test_a_slowed_host_disturbs_only_what_it_decides():
     launched = {"device": "gpu:0", "host_ms_median": 0.1, "flags": "host_slowed"}
     assert verdicts([row | launched for row in A], [row | launched for row in moved(1.0, 1.5)])["graph"] == SLOWER
     waited = launched | {"host_ms_median": 1000.0}
-    assert verdicts([row | waited for row in A], [row | waited for row in moved(1.0, 1.5)])["graph"] == UNTOLD
+    assert verdicts([row | waited for row in A], [row | waited for row in moved(1.0, 1.5)])["graph"] == INCONCLUSIVE
 
 
 def test_of_many_cells_a_slight_one_is_chance():

@@ -8,13 +8,14 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
+from measurement.statistics import INCONCLUSIVE
 from measurement.text import times
 from reports import markdown
 from reports.content import Card, Chart, Figure, Panel, Row, Table
 
 LONG = 44  # a text longer than this is broken into lines
 # Verdicts in a word; the page's style colours them.
-VERDICTS = {"faster", "slower", "yes", "no", "inconclusive"}
+VERDICTS = {"faster", "slower", "yes", "no", INCONCLUSIVE}
 
 
 def panel(content: Panel, section: str, place: int) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from analysis import facts
 from analysis.points import Point
-from analysis.rules import STAY, UNTOLD, USE
+from analysis.rules import STAY, USE
 from analysis.settings import Shape
+from measurement.statistics import INCONCLUSIVE
 from reports import drawing
 from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number
 from reports.material import Material
@@ -22,7 +23,7 @@ STRANGERS = (
     "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
     "ACROSS=1 ranks all machines together."
 )
-KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Inconclusive", "unsure")}
+KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), INCONCLUSIVE: ("Inconclusive", "unsure")}
 
 
 def section(material: Material) -> Section:
@@ -120,7 +121,7 @@ def _advised(advice, judged) -> str:
     if advice.kind == STAY:
         return f"{advice.framework}: eager, {text_of(judged.eager.median_ms)} ms"
     if point is None:
-        return f"{advice.framework}: inconclusive"
+        return f"{advice.framework}: {INCONCLUSIVE}"
     call = f"{advice.framework}: {advice.words.call or advice.mode}"
     if not advice.deployed or not point.speedup:
         return call
@@ -145,4 +146,4 @@ def _fastest_row(fastest: Fastest) -> Row:
 
 def _is_real(rank: facts.Rank) -> str:
     """Return whether a mode is shown to be slower than the fastest."""
-    return "yes" + within(rank.few_launches) if rank.told_apart else facts.UNCERTAIN
+    return "yes" + within(rank.few_launches) if rank.told_apart else INCONCLUSIVE

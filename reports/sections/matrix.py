@@ -7,6 +7,7 @@ from html import escape
 from analysis import facts
 from analysis.points import Point
 from analysis.settings import Shape
+from measurement.statistics import INCONCLUSIVE
 from reports import drawing
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number
 from reports.material import Material
@@ -131,7 +132,7 @@ def _pays(pair: facts.Pair) -> str | Figure:
         low, high = pair.break_even
         return Figure(f"{calls:,.0f} ({low:,.0f} to {'never' if high is None else f'{high:,.0f}'})", calls)
     if pair.saving_s is None:
-        return facts.UNCERTAIN
+        return INCONCLUSIVE
     if pair.verdict != facts.SLOWER:
         return "not shown to be faster"
     return "never: slower" if extra_s >= 0 else "slower, but for its first call"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from analysis import facts
 from analysis.points import Point
-from analysis.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
+from analysis.rules import GAIN, STAY, USE, Advice, Judged
 from analysis.settings import Shape
-from measurement.statistics import Interval
+from measurement.statistics import INCONCLUSIVE, Interval
 from records.statuses import WORDS
 from reports import recompiled
 from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
@@ -43,15 +43,15 @@ def _listed(values: Iterable[int]) -> str:
 
 def sentence(advice: Advice) -> str:
     """Return what to do, without the setting: `torch at batch 1 and 8: use …. The default, inductor, brings …`."""
-    said = {USE: _use, STAY: _stay, UNTOLD: _untold}[advice.kind](advice)
+    said = {USE: _use, STAY: _stay, INCONCLUSIVE: _untold}[advice.kind](advice)
     place = where([judged.shape for judged in advice.judged])
     return f"{advice.framework} at {place}: {said}."
 
 
 def short(advice: Advice) -> str:
     """Return what to do in a few words, for a table: `cuda-graph, 0.632 to 0.875 ms`."""
-    if advice.kind == UNTOLD:
-        return "inconclusive"
+    if advice.kind == INCONCLUSIVE:
+        return INCONCLUSIVE
     return f"{'eager' if advice.kind == STAY else advice.mode}, {milliseconds(advice.chosen)}"
 
 
@@ -219,7 +219,7 @@ def _again(advice: Advice) -> str:
 def _ties(advice: Advice) -> str:
     """Return which other modes may be as good; nothing where no mode is named that they could be as good as."""
     known = any(point.speedup for judged in advice.judged for point in judged.choices)
-    if advice.kind == STAY or (advice.kind == UNTOLD and not known):
+    if advice.kind == STAY or (advice.kind == INCONCLUSIVE and not known):
         return ""
     modes = dict.fromkeys(point.record.mode for judged in advice.judged for point in judged.choices)
     others = [mode for mode in modes if mode != advice.mode]
