@@ -19,11 +19,13 @@ from doubles.reported import profile, small_set, write_run
 from markdown_it import MarkdownIt
 
 import runner
+from analysis import ladders
 from experiments import page as experiments_page
 from experiments import spec
 from measurement.text import as_code, in_html, in_markdown, markdown_row
 from records import record as schema
 from records import recordfile
+from records.record import Record
 from reports import explanation, ladder, markdown, terminal
 
 # Markup, scripts, addresses, mentions, formulas, what a terminal obeys, and what turns the direction of writing.
@@ -55,14 +57,14 @@ JSON = {
 }
 
 
-def rows(factor: float = 1.0) -> list[dict]:
+def rows(factor: float = 1.0) -> list[Record]:
     """The small set with graphs slower by the factor, as it is and with payloads in all its texts."""
     usual = [
         {
             name: value * factor if value and "latency_ms" in name and row["mode"] == "graph" else value
             for name, value in row.items()
         }
-        for row in small_set()
+        for row in (record.to_row() for record in small_set())
     ]
     made = []
     for row in usual:
@@ -78,7 +80,7 @@ def rows(factor: float = 1.0) -> list[dict]:
         for row in usual
         if row["status"] == "ok"
     ]
-    return [*usual, *made, *of_libraries]
+    return list(map(Record.from_row, [*usual, *made, *of_libraries]))
 
 
 def profiles() -> list[dict]:
@@ -195,12 +197,9 @@ def test_every_page_in_markdown_is_among_these():
     sources = [(ROOT / path).read_text() for path in listed_files() if path.suffix == ".py" and path.parts[0] in parts]
     of_the_suite = {"README.md", "columns.md", "experiments.md", "methodology.md"}  # made of what is committed
     assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) - of_the_suite == set(PAGES)
-    rungs = [ladder.Rung(evil(name), evil("adds"), 2.0, None) for name in ("first", "last")]
-    steps = (ladder.Step(*rungs, None),)
-    assert (
-        obeyed("\n".join(ladder.lines([ladder.Ladder("f", evil("title"), tuple(rungs), steps, (None, None))], 99)))
-        == []
-    )
+    rungs = tuple(ladders.Rung(evil(name), evil("adds"), 2.0, None) for name in ("first", "last"))
+    made = ladders.Ladder("f", evil("title"), rungs, (ladders.Step(*rungs, None),), (None, None))
+    assert obeyed("\n".join(ladder.lines([made], 99))) == []
 
 
 @pytest.mark.parametrize(
@@ -249,6 +248,11 @@ def test_markdown_shows_what_was_written():
         assert "".join(f"`{c.content}`" if c.type == "code_inline" else c.content for c in inline.children) == text
 
 
+def texts_of(record: Record) -> list:
+    row = record.to_row()
+    return [row[name] for name in TEXTS]
+
+
 def test_a_table_is_safe_to_open_and_reads_back_to_the_same_bytes(told):
     path = told.folder / "out/all.csv"
     with open(path, newline="", encoding="utf-8") as file:
@@ -256,7 +260,7 @@ def test_a_table_is_safe_to_open_and_reads_back_to_the_same_bytes(told):
     assert len(cells) > 500 and [cell for cell in cells if cell[0] in "=+-@\t\r"] == []
     (folder,) = told.folder.glob("a<*")
     before, after = recordfile.load(folder / "records.jsonl").records, recordfile.load(path).records
-    assert [[row[name] for name in TEXTS] for row in after] == [[row[name] for name in TEXTS] for row in before]
+    assert list(map(texts_of, after)) == list(map(texts_of, before))
 
 
 OWN_ADDRESS = re.compile(r"#[\w-]+|data:,|results\.csv|[\w%/.-]*index\.html")
