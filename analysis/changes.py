@@ -80,12 +80,10 @@ class Moves:
     @cached_property
     def beside_eager(self) -> dict[int, Estimates]:
         """Speedups over eager, A's over B's, where both are known: what the mode moved beside eager mode."""
-        sides = [[pair.records[side].speedup for pair in self.pairs] for side in (0, 1)]
-        known = [n for n, both in enumerate(zip(*sides, strict=True)) if None not in both]
-        a, b = (
-            _estimates([sides[side][n] for n in known], [self.pairs[n].records[side].launches for n in known])
-            for side in (0, 1)
-        )
+        both = [[record.speedup for record in pair.records] for pair in self.pairs]
+        known = {n: (ours, theirs) for n, (ours, theirs) in enumerate(both) if ours and theirs}
+        launches = [[self.pairs[n].records[side].launches for n in known] for side in (0, 1)]
+        a, b = (_estimates([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1))
         return dict(zip(known, _each(a - b), strict=True))
 
     def judged(self, limit: float) -> list[Compared]:
@@ -123,13 +121,13 @@ class Moves:
         """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
-        tested = [place for place, (apart, *_) in enumerate(beside) if apart is not None]
-        single = [float(beside[place][0].chance) * beside[place][1] for place in tested]
-        chances = dict(zip(tested, holm(np.array(single)), strict=True))
+        single = {place: float(apart.chance) * many for place, (apart, many, _) in enumerate(beside) if apart}
+        chances = dict(zip(single, holm(np.array(list(single.values()))), strict=True))
         reasons = {}
         for place, (n, (apart, _, why)) in enumerate(zip(moved, beside, strict=True)):
             alone = apart is not None and chances[place] < CHANCE
-            alone = alone and float(apart.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
+            if apart is not None and alone:
+                alone = float(apart.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
             if not alone and not self._beyond_drift(n):
                 reasons[n] = why
         return reasons
@@ -188,8 +186,8 @@ class Moves:
 
     def _beyond_drift(self, n: int) -> bool:
         """Whether a cell moved by more than a machine does whose clock stood still."""
-        clocks = [_clock(self.pairs[n], side) for side in (0, 1)]
-        if None in clocks or abs(np.log(clocks[1] / clocks[0])) > np.log1p(SAME_CLOCK_WITHIN):
+        ours, theirs = (_clock(self.pairs[n], side) for side in (0, 1))
+        if ours is None or theirs is None or abs(np.log(theirs / ours)) > np.log1p(SAME_CLOCK_WITHIN):
             return False
         return bool(abs(self.change.mean[n]) > np.log1p(MOST_DRIFT))
 
@@ -222,4 +220,4 @@ def _each(estimates: Estimates) -> list[Estimates]:
 
 def _intervals(estimates: Estimates) -> list[Interval]:
     """The ratios with their intervals, an element each."""
-    return [Interval(*ends) for ends in zip(*(part.tolist() for part in estimates.interval), strict=True)]
+    return [Interval(*ends) for ends in zip(*(np.asarray(part).tolist() for part in estimates.interval), strict=True)]

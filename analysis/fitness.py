@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
-from scipy.special import bdtr
+from scipy.special import bdtr  # type: ignore[import-untyped]
 
 from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
@@ -162,9 +162,9 @@ def _check(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted
     elif len(trials) == 1:
         answer = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
     else:
-        worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
+        farthest = max((trial.error, trial.found.value) for trial in trials if trial.found)[1]
         middle = median(value.value for value in values)
-        answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
+        answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {farthest:.4f}"
     return Check(trials[0].framework, question, answer, sum(holds) >= wanted)
 
 
@@ -188,22 +188,23 @@ def reach(trials: Sequence[Trial]) -> float | None:
     the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's are left out:
     it measures with other means.
     """
-    known = [trial.found for trial in trials if trial.question != "timer"]
-    if not known or None in known:
+    asked = [trial for trial in trials if trial.question != "timer"]
+    known = [(trial.found, trial.truth) for trial in asked if trial.found]
+    if not known or len(known) < len(asked):
         return None
-    truths = [trial.truth for trial in trials if trial.question != "timer"]
-    ends = [max(abs(i.low / t - 1), abs(i.high / t - 1)) for i, t in zip(known, truths, strict=True)]
+    ends = [max(abs(found.low / truth - 1), abs(found.high / truth - 1)) for found, truth in known]
     return sorted(ends)[math.ceil(FINDS * len(ends)) - 1]
 
 
 def trusted(trials: Sequence[Trial]) -> str:
     """Which differences can be trusted on this machine: those beyond the reach, rounded up to half a percent."""
     reaches = {name: reach([t for t in trials if t.framework == name]) for name in {t.framework: 0 for t in trials}}
-    unknown = [name for name, value in reaches.items() if value is None]
+    known = {name: value for name, value in reaches.items() if value is not None}
+    unknown = [name for name in reaches if name not in known]
     if not reaches or unknown:
         whose = f" of {', '.join(unknown)}" if unknown else ""
         return f"Which differences can be trusted here is not known: too few samples{whose}."
-    halves = {name: math.ceil(200 * value) / 2 for name, value in reaches.items()}
+    halves = {name: math.ceil(200 * value) / 2 for name, value in known.items()}
     each = ", ".join(f"{name} {value:g} %" for name, value in halves.items())
     return f"Differences above {max(halves.values()):g} % can be trusted here" + (
         f" ({each})." if len(halves) > 1 else "."

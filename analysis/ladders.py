@@ -168,14 +168,16 @@ class Series:
 
 def ladder(records: Mapping[str, Record], description: frameworks.Framework, series: Series) -> Ladder:
     """The ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
-    rungs, missing, adds = [], [], []
+    rungs: list[Rung] = []
+    missing: list[tuple[str, str]] = []
+    adds: list[str] = []
     first = next(iter(records.values()))
     place = first.device_kind, first.pass_name or ""
     for rung in (rung for rung in description.ladder(*place) if rung.mode in records):
         record = records[rung.mode]
         why = record.excluded
         if why or record.latency_ms_median is None:
-            missing.append((rung.mode, WORDS.get(why) or record.reason or record.status))
+            missing.append((rung.mode, WORDS.get(why or "") or record.reason or record.status))
             adds += [rung.adds] if rung.kept and rungs else []
             continue
         rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
@@ -228,10 +230,10 @@ def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[S
     None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
     slow round falls on both.
     """
-    shown = [step for step in steps if step.ratio and step.ratio.low > 1]
+    shown = [(step.ratio.value, n) for n, step in enumerate(steps) if step.ratio and step.ratio.low > 1]
     if not shown or any(step.ratio is None for step in steps):
         return None, []
-    largest = max(shown, key=lambda step: step.ratio.value)
+    largest = steps[max(shown, key=lambda one: one[0])[1]]
     rivals = []
     for step in steps:
         if step is largest:
@@ -252,7 +254,7 @@ def crossed(
     if crossing is None or any(mode not in records or records[mode].excluded for mode in crossing.modes):
         return None
     neither, first, second, both = crossing.modes
-    ratios = [
+    found = [
         series.ratio(weights)
         for weights in (
             {neither: 1, first: -1},
@@ -263,11 +265,12 @@ def crossed(
             {second: 1, both: -1, neither: -1, first: 1},
         )
     ]
-    if None in ratios:
+    ratios = [ratio for ratio in found if ratio]
+    if len(ratios) < len(found):
         return None
     return Crossed(
         crossing.names,
-        crossing.modes,
+        (neither, first, second, both),
         (ratios[0], ratios[1]),
         (ratios[2], ratios[3]),
         whole=ratios[4],
@@ -278,8 +281,8 @@ def crossed(
 def _title(record: Record) -> str:
     shape, threads = Shape.of(record), record.threads
     parts = [record.framework, f"{record.workload} {record.implementation}", shape.text]
-    parts += [record.pass_name] if record.pass_name != "inference" else []
+    parts += [str(record.pass_name)] if record.pass_name != "inference" else []
     if record.batch_size is not None:
-        parts += [part for part in (record.parameters or "").split(";") if part]
+        parts += record.other_parameters
     parts += [f"{record.device} {record.dtype}", f"{threads} thread{'' if threads == 1 else 's'}"]
     return ", ".join(parts)

@@ -43,7 +43,7 @@ def difference(a: Launches, b: Launches) -> tuple[float, float, int] | None:
     differences = [median(b[launch]) - median(a[launch]) for launch in both]
     within = [half_width_within([side[launch] for launch in both]) or 0.0 for side in (a, b)]
     between = stdev(differences) / math.sqrt(len(both))
-    return fmean(differences), max(between, math.hypot(*within) / float(quantile(len(both) - 1))), len(both)
+    return fmean(differences), max(between, math.hypot(*within) / float(quantile(np.array(len(both) - 1)))), len(both)
 
 
 def compare(

@@ -104,4 +104,4 @@ def level(points: Points, scatter: Scatter) -> Estimates:
     if between > error:
         error, degrees = between, scatter.degrees
     mean = fmean(float(point.mean) for point in values)
-    return Estimates(np.float64(mean), np.float64(error), np.float64(degrees))
+    return Estimates(np.array(mean), np.array(error), np.array(degrees))
