@@ -129,7 +129,7 @@ def _keep_firsts(loaded: Loaded, path: Path) -> None:
     if again := len(keys) - len(set(keys)):
         kept = sorted(dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True)).values())
         loaded.columns = {name: [column[place] for place in kept] for name, column in loaded.columns.items()}
-        loaded.remarks.append(f"{_name(path)}: {times(again, 'record')} of cells that have one already: left out.")
+        loaded.remarks.append(f"{_name(path)}: {times(again, 'record')} of cells that have one already: ignored.")
 
 
 def _name(path: Path) -> str:
@@ -162,8 +162,8 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
     if missing := [name for name in _REQUIRED if name not in header]:
         raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
     if unknown := [name for name in header if name and name not in schema.BY_NAME]:
-        left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
-        loaded.remarks.append(f"{_name(path)}: {left_out}.")
+        ignored = f"columns that the suite does not know are ignored: {', '.join(unknown)}"
+        loaded.remarks.append(f"{_name(path)}: {ignored}.")
     places = {name: index for index, name in enumerate(header) if name in loaded.columns}
     frame = _texts(path, separator, len(header), places.values())
     line_of = partial(_line_in_csv, path, separator)
@@ -190,7 +190,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
     try:
         return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error as error:
-        raise Unreadable(f"{path} is no CSV file ({error}); make it anew from the records.") from None
+        raise Unreadable(f"{path} is no CSV file ({error}); write it again from the records.") from None
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> pandas.DataFrame:
@@ -202,7 +202,7 @@ def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> p
         frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(places), **how)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
-        raise Unreadable(f"{path} is no whole CSV file ({reason}); make it anew from the records.") from None
+        raise Unreadable(f"{path} is no whole CSV file ({reason}); write it again from the records.") from None
     return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
 
 

@@ -48,7 +48,7 @@ def _origin(material: Material) -> str:
 def table(verdict: Verdict, material: Material) -> list[str]:
     """Return the lines of a table with a row a shape and a column a mode."""
     setting = verdict.setting
-    # Eager modes that nobody deploys last: they are the first to be left out.
+    # Eager modes that nobody deploys last: they are cut first.
     unused = lambda point: point.eager and not deployed(point.record.framework, material.known)  # noqa: E731
     every = list(dict.fromkeys(point.series for point in sorted(setting.points, key=unused)))
     series = every[:MOST_MODES]

@@ -63,7 +63,7 @@ def losing(group: Sequence[Profile]) -> list[Profile]:
 def controls(cell: Profile) -> dict[str, dict[str, Any]]:
     """Return what of a cell's identity each control changes, by its name; the planner leaves out what no workload has.
 
-    `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
+    `cell` has the keys of a profiled cell. The mask is given where it was not, and removed where it was. The suite's
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
     written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32. Of a
     user's model the last alone is changed: what an argument of its is called, `mask` say, tells nothing of it.

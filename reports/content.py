@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from measurement.statistics import Interval
 from reports.numbers import estimate, text_of
 
-# More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
+# More than this nobody reads and no browser draws at ease; what is cut is said, and the CSV has it.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
 
 

@@ -9,7 +9,7 @@ from reports.content import Panel, Section, Table
 
 # GitHub takes 65,536 characters of a comment.
 MOST_CHARACTERS = 60_000
-_CUT = "The rest is left out, for a comment on GitHub can hold no more; the page and the CSV have it all."
+_CUT = "The rest is in the page and the CSV: a comment on GitHub can hold no more."
 
 
 def report(title: str, sections: Sequence[Section]) -> str:

@@ -99,7 +99,7 @@ def _short(part: str) -> str:
 
 @cache
 def _text(part: str) -> str:
-    """Return `batch_size=4` as `batch 4`; what goes without saying is left out."""
+    """Return `batch_size=4` as `batch 4`; what goes without saying is omitted."""
     name, equals, value = part.partition("=")
     if not equals:
         return "" if part == "inference" else part

@@ -72,7 +72,7 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
 @pytest.mark.parametrize(
     ("speedup", "spread", "wanted"),
     [
-        (1.1, 0.15, "inconclusive: plain comes to 1.10× of eager's speed (95 %: 0.94 to 1.26×)"),
+        (1.1, 0.15, "inconclusive: plain reaches 1.10× of eager's speed (95 %: 0.94 to 1.26×)"),
         (
             0.8,
             0.01,
@@ -81,12 +81,12 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
         (
             1.01,
             0.005,
-            "stay with eager, 10 ms: no mode is shown to be faster by 2 % (plain comes to 1.01×; 95 %: 1.00 to 1.02×).",
+            "stay with eager, 10 ms: no mode is shown to be faster by 2 % (plain reaches 1.01×; 95 %: 1.00 to 1.02×).",
         ),
         (
             0.99,
             0.02,
-            "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.99×; 95 %: 0.97 to 1.01×).",
+            "stay with eager, 10 ms: no mode is shown to be faster (plain reaches 0.99×; 95 %: 0.97 to 1.01×).",
         ),
         (1.5, 0, "inconclusive: no speedup has an interval"),
     ],

@@ -1,6 +1,6 @@
 """Panels as HTML: sentences, cards, pictures and folded tables that can be copied.
 
-End tags that HTML lets one leave out (of cells, rows and items) are left out: they would be a tenth of a page.
+End tags that HTML lets one leave out (of cells, rows and items) are omitted: they would be a tenth of a page.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _stay(advice: Advice) -> str:
     little = any(facts.verdict(gain) == facts.FASTER for _, gain in others)
     none = f"no mode is shown to be faster{f' by {100 * (GAIN - 1):.0f} %' if little else ''}"
     if not slower:
-        return f"{begun}: {none} ({worst.record.mode} comes to {ratio(least.value)}×; {certain(least)})"
+        return f"{begun}: {none} ({worst.record.mode} reaches {ratio(least.value)}×; {certain(least)})"
     some = "" if len(advice.judged) == 1 else " at some shapes"
     lost, loss = min(slower, key=lambda one: one[1].value)
     return f"{begun}: {none}, and {lost.record.mode} is slower{some}, {spread([loss])}"
@@ -179,7 +179,7 @@ def _untold(advice: Advice) -> str:
     if not known:
         return "inconclusive: no speedup has an interval"
     best, gain = max(known, key=lambda one: one[1].value)
-    return f"inconclusive: {best.record.mode} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
+    return f"inconclusive: {best.record.mode} reaches {ratio(gain.value)}× of eager's speed ({certain(gain)})"
 
 
 def cautions(advice: Advice) -> str:
