@@ -35,14 +35,9 @@ class Material:
         return verdict.of(self.points, self.known)
 
     @cached_property
-    def pairs(self) -> list[facts.Pair]:
-        """Return every graph point with its eager one, where neither is excluded."""
-        return facts.pairs(self.points.measured)
-
-    @cached_property
     def pair_of(self) -> dict[int, facts.Pair]:
         """Return the pair that a graph's point belongs to, by the point's identity."""
-        return {id(pair.graph): pair for pair in self.pairs}
+        return {id(pair.graph): pair for pair in facts.pairs(self.points.measured)}
 
     @cached_property
     def setting_of(self) -> dict[int, str]:

@@ -55,7 +55,7 @@ def test_a_figure_lies_within_its_interval_and_one_without_has_none():
 def test_what_is_not_ranked_is_grey():
     svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")])
     assert re.findall(r'class="(row[^"]*)" color="#123456"', svg) == ["row absent", "row"]
-    assert f".row.absent{{color:{drawing.identity.ABSENT};" in drawing.symbols()
+    assert f".row.absent{{color:{drawing.ABSENT};" in drawing.symbols()
     assert ">elsewhere</tspan>" in svg
 
 
@@ -129,7 +129,7 @@ def test_a_framework_has_a_colour_of_its_own_that_stands_out(name):
 
 
 def test_colours_of_no_framework_stand_out():
-    assert all(map(stands_out, (*drawing.identity.OTHERS, drawing.identity.ABSENT)))
+    assert all(map(stands_out, (*drawing.OTHERS, drawing.ABSENT)))
     assert not stands_out("#7a5195") and not stands_out("#c0c0c0")
 
 
