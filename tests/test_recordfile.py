@@ -75,11 +75,11 @@ def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
             _ = read[0].latency_ms_median
 
 
-def test_an_unknown_column_is_left_out_and_said(table):
+def test_an_unknown_column_is_ignored_and_said(table):
     rewrite(table, lambda rows: [[*row, "note" if n == 0 else "x"] for n, row in enumerate(rows)])
     loaded = load(table)
     assert rows_of(loaded.records) == rows_of(small_set())
-    assert "left out: note" in loaded.remarks[0]
+    assert "are ignored: note" in loaded.remarks[0]
 
 
 def test_a_number_that_is_none_is_refused_with_its_place(table):
