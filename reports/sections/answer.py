@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from analysis import facts
 from analysis.points import Point
 from analysis.rules import STAY, USE
 from analysis.settings import Shape
-from measurement.statistics import INCONCLUSIVE
+from measurement.statistics import ENOUGH_LAUNCHES, INCONCLUSIVE
+from measurement.text import times
 from reports import drawing
 from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.numbers import ratio, span, text_of
 from reports.remarks import unequal_machines, within
-from reports.sections import trust
 from reports.verdict import Fastest, Verdict, wording
 
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long (95 %)", "real?", "elsewhere")
@@ -113,7 +114,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         answer, _, more = text.partition(" (")
         lines = [f"{framework}{f', {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
         yield Card("Does compiling pay?", answer[:1].upper() + answer[1:], tuple(lines))
-    yield trust.card(verdict.setting.at[shape])
+    yield _trust(verdict.setting.at[shape])
 
 
 def _advised(advice, judged) -> str:
@@ -147,3 +148,24 @@ def _fastest_row(fastest: Fastest) -> Row:
 def _is_real(rank: facts.Rank) -> str:
     """Return whether a mode is shown to be slower than the fastest."""
     return "yes" + within(rank.few_launches) if rank.told_apart else INCONCLUSIVE
+
+
+def _trust(points: Sequence[Point]) -> Card:
+    """Return whether the figures of one shape may be trusted, with what was checked and what speaks against them."""
+    compared = sum(point.record.parity_reference is not None for point in points)
+    unsure = sum(point.record.status != "ok" for point in points)
+    fewest = min((point.record.launches or 1 for point in points), default=1)
+    machines = len({point.record.machine for point in points})
+    excluded = Counter(point.excluded for point in points if point.excluded)
+    alone = sum(not point.eager and point.record.speedup_vs_eager is None for point in points)
+    unknown = sum(point.record.program == "unknown" for point in points)
+    processes = "one process" if fewest == 1 else f"{fewest} processes or more"
+    lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
+    lines += [f"{compared} of {len(points)} outputs compared with a reference{', all agree' if compared else ''}"]
+    lines += [f"{processes} each, {'one machine' if machines == 1 else f'{machines} machines'}"]
+    against = [f"{count} excluded: {reason}" for reason, count in excluded.items()]
+    against += [f"{times(alone, 'graph')} not timed in turn with eager mode"] if alone else []
+    against += [f"the program of {times(unknown, 'graph')} is not known"] if unknown else []
+    sure = not unsure and not against and machines == 1 and fewest >= ENOUGH_LAUNCHES
+    answer, kind = ("Yes", "good") if sure else ("With care", "unsure")
+    return Card("Can I trust it?", answer, (*lines, *against), kind)

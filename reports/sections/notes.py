@@ -6,14 +6,15 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from operator import attrgetter
+from statistics import median
 from typing import Any
 
-from analysis.points import Point
+from analysis.points import Point, natural
 from measurement.flags import FLAGS
-from measurement.text import times
+from measurement.text import plain, times
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.sections import nodes
+from reports.numbers import text_of
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
 _GPU = {"name": "", "memory.total": "", "driver_version": "driver ", "power.limit": "at most "}
@@ -27,9 +28,9 @@ def machine_section(material: Material) -> Section:
         sentences.insert(
             0, "Several machines were measured; they are kept apart, and what each section shows says where."
         )
-    sentences += nodes.sentences(material)
+    sentences += _node_sentences(material)
     panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
-    panels += [panel] if (panel := nodes.panel(material)) else []
+    panels += [panel] if (panel := _nodes(material)) else []
     if (packages := _packages(material)).rows:
         panels.append(Panel("Packages", packages))
     return Section("machines", "Machines and versions", tuple(sentences), tuple(panels), len(panels))
@@ -141,3 +142,41 @@ def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
     reason = point.record.reason or ""
     cells = (point.series, what, point.record.status, reason, words[-1][:200] if words else "")
     return Row(cells, tags)
+
+
+def _nodes(material: Material) -> Panel | None:
+    """Return a row a node; None where no record is of a cluster."""
+    cells = Counter(str(point.record.node) for point in material.points.all if point.record.node)
+    if not cells:
+        return None
+    controls = _node_latencies(material)
+    usual = median(controls.values()) if controls else None
+    rows = []
+    for node in sorted(cells.keys() | controls.keys(), key=natural):
+        control = controls.get(node)
+        ratio = f"{control / usual:.2f}×" if control and usual else ""
+        rows.append(Row((plain(node), number(cells[node]), number(control), ratio)))
+    return Panel("Nodes", Table.make(("node", "cells", "control cell, ms", "of the median node's"), rows).filled())
+
+
+def _node_sentences(material: Material) -> list[str]:
+    """Return how far the nodes are apart at the control cell, and which did not serve."""
+    controls, notes = _node_latencies(material), []
+    if len(controls) > 1:
+        low, high = min(controls.values()), max(controls.values())
+        slowest = max(controls, key=lambda node: controls[node])
+        notes.append(
+            f"One control cell took {text_of(low)} to {text_of(high)} ms on {times(len(controls), 'node')}, "
+            f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, in one process on each."
+        )
+    for facts in material.machines.values():
+        left_out = facts.get("left_out") or {}
+        notes += [f"Node {plain(node)} did not serve: {plain(str(why))}." for node, why in left_out.items()]
+    return notes
+
+
+def _node_latencies(material: Material) -> dict[str, float]:
+    """Return milliseconds of the control cell by node, the latest where it was measured again."""
+    entries = [entry for facts in material.machines.values() for entry in facts.get("controls") or ()]
+    measured = [entry for entry in entries if entry.get("node") and isinstance(entry.get("latency_ms"), float)]
+    return {str(entry["node"]): entry["latency_ms"] for entry in measured}
