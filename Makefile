@@ -68,6 +68,7 @@ lint: $(python)
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
+	$(python) -m pytest -q tests/test_prose.py
 
 lock:
 	@$(check_python)

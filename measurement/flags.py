@@ -84,7 +84,7 @@ FLAGS = (
     Flag(
         "threads_exceeded",
         f"CPU time over wall time above the threads asked for by more than {THREADS_MARGIN}",
-        "The framework used more threads than it was told to; the cell is not what its `threads` column says.",
+        "The framework used more threads than its setting; the cell is not what its `threads` column says.",
         "Compare it with cells of the threads it really used, and report the leak.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
         BOTH,
@@ -115,7 +115,7 @@ FLAGS = (
     Flag(
         "wide_interval",
         "half-width of the speedup's or the latency's 95 % interval above the profile's target (quick 5 %, else 1 %); "
-        "`ratio_status` and `latency_status` tell which",
+        "`ratio_status` and `latency_status` say which",
         "The estimate is less certain than the profile promises.",
         "Quieten the machine, or use a longer profile.",
         lambda o: _above(o.half_width, o.target_half_width),
@@ -157,7 +157,7 @@ FLAGS = (
         "host_slowed",
         f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds "
         "that count, over all launches, and in more than one; usual is the lowest of the launches' lower quartiles",
-        "The core itself was slower, as when another tenant uses its other half, which no counter tells; on a GPU it "
+        "The core itself was slower, as when another tenant uses its other half, which no counter shows; on a GPU it "
         f"concerns calls that take at least {HOST_BOUND_SHARE:.0%} of their time to return. Up to "
         f"{MOST_SET_ASIDE:.0%} of a launch's rounds are set aside for it (`rounds_set_aside`) and raise nothing; where "
         "more were slow, all are kept.",

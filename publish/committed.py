@@ -14,7 +14,7 @@ from measurement.text import as_code, in_markdown
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`.
-What was found is told in [h200](h200/README.md) and [experiments](experiments/README.md).
+Findings are in [h200](h200/README.md) and [experiments](experiments/README.md).
 A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
 samples) and `versions.json` (every package installed).
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;

@@ -236,7 +236,7 @@ class Record:
     gpu_throttles: str | None = col("what held the GPU's clock back during sampling, separated by ';'")
     flags: str | None = col("warnings, separated by ';': docs/columns.md lists them with their remedies")
     settings: str | None = col("switches of the framework as read back", "JSON")
-    versions: str | None = col("versions of the installed packages that decide, and of CUDA and cuDNN as told", "JSON")
+    versions: str | None = col("versions of the packages that decide, and of CUDA and cuDNN as reported", "JSON")
     git_revision: str | None = col("revision of the suite, with + where files were changed")
 
     @classmethod

@@ -12,7 +12,7 @@ STATUSES = {
     "disturbed": "measured and correct, but flags say that the machine or the framework was not steady",
     "partial": "measured and correct, but only a part of a user's own model is in graphs; the reason says what is not",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
-    "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
+    "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason says why",
     "oom": "the device or the machine ran out of memory",
     "timeout": "a step of the cell lasted longer than --timeout and its worker was stopped",
     "crash": "the worker died, or wrote what is no message",

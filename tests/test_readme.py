@@ -245,6 +245,6 @@ def test_versions_are_told_to_run_another_program_where_records_say_so():
 @pytest.mark.parametrize("kind", [frameworks.description.Framework, frameworks.description.Mode])
 def test_contributing_names_all_that_a_description_says(kind):
     """Three fields of a framework's stood in the code alone."""
-    code = re.findall(r"`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    code = re.findall(r"`([^`]+)`", without_code("CONTRIBUTING.md"))
     known = {word for text in code for word in re.findall(r"\w+", text)}
     assert {field.name for field in dataclasses.fields(kind)} - known == set()
