@@ -17,7 +17,7 @@ from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from plan.plan import Bundle
 from records.record import Record
-from reports import marks
+from reports import terminal
 from reports.names import Names
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
@@ -178,9 +178,9 @@ def duration(seconds: float) -> str:
 def line(record: Record, names: Names) -> Text:
     """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
     cell, measured = record.cell, record.latency_ms_median is not None
-    figures = marks.in_a_line(record) if measured else Text(_failure(record), style="yellow")
+    figures = terminal.in_a_line(record) if measured else Text(_failure(record), style="yellow")
     mode, shape = names.widths
-    room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
+    room = LINE - 4 - max(terminal.WIDTH, cell_len(figures.plain) if measured else 0)
     shape = min(shape, max(room - mode, room // 2))
     mode = min(mode, room - shape)
     text = Text(f"{fitted(plain(names.mode(cell)), mode)}  {fitted(plain(names.shape(cell)), shape)}  ") + figures

@@ -1,4 +1,4 @@
-"""The table at the end of a run: a line a shape, and below it a row a mode."""
+"""Figures on a terminal: of a finished cell in a line, and a table at the end of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from analysis.points import USUAL, natural
 from measurement.statistics import independent_ratio
 from measurement.text import plain, times
 from records.record import Record
-from reports import marks, recompiled
+from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
+from reports import recompiled
+from reports.numbers import ratio, span, text_of
 from reports.remarks import unequal_machines
 
 _SHAPE = (
@@ -30,6 +32,14 @@ MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
 _HEADS = ("framework", "mode", "ms", "speedup", "interval")
 # What raises these is the machine, not the cell.
 _BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
+UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
+WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
+STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
+# Flags that speak of the cell itself and not of the machine, which are told where they are raised.
+OF_THE_CELL = (
+    *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
+    *(ZERO, CONSTANT),
+)
 
 
 class PlainConsole(Console):
@@ -110,7 +120,7 @@ def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]
     for shape, records in shapes.items():
         first = fastest(records)
         ordered = sorted(records, key=lambda record: columns.index((record.framework, record.mode)))
-        rows[shape] = [[Text(plain(r.framework)), Text(plain(r.mode)), *marks.figures(r, r in first)] for r in ordered]
+        rows[shape] = [[Text(plain(r.framework)), Text(plain(r.mode)), *figures(r, r in first)] for r in ordered]
     widths = list(map(len, _HEADS))
     for cells in itertools.chain(*rows.values()):
         for index, text in enumerate(cells):
@@ -151,9 +161,7 @@ def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequ
     lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
     lines += unequal_machines(records)
     raised = Counter(name for record in records for name in (record.flags or "").split(";"))
-    lines += [
-        f"{name} ({raised[name]}): docs/columns.md says what it means" for name in marks.OF_THE_CELL if raised[name]
-    ]
+    lines += [f"{name} ({raised[name]}): docs/columns.md says what it means" for name in OF_THE_CELL if raised[name]]
     for framework in dict.fromkeys(record.framework for record in records):
         own = (record for record in records if record.framework == framework)
         lines += [f"{framework} {sentence}" for sentence in recompiled.sentences(own)]
@@ -180,26 +188,73 @@ def _legend(records: Sequence[Record]) -> str:
     shapes: dict[tuple, list[Record]] = {}
     for record in records:
         shapes.setdefault(_shape(record), []).append(record)
-    directions = {marks.direction(record) for record in records if not record.is_baseline}
-    parts = [f"{marks.FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
-    parts += [f"{marks.FASTER} faster than eager"] if marks.FASTER in directions else []
-    parts += [f"{marks.SLOWER} slower"] if marks.SLOWER in directions else []
+    directions = {direction(record) for record in records if not record.is_baseline}
+    parts = [f"{FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
+    parts += [f"{FASTER} faster than eager"] if FASTER in directions else []
+    parts += [f"{SLOWER} slower"] if SLOWER in directions else []
     return ", ".join(parts)
 
 
 def certainty(records: Sequence[Record]) -> str:
     """Return sentences on cells whose figures are uncertain, on a busy machine and without its flags."""
-    uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
+    uncertain = [r for r in records if is_uncertain(r, "latency") or is_uncertain(r, "ratio")]
     flagged = [{*(record.flags or "").split(";")} & {*_BUSY} for record in uncertain]
     busy = sum(map(bool, flagged))
     sentences = []
     if busy:
         causes = [name for name in _BUSY if any(name in names for names in flagged)]
-        share = f"{busy} of {len(records)} uncertain ({marks.UNCERTAIN})"
+        share = f"{busy} of {len(records)} uncertain ({UNCERTAIN})"
         sentences.append(f"Busy machine: {share}: {', '.join(causes)}; quieten it.")
     if wide := len(uncertain) - busy:
-        share = f"{wide} more" if busy else f"{wide} of {len(records)} uncertain ({marks.UNCERTAIN})"
+        share = f"{wide} more" if busy else f"{wide} of {len(records)} uncertain ({UNCERTAIN})"
         sentences.append(
             f"{share}: their intervals are wider than the profile promises; PROFILE=standard takes longer."
         )
     return " ".join(sentences)
+
+
+def is_uncertain(record: Record, figure: str) -> bool:
+    """Return whether `latency` or `ratio` is less certain than the profile promises, or was disturbed."""
+    return record.figure_status(figure) in ("noisy", "disturbed")
+
+
+def direction(record: Record) -> str:
+    """Return faster or slower than eager as far as the interval tells; empty where it tells neither."""
+    interval = None if record.excluded else record.speedup
+    if interval is None:
+        return ""
+    return FASTER if interval.low > 1 else SLOWER if interval.high < 1 else ""
+
+
+def figures(record: Record, fastest: bool = False) -> list[Text]:
+    """Return latency, speedup and interval of a cell as far as it has them, or how it ended."""
+    if not record.is_measured:
+        return [Text(record.status, style="yellow")]
+    latency = Text(text_of(record.median_ms), style="bold" if fastest else "")
+    latency.append(FASTEST if fastest else "")
+    latency.append(UNCERTAIN if is_uncertain(record, "latency") else "", style=STYLES[UNCERTAIN])
+    if record.is_baseline or record.speedup_vs_eager is None:
+        return [latency]
+    mark = direction(record)
+    speedup = Text(f"{ratio(record.speedup_vs_eager)}×{mark}", style=STYLES.get(mark, ""))
+    speedup.append(UNCERTAIN if is_uncertain(record, "ratio") else "", style=STYLES[UNCERTAIN])
+    interval = record.speedup
+    return [latency, speedup, *([Text(span(interval.low, interval.high, ratio))] if interval else [])]
+
+
+def in_a_line(record: Record) -> Text:
+    """Return the same in a line, figures under each other, and the first flag that is the cell's own."""
+    shown = figures(record)
+    if not record.is_measured:
+        return shown[0]
+    latency, *others = shown
+    line = Text(" " * max(0, 8 - len(latency.plain.rstrip(UNCERTAIN)))) + latency.append(" ms", style="")
+    line.pad_right(max(0, 12 - len(line.plain)))
+    for text, width in zip(others, (9, 13), strict=False):
+        line = line + " " + text
+        line.pad_right(max(0, width - len(text.plain)))
+    flags = [name for name in (record.flags or "").split(";") if name in OF_THE_CELL]
+    if flags:
+        line = line + Text(f" {flags[0]}", style=STYLES[UNCERTAIN])
+    line.rstrip()
+    return line

@@ -21,7 +21,7 @@ from experiments.spec import Verdict
 from publish import evidence
 from records import recordfile, rooflines
 from records.record import Record
-from reports import brief, marks, terminal, verdict
+from reports import brief, terminal, verdict
 from reports.content import Table
 from reports.material import Material
 from reports.page.index import Run, index
@@ -131,7 +131,7 @@ CONSUMERS = {
     "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
     "scaling": lambda changes: in_a_section(scaling.section(scaling.THREADS, by_threads(changes))),
     "the terminal's fastest": lambda changes: "graph" in [row.mode for row in terminal.fastest(two(changes))],
-    "the terminal's direction": lambda changes: marks.direction(two(changes)[1]) == marks.FASTER,
+    "the terminal's direction": lambda changes: terminal.direction(two(changes)[1]) == terminal.FASTER,
     "compare and ab": in_a_comparison,
     "history": in_a_history,
     "a ladder": in_a_ladder,
@@ -178,7 +178,7 @@ LOOK_AT_MEASURED = {
     "commands/bench.py": "the earlier run that a comparison is proposed with",
     "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
     "analysis/facts.py": "what other processes took of the machine",
-    "reports/marks.py": "whether a cell is shown by its figures or its status",
+    "reports/terminal.py": "whether a cell is shown by its figures or its status",
     "analysis/points.py": "the same on pages",
 }
 # Who names the verdict on a program: who lists it and makes it a record's.

@@ -8,8 +8,7 @@ from doubles.synthetic import timed
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import ALL, Verdict
-from experiments.torch2_gpt import published_records
-from experiments.torch2_gpt.utilization import mfu_pct
+from experiments.torch2_gpt import mfu_pct, published_records
 
 EXPERIMENT = experiments.get("torch2-gpt")
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
