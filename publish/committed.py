@@ -14,7 +14,8 @@ from measurement.text import as_code, in_markdown
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`.
-Findings are in [h200](h200/README.md) and [experiments](experiments/README.md).
+Findings are in [h200](h200/README.md), [cpu](cpu/README.md), [experiments](experiments/README.md) and
+[selfcheck](selfcheck/README.md).
 A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
 samples) and `versions.json` (every package installed).
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
