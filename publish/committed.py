@@ -10,6 +10,7 @@ from pathlib import Path
 
 from commands.published import PLANS, command, folders
 from measurement.text import as_code, in_markdown
+from records import jsonfiles
 
 HEAD = """# Published results
 
@@ -35,7 +36,7 @@ def row(folder: Path, results: Path) -> list[str]:
     """Return the cells of one folder's row."""
     name = next(name for name in PLANS if (folder / name).exists())
     plan = json.loads((folder / name).read_text())
-    entries = _lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl"))
+    entries = list(jsonfiles.lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl")))
     place = folder.relative_to(results)
     return [
         f"[{place}]({place})",
@@ -59,7 +60,3 @@ def _machine(folder: Path, entries: list[dict]) -> str:
     return "; ".join(
         [f"{facts['cpu']}, {facts['cpus_usable']} CPUs", *gpus, " and ".join([facts["machine_id"], *others])]
     )
-
-
-def _lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
