@@ -115,19 +115,21 @@ def _policies(settings: str | None) -> str | None:
 
 def joined(a: Sequence[Record], b: Sequence[Record]) -> Joined:
     """Return the records of two runs, read with `COLUMNS_READ`, by the names of their cells."""
-    sides = cells_of(a), cells_of(b)
-    counts = [Counter(map(_name, records)) for records in (a, b)]
+    names_a, names_b = ([_name(record) for record in records] for records in (a, b))
+    cells_a, cells_b = dict(zip(names_a, a, strict=True)), dict(zip(names_b, b, strict=True))
+    count_a, count_b = Counter(names_a), Counter(names_b)
     pairs, others = [], []
-    for name in sides[0] | sides[1]:
-        ours, theirs = (side.get(name) for side in sides)
-        why = _unpaired(*(count[name] for count in counts))
+    for name in cells_a | cells_b:
+        ours, theirs = cells_a.get(name), cells_b.get(name)
+        why = _unpaired(count_a[name], count_b[name])
+        ours_ms, theirs_ms = ours and ours.latency, theirs and theirs.latency
         if not why and ours and theirs:
-            why = _excluded(ours, theirs) or _unlike(ours, theirs) or _unbounded(ours, theirs)
-        if why or ours is None or theirs is None or ours.latency is None or theirs.latency is None:
-            others.append(_not_comparable(name, ours, theirs, why))
+            why = _excluded(ours, theirs) or _unlike(ours, theirs) or _unbounded(ours_ms, theirs_ms)
+        if not why and ours and theirs and ours_ms and theirs_ms:
+            pairs.append(Pair(name, (ours, theirs), (ours_ms, theirs_ms)))
         else:
-            pairs.append(Pair(name, (ours, theirs), (ours.latency, theirs.latency)))
-    return Joined(pairs, others, len(sides[0].keys() & sides[1].keys()))
+            others.append(_not_comparable(name, ours, theirs, why))
+    return Joined(pairs, others, len(cells_a.keys() & cells_b.keys()))
 
 
 def _not_comparable(name: str, a: Record | None, b: Record | None, why: str) -> Compared:
@@ -168,18 +170,15 @@ def _excluded(a: Record, b: Record) -> str:
 
 def _unlike(a: Record, b: Record) -> str:
     """Return why times of these records cannot be compared: they are not of the same thing."""
-    policies = _policies(a.settings), _policies(b.settings)
     for name, *both in (("weights differ", a.weights, b.weights), ("TF32 setting differs", a.tf32, b.tf32)):
         if None not in both and both[0] != both[1]:
             return f"the {name}: {both[0]} and {both[1]}"
+    policies = (None, None) if a.settings == b.settings else (_policies(a.settings), _policies(b.settings))
     if None not in policies and policies[0] != policies[1]:
         return f"the policies differ: {policies[0]} and {policies[1]}"
     return ""
 
 
-def _unbounded(a: Record, b: Record) -> str:
+def _unbounded(a: Interval | None, b: Interval | None) -> str:
     """Return which side's latency has no interval; empty where both have one."""
-    for side, record in (("A", a), ("B", b)):
-        if record.latency is None:
-            return f"{side} has too few samples for an interval"
-    return ""
+    return "" if a and b else f"{'B' if a else 'A'} has too few samples for an interval"
