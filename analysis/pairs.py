@@ -122,7 +122,7 @@ def joined(a: Sequence[Record], b: Sequence[Record]) -> Joined:
     for name in cells_a | cells_b:
         ours, theirs = cells_a.get(name), cells_b.get(name)
         why = _unpaired(count_a[name], count_b[name])
-        ours_ms, theirs_ms = ours and ours.latency, theirs and theirs.latency
+        ours_ms, theirs_ms = (record.latency if record else None for record in (ours, theirs))
         if not why and ours and theirs:
             why = _excluded(ours, theirs) or _unlike(ours, theirs) or _unbounded(ours_ms, theirs_ms)
         if not why and ours and theirs and ours_ms and theirs_ms:
