@@ -38,6 +38,15 @@ def test_a_page_keeps_the_style(page):
     assert found((ROOT / page).read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_lines_have_at_most_140_characters(page):
+    """But those of tables, code and what is made from records."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    by_hand = re.sub(r"(?s)```.*?```|<!-- [\w-]+: made by.*?<!-- end of|<picture>.*?</picture>", "", text)
+    long = [line for line in by_hand.splitlines() if len(line) > 140 and not line.lstrip().startswith("|")]
+    assert long == []
+
+
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_messages_keep_the_style(kind):
     assert {text: words for text in MESSAGES[kind] if (words := found(text))} == {}
