@@ -100,7 +100,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         + (
             f" ({ratio(rank.ratio.value)}× the time, {wording.certain(rank.ratio)})"
             if rank.ratio and rank.told_apart
-            else ", are not shown to differ"
+            else ", not shown to be slower"
         )
         for rank in others
     ]
