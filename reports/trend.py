@@ -154,12 +154,13 @@ def section(history: History, title: str = TITLE, key: str = "history") -> Secti
 
 def table(history: History) -> Table:
     """Return a row a cell: its steps, and latency with the half-width of its interval in the latest runs."""
-    first = max(0, len(history.moments) - MOST_RUNS)
-    columns = ("cell", "ms", "over the runs", "steps", *(f"{label}, ms" for label in history.labels[first:]))
+    measured = [n for n in range(len(history.moments)) if any(line.latency[n] for line in history.lines)]
+    latest = measured[-MOST_RUNS:]
+    columns = ("cell", "ms", "over the runs", "steps", *(f"{history.labels[n]}, ms" for n in latest))
 
     def row(line: Line) -> Row:
         steps = "; ".join(step(mark, history.labels[mark.at]) for mark in line.steps)
-        return Row((history.name(line), line.ends, line.bars, steps, *map(_figure, line.latency[first:])))
+        return Row((history.name(line), line.ends, line.bars, steps, *(_figure(line.latency[n]) for n in latest)))
 
     return Table.make(columns, history.lines, row).filled()
 
