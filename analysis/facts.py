@@ -18,20 +18,20 @@ DIFFERENT = (FASTER, SLOWER)
 
 
 def verdict(ratio: Interval | None) -> str:
-    """What an interval of old over new time says of the new."""
+    """Return what an interval of old over new time says of the new."""
     if ratio is None:
         return NO_INTERVAL
     return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else INCONCLUSIVE
 
 
 def few_launches(*points: Point) -> int | None:
-    """The fewest launches of these points where those are too few to tell across processes."""
+    """Return the fewest launches of these points where those are too few to tell across processes."""
     fewest = min((launches for point in points if (launches := point.record.launches)), default=ENOUGH_LAUNCHES)
     return fewest if fewest < ENOUGH_LAUNCHES else None
 
 
 def first_s(point: Point) -> float | None:
-    """Seconds until the first call is done; in engines that compile ahead of time, loading the model among them."""
+    """Return seconds until the first call is done; with loading in engines that compile ahead of time."""
     call = point.record.first_call_s
     return None if call is None else call + (point.record.load_s or 0.0)
 
@@ -45,29 +45,29 @@ class Pair:
 
     @property
     def verdict(self) -> str:
-        """Faster, slower, or inconclusive, for the graph."""
+        """Return whether the graph is faster or slower, or inconclusive."""
         return verdict(self.graph.speedup)
 
     @property
     def few_launches(self) -> int | None:
-        """The launches behind the speedup where they are too few to tell across processes."""
+        """Return the launches behind the speedup where they are too few to tell across processes."""
         return few_launches(self.graph)
 
     @cached_property
     def extra_s(self) -> float | None:
-        """How much longer the graph's first call takes than eager's, in seconds."""
+        """Return how much longer the graph's first call takes than eager's, in seconds."""
         graph, eager = first_s(self.graph), first_s(self.eager)
         return None if graph is None or eager is None else graph - eager
 
     @cached_property
     def saving_s(self) -> float | None:
-        """Seconds saved per call: the part of eager's time that the paired speedup says; also without an interval."""
+        """Return seconds saved per call: the part of eager's time by the paired speedup, also without an interval."""
         speedup = self.graph.record.speedup_vs_eager
         return None if speedup is None else self._saved_at(speedup)
 
     @cached_property
     def gain_s(self) -> Interval | None:
-        """Seconds saved per call, with the ends of the speedup's interval."""
+        """Return seconds saved per call, with the ends of the speedup's interval."""
         speedup = self.graph.speedup
         return None if speedup is None else speedup.map(self._saved_at)
 
@@ -76,14 +76,14 @@ class Pair:
 
     @property
     def pays_after(self) -> float | None:
-        """The calls after which compiling has paid; 0 where the first call costs no more, None where none is saved."""
+        """Return the calls after which compiling has paid; 0 where the first call costs no more, None if never."""
         if self.extra_s is None or self.saving_s is None or self.saving_s <= 0:
             return None
         return max(self.extra_s, 0.0) / self.saving_s
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:
-        """The calls after which compiling has paid, at the ends of the interval of what a call saves.
+        """Return the calls after which compiling has paid, at the ends of the interval of what a call saves.
 
         The second is None where the interval holds a graph that is no faster. None where none is to be had.
         """
@@ -94,7 +94,7 @@ class Pair:
 
 
 def pairs(points: Sequence[Point]) -> list[Pair]:
-    """Every graph point with its eager one, where neither is excluded."""
+    """Return every graph point with its eager one, where neither is excluded."""
     counting = [point for point in points if not point.excluded]
     eager = {(point.place, point.record.framework): point for point in counting if point.eager}
     graphs = ((eager.get((point.place, point.record.framework)), point) for point in counting if not point.eager)
@@ -110,35 +110,35 @@ class Rank:
 
     @property
     def fastest(self) -> bool:
-        """Whether it is the fastest itself."""
+        """Return whether it is the fastest itself."""
         return self.point is self.first
 
     @cached_property
     def ratio(self) -> Interval | None:
-        """Its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
+        """Return its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
         if self.fastest or self.point.latency is None or self.first.latency is None:
             return None
         return independent_ratio(self.point.latency, self.first.latency)
 
     @property
     def told_apart(self) -> bool:
-        """Whether the intervals say that it is slower than the fastest."""
+        """Return whether the intervals say that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
 
     @property
     def few_launches(self) -> int | None:
-        """The fewest launches behind the ratio where they are too few to tell across processes."""
+        """Return the fewest launches behind the ratio where they are too few to tell across processes."""
         return few_launches(self.point, self.first)
 
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
-    """Points of one shape, the fastest first."""
+    """Return points of one shape, the fastest first."""
     ordered = sorted(points, key=lambda point: point.median_ms)
     return [Rank(point, ordered[0]) for point in ordered]
 
 
 def entrant(point: Point) -> tuple:
-    """On whose behalf a point competes."""
+    """Return on whose behalf a point competes."""
     return point.record.framework, point.record.machine_id
 
 

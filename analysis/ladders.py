@@ -77,31 +77,31 @@ class Ladder:
 
     @cached_property
     def products(self) -> list[float | None]:
-        """For each rung what the steps up to it multiply to; None from a step without a ratio on."""
+        """Return for each rung what the steps up to it multiply to; None from a step without a ratio on."""
         ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
         products = itertools.accumulate(ratios, operator.mul, initial=1.0)
         return [None if math.isnan(value) else value for value in products] if self.rungs else []
 
     @property
     def product(self) -> float | None:
-        """What all steps multiply to."""
+        """Return what all steps multiply to."""
         return self.products[-1] if self.steps else None
 
     @property
     def whole(self) -> Interval | None:
-        """The first rung's time over the last one's, measured as such."""
+        """Return the first rung's time over the last one's, measured as such."""
         return self.since[-1] if self.since else None
 
 
 def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:
-    """The ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
+    """Return the ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
     if not any(is_rung(record) for record in records):
         return []
     return list(of(records, Run(folder).samples()))
 
 
 def is_rung(record: Record) -> bool:
-    """Whether a record is of a mode that stands in ladders alone."""
+    """Return whether a record is of a mode that stands in ladders alone."""
     return record.mode in _rungs(record.framework)
 
 
@@ -116,7 +116,7 @@ def _rungs(framework: str) -> frozenset[str]:
 
 
 def of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[Ladder]:
-    """A ladder for each shape of a framework that was measured with rungs."""
+    """Return a ladder for each shape of a framework that was measured with rungs."""
     groups: dict[str, dict[str, Record]] = {}
     for record in records:
         groups.setdefault(record.cell.removesuffix(f"/{record.mode}"), {})[record.mode] = record
@@ -136,7 +136,7 @@ class Series:
 
     @classmethod
     def of(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
-        """The series of these cells, by their modes, in the rounds in which the host had its usual speed.
+        """Return the series of these cells, by their modes, in the rounds in which the host had its usual speed.
 
         Of a cell that a launch measured twice the last counts, and of a launch that several processes took part in
         the one that most cells have.
@@ -154,20 +154,20 @@ class Series:
         return cls(tuple(by_launch.values()))
 
     def combined(self, weights: Mapping[str, float]) -> Interval | None:
-        """The sum of logarithms with these weights, paired in each round, with its interval; None without one."""
+        """Return the sum of logarithms with these weights, paired in each round; None without an interval."""
         whole = [launch for launch in self.launches if weights.keys() <= launch.keys()]
         rounds = [zip(*(launch[mode] for mode in weights), strict=True) for launch in whole]
         signs = list(weights.values())
         return over_launches([[sum(map(operator.mul, signs, values)) for values in launch] for launch in rounds])
 
     def ratio(self, weights: Mapping[str, float]) -> Interval | None:
-        """The same as a ratio of times."""
+        """Return the same as a ratio of times."""
         interval = self.combined(weights)
         return interval.map(math.exp) if interval else None
 
 
 def ladder(records: Mapping[str, Record], description: frameworks.Framework, series: Series) -> Ladder:
-    """The ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
+    """Return the ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
     rungs: list[Rung] = []
     missing: list[tuple[str, str]] = []
     adds: list[str] = []
@@ -200,12 +200,12 @@ def ladder(records: Mapping[str, Record], description: frameworks.Framework, ser
 
 
 def _step(before: Rung, after: Rung) -> dict[str, float]:
-    """The weights of logarithms that make a step."""
+    """Return the weights of logarithms that make a step."""
     return {before.mode: 1.0, after.mode: -1.0}
 
 
 def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
-    """The steps, where one that is shown to make it slower counts together with the next.
+    """Return the steps, where one that is shown to make it slower counts together with the next.
 
     Else what only regains the loss would be called a gain.
     """
@@ -225,7 +225,7 @@ def _rung(record: Record, adds: str) -> Rung:
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
-    """The step that brings most, where one is shown to bring anything, and those that are not shown to differ from it.
+    """Return the step that brings most, if one is shown to bring anything, and those not shown to bring less.
 
     None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
     slow round falls on both.
@@ -249,7 +249,7 @@ def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[S
 def crossed(
     description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, Record], series: Series
 ) -> Crossed | None:
-    """What two things bring in either order, on a device in a pass; None where a mode lacks figures."""
+    """Return what two things bring in either order, on a device in a pass; None where a mode lacks figures."""
     crossing = description.crossing(*place)
     if crossing is None or any(mode not in records or records[mode].excluded for mode in crossing.modes):
         return None

@@ -51,18 +51,18 @@ class Point:
 
     @property
     def tags(self) -> dict[str, str]:
-        """What a row of it can be filtered by."""
+        """Return what a row of it can be filtered by."""
         places = {"batch": self.record.batch_size, "tokens": self.record.seq_len}
         return {"mode": self.series} | {name: str(value) for name, value in places.items() if value is not None}
 
     @cached_property
     def latency(self) -> Interval | None:
-        """Median latency in ms with its interval."""
+        """Return median latency in ms with its interval."""
         return self.record.latency
 
     @cached_property
     def speedup(self) -> Interval | None:
-        """Eager's time over this mode's; None without an interval."""
+        """Return eager's time over this mode's; None without an interval."""
         return self.record.speedup
 
     @cached_property
@@ -112,11 +112,11 @@ class Points:
         return point.place, self._frameworks[point.record.framework], not point.eager
 
     def title(self, record: Record, without: str) -> str:
-        """Setting and shape in words, with one axis left out."""
+        """Return setting and shape in words, with one axis left out."""
         return ", ".join(filter(None, (self._setting(record, without), self._shape(record, without))))
 
     def groups(self, points: Iterable[Point], without: str) -> list[list[Point]]:
-        """Points that differ at most in mode, framework and one axis, in the order in which they come."""
+        """Return points that differ at most in mode, framework and one axis, in the order in which they come."""
         gap = _KEY.index(without)
         numbers: dict[tuple, int] = {}
         # The machine is the last part of a key. Numbers are found sooner than keys, of which many points share one.
@@ -149,13 +149,13 @@ class Points:
 
     @cached_property
     def series(self) -> list[str]:
-        """Every series: a framework's modes together, eager first."""
+        """Return every series: a framework's modes together, eager first."""
         firsts = {point.series: point for point in self.all}
         return sorted(firsts, key=lambda name: self._order(firsts[name])[1:])
 
 
 def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, list[Point]]:
-    """Points by key, in the order in which they come."""
+    """Return points by key, in the order in which they come."""
     groups = defaultdict(list)
     for point in points:
         groups[key(point)].append(point)
@@ -163,7 +163,7 @@ def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, l
 
 
 def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
-    """Every machine with a name to be shown; the device's name, and the hash where one does not tell them apart."""
+    """Return every machine with a name to be shown; the device's name, and the hash where names repeat."""
     machines = list(dict.fromkeys(each))
     known: dict[tuple, str] = {}
     for machine_id, device in machines:
@@ -174,13 +174,13 @@ def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
 
 
 def _key(record: Record) -> tuple:
-    """Setting, shape and machine."""
+    """Return setting, shape and machine."""
     return *shape_of(record), record.machine
 
 
 @cache  # a few values, over and over
 def natural(value) -> tuple:
-    """Numbers by size, also within texts."""
+    """Return a key that orders numbers by size, also within texts."""
     if isinstance(value, (int, float)):
         return (0, ((value, ""),))
     parts = re.split(r"(\d+)", value or "")
@@ -196,7 +196,7 @@ def _model(record: Record) -> tuple:
 
 
 def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ...]]:
-    """Parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
+    """Return parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
 
     Where they would be all that tells the shape, they stay there.
     """

@@ -41,7 +41,7 @@ class Judged:
     contradicting: tuple[Point, ...]
 
     def mode(self, name: str) -> Point | None:
-        """The point of a mode that counts."""
+        """Return the point of a mode that counts."""
         return next((point for point in (*self.choices, *self.others) if point.record.mode == name), None)
 
 
@@ -59,19 +59,19 @@ class Advice:
 
     @property
     def chosen(self) -> list[Point]:
-        """The recommended mode's point at each shape; eager's where the advice is to stay."""
+        """Return the recommended mode's point at each shape; eager's where the advice is to stay."""
         if self.kind == STAY:
             return [judged.eager for judged in self.judged if judged.eager]
         return [point for judged in self.judged if (point := judged.mode(self.mode))]
 
     @property
     def speedups(self) -> list[Interval]:
-        """The recommended mode's speedups over eager."""
+        """Return the recommended mode's speedups over eager."""
         return [point.speedup for point in self.chosen if point.speedup and not point.eager]
 
     @property
     def pairs(self) -> list[facts.Pair]:
-        """The recommended mode beside eager."""
+        """Return the recommended mode beside eager."""
         return [
             facts.Pair(judged.eager, point)
             for judged in self.judged
@@ -80,7 +80,7 @@ class Advice:
 
 
 def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | None:
-    """What the points of one framework at one shape say; None where there is nothing to choose from.
+    """Return what the points of one framework at one shape say; None where there is nothing to choose from.
 
     `baseline` says whether eager mode is one, which it is where it is deployed.
     """
@@ -105,7 +105,7 @@ def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | Non
 
 
 def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[Point]]:
-    """Rules 2 to 4: the kind of advice, the modes to choose from, those whose records contradict each other."""
+    """Apply rules 2 to 4: the kind of advice, the modes to choose from, those whose records contradict each other."""
     contradicting = [point for point in graphs if _contradicts(point, eager)]
     sound = [point for point in graphs if point not in contradicting]
     faster = [
@@ -122,7 +122,7 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
 
 
 def _contradicts(point: Point, eager: Point) -> bool:
-    """Whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
+    """Return whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
     told = facts.verdict(point.speedup)
     if point.latency is None or eager.latency is None or told not in facts.DIFFERENT:
         return False
@@ -131,20 +131,20 @@ def _contradicts(point: Point, eager: Point) -> bool:
 
 
 def _best(points: list[Point]) -> list[Point]:
-    """The fastest, then every point whose latency is not shown to be longer."""
+    """Return the fastest, then every point whose latency is not shown to be longer."""
     ordered = sorted(points, key=lambda point: point.median_ms)
     return [point for point in ordered if point is ordered[0] or not slower(point, ordered[0])]
 
 
 def slower(point: Point, first: Point) -> bool:
-    """Whether the intervals say that a point takes longer."""
+    """Return whether the intervals say that a point takes longer."""
     if point.latency is None or first.latency is None:
         return False
     return independent_ratio(point.latency, first.latency).low > 1
 
 
 def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advice]:
-    """One piece of advice for the shapes that share a kind, a mode and about the same gain."""
+    """Return one piece of advice for the shapes that share a kind, a mode and about the same gain."""
     default = next((mode for (name, mode), words in known.items() if name == framework and words.default), None)
     baseline = deployed(framework, known)
     advice = []
@@ -158,7 +158,7 @@ def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advic
 
 
 def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]]:
-    """Shapes by the mode that they share; split where their speedups lie too far apart."""
+    """Return shapes by the mode that they share; split where their speedups lie too far apart."""
     while rest:
         mode = _shared(rest)
         alike_shapes = [one for one in rest if mode in ("", *(point.record.mode for point in one.choices))]
@@ -173,7 +173,7 @@ def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]
 
 
 def _shared(judged: Sequence[Judged]) -> str:
-    """The mode that is best or as good at most shapes; of those alike in that, the best at most, then the first."""
+    """Return the mode that is best or as good at most shapes; among equals the best at most, then the first."""
     every = Counter(point.record.mode for one in judged for point in one.choices)
     first = Counter(one.choices[0].record.mode for one in judged if one.choices)
     return max(every, key=lambda mode: (every[mode], first[mode]), default="")

@@ -57,7 +57,7 @@ class Shape:
 
     @property
     def text(self) -> str:
-        """The shape in words."""
+        """Return the shape in words."""
         parts = [] if self.batch is None else [f"batch {self.batch}"]
         parts += [] if self.length is None else [f"{self.length} tokens"]
         return ", ".join(parts) or self.rest or "the only shape"
@@ -74,22 +74,22 @@ class Setting:
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Every shape that was measured, by size."""
+        """Return every shape that was measured, by size."""
         return sorted({Shape.of(point.record) for point in self.points})
 
     @cached_property
     def at(self) -> dict[Shape, list[Point]]:
-        """The points of every shape."""
+        """Return the points of every shape."""
         return _by_shape(self.points)
 
     @cached_property
     def at_elsewhere(self) -> dict[Shape, list[Point]]:
-        """The other machines' points of every shape."""
+        """Return the other machines' points of every shape."""
         return _by_shape(self.elsewhere)
 
     @cached_property
     def strangers(self) -> set[str]:
-        """Frameworks that ran a shape of this setting on other machines alone."""
+        """Return frameworks that ran a shape of this setting on other machines alone."""
         if not self.elsewhere:
             return set()
         ranked = {point.record.framework for point in self.points}
@@ -97,12 +97,12 @@ class Setting:
 
     @cached_property
     def entrants(self) -> dict[tuple, list[Point]]:
-        """Points by framework and machine, in their order."""
+        """Return points by framework and machine, in their order."""
         return entrants(self.points)
 
 
 def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
-    """Points by framework and machine, in their order."""
+    """Return points by framework and machine, in their order."""
     groups = defaultdict(list)
     for point in points:
         groups[point.record.framework, point.record.machine].append(point)
@@ -110,7 +110,7 @@ def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
 
 
 def deployed(framework: str, known: Known) -> bool:
-    """Whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
+    """Return whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
     return all(words.deployed or words.rung for (name, _), words in known.items() if name == framework)
 
 
@@ -122,7 +122,7 @@ def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
 
 
 def settings(points: Points, known: Known) -> list[Setting]:
-    """Every setting with measured points, those that most frameworks and then most points share first; without rungs.
+    """Return every setting with measured points, those of most frameworks and points first, without rungs.
 
     Implementations, precisions, masks and all else that has to be alike are settings of their own, and machines too
     unless `points` compare across them.
@@ -157,7 +157,7 @@ def _key(record: Record) -> tuple:
 
 
 def _said(groups: Iterable[tuple]) -> set[str]:
-    """What has to be named because settings differ in it."""
+    """Return what has to be named because settings differ in it."""
     columns = zip(*groups, strict=True)
     return {name for name, column in zip(_NAMES, columns, strict=False) if len(set(column)) > 1}
 

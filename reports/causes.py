@@ -35,7 +35,7 @@ IDENTITY = (
 
 
 def speedup(eager: Profile, graph: Profile) -> Interval | None:
-    """Eager's time over the graph's with its 95 % interval; None from fewer than six samples.
+    """Return eager's time over the graph's with its 95 % interval; None from fewer than six samples.
 
     Samples of one launch were taken in turn and are compared round by round.
     """
@@ -49,12 +49,12 @@ def speedup(eager: Profile, graph: Profile) -> Interval | None:
 
 
 def loses(interval: Interval | None) -> bool:
-    """Whether graph mode is slower by more than the interval."""
+    """Return whether graph mode is slower by more than the interval."""
     return interval is not None and interval.high < 1
 
 
 def losing(group: Sequence[Profile]) -> list[Profile]:
-    """The graph modes of a shape that lose to its eager mode, which comes first."""
+    """Return the graph modes of a shape that lose to its eager mode, which comes first."""
     if not group or not of_baseline(group[0]):
         return []
     return [entry for entry in group[1:] if loses(speedup(group[0], entry))]
@@ -87,7 +87,7 @@ def identity(cell: Profile) -> tuple:
 
 
 def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
-    """Sentences on every graph mode of a shape that loses: what each control shows, and whether a cause is left open.
+    """Return sentences on every graph mode of a shape that loses: what each control shows, and if a cause stays open.
 
     `entries` are all cells that were profiled, with those that could not be.
     """
@@ -150,5 +150,5 @@ def _shows(
 
 
 def shown(interval: Interval) -> str:
-    """A speedup with its interval."""
+    """Return a speedup with its interval."""
     return estimate(interval, "×", ratio)

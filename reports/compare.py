@@ -33,7 +33,7 @@ def names_of(comparison: Comparison) -> Names:
 
 
 def summary(comparison: Comparison) -> str:
-    """How many cells ended how, and whether the limit is kept."""
+    """Return how many cells ended how, and whether the limit is kept."""
     verdicts = {
         verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, INCONCLUSIVE, NOT_COMPARABLE)
     }
@@ -42,7 +42,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def answer(comparison: Comparison) -> str:
-    """Whether the limit is kept, in a few words."""
+    """Return whether the limit is kept, in a few words."""
     limit = f"{100 * comparison.limit:g} %"
     over = Counter(cell.verdict for cell in comparison.over)
     if over:
@@ -54,7 +54,7 @@ def answer(comparison: Comparison) -> str:
 
 
 def reasons(cells: Iterable[Compared], names: Names) -> list[str]:
-    """Why cells have no verdict, the commonest reason first, with the cells it holds for."""
+    """Return why cells have no verdict, the commonest reason first, with the cells it holds for."""
     by_reason = defaultdict(list)
     for cell in cells:
         if cell.why:
@@ -65,7 +65,7 @@ def reasons(cells: Iterable[Compared], names: Names) -> list[str]:
 
 
 def table(cells: Sequence[Compared], names: Names, beside_eager: bool = False) -> Table:
-    """Cells with their figures; with `beside_eager` also those less what eager mode moved, where there are any."""
+    """Return cells with their figures; with `beside_eager` also those less what eager mode moved."""
     beside_eager = beside_eager and any(cell.beside_eager for cell in cells)
     columns = (*COLUMNS[:4], BESIDE_EAGER, COLUMNS[4]) if beside_eager else COLUMNS
     return Table(columns, tuple(_row(cell, names[cell.cell], beside_eager) for cell in cells[:MOST_ROWS]), len(cells))
@@ -82,7 +82,7 @@ def _ratio(ratio: Interval | None) -> Figure | str:
 
 
 def page(comparison: Comparison) -> str:
-    """The comparison as Markdown for a pull request: cautions first, then what changed; what did not is folded."""
+    """Return the comparison as Markdown for a pull request: cautions, what changed, and what did not, folded."""
     names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))
@@ -101,7 +101,7 @@ def page(comparison: Comparison) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """What is compared, and the answer."""
+    """Return what is compared, and the answer."""
     a, b = comparison.sides
     return f"{a.name} → {b.name}: {answer(comparison)}"
 

@@ -18,7 +18,7 @@ COLUMNS = (*("rung", "adds", "ms (95 %)", "× the rung before (95 %)", "× the f
 
 
 def sentences(ladder: Ladder) -> list[str]:
-    """What the whole is, which step is the largest, whether the steps account for the whole, what is missing."""
+    """Return what the whole is, which step is the largest, whether the steps account for the whole, what is missing."""
     return [*_steps(ladder), *_crossed(ladder), *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
 
 
@@ -27,12 +27,12 @@ def _steps(ladder: Ladder) -> Iterator[str]:
         return
     first, last = ladder.rungs[0], ladder.rungs[-1]
     times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
-    whole = f", {as_ratio(ladder.whole)}" if ladder.whole else ""
+    whole = f", {multiple(ladder.whole)}" if ladder.whole else ""
     yield f"From {first.mode} to {last.mode}: {times}{whole}."
     yield _most(ladder)
     for step in ladder.steps:
         if step.ratio and step.ratio.high < 1:
-            yield f"{step.after.mode} ({step.after.adds}) makes it slower: {as_ratio(step.ratio)}."
+            yield f"{step.after.mode} ({step.after.adds}) makes it slower: {multiple(step.ratio)}."
     if ladder.product is not None and ladder.whole:
         inside = ladder.whole.low <= ladder.product <= ladder.whole.high
         off = abs(ladder.product / ladder.whole.value - 1)
@@ -49,9 +49,9 @@ def _most(ladder: Ladder) -> str:
         return "Which step is the largest is not known: one has no interval."
     if largest is None or largest.ratio is None:
         return "No step is shown to make it faster."
-    named = f"{largest.after.mode} ({largest.after.adds}), {as_ratio(largest.ratio)}"
+    named = f"{largest.after.mode} ({largest.after.adds}), {multiple(largest.ratio)}"
     if ladder.rivals:
-        others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in ladder.rivals if step.ratio)
+        others = ", ".join(f"{step.after.mode} {multiple(step.ratio)}" for step in ladder.rivals if step.ratio)
         return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
     saved = text_of(largest.before.median_ms - largest.after.median_ms)
     of_it = ""
@@ -69,37 +69,27 @@ def _crossed(ladder: Ladder) -> Iterator[str]:
     if crossed.whole.low > 1 and (share := _share(crossed.first[0], crossed.whole)) <= 1:
         of_it = f", {share:.0%} of the way to {both} on a logarithmic scale"
     yield (
-        f"{one.capitalize()} alone ({first}) brings {as_ratio(crossed.first[0])}{of_it}; on top of {other} ({both} "
-        f"over {second}) {as_ratio(crossed.first[1])}."
+        f"{one.capitalize()} alone ({first}) brings {multiple(crossed.first[0])}{of_it}; on top of {other} ({both} "
+        f"over {second}) {multiple(crossed.first[1])}."
     )
     yield (
-        f"{other.capitalize()} alone ({second}) bring {as_ratio(crossed.second[0])}; on top of {one} ({both} over "
-        f"{first}) {as_ratio(crossed.second[1])}."
+        f"{other.capitalize()} alone ({second}) bring {multiple(crossed.second[0])}; on top of {one} ({both} over "
+        f"{first}) {multiple(crossed.second[1])}."
     )
     low, high = crossed.interaction.low, crossed.interaction.high
     told = "each brings less where the other is there" if high < 1 else "each brings more where the other is there"
     if low <= 1 <= high:
         told = "that they depend on each other is not shown"
-    yield f"Together {as_ratio(crossed.whole)}; {told} (by {as_ratio(crossed.interaction)})."
+    yield f"Together {multiple(crossed.whole)}; {told} (by {multiple(crossed.interaction)})."
 
 
 def _share(part: Interval, whole: Interval) -> float:
-    """How much of the way a part of it is, on a logarithmic scale; above 1 where another part goes back."""
+    """Return how much of the way a part of it is, on a logarithmic scale; above 1 where another part goes back."""
     return math.log(part.value) / math.log(whole.value)
 
 
-def as_ratio(interval: Interval) -> str:
-    """A ratio with its interval."""
-    return multiple(interval)
-
-
-def ends(interval: Interval) -> str:
-    """The interval's ends."""
-    return f"{ratio(interval.low)} to {ratio(interval.high)}×"
-
-
 def table(ladder: Ladder) -> Table:
-    """A row a rung."""
+    """Return a row a rung."""
     steps: Sequence[Step | None] = (None, *ladder.steps) if ladder.rungs else ()
     rows = []
     for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
@@ -132,7 +122,7 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
 
 
 def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
-    """The first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
+    """Return the first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
     written: list[str] = []
     for ladder in ladders:
         of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(sentences(ladder)[:3]))}"]

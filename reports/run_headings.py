@@ -44,7 +44,7 @@ def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Which run's graphs ran another program than eager mode, in how many cells; nothing where none did."""
+    """Return which run's graphs ran another program than eager mode, in how many cells; nothing where none did."""
     counts = [sum(PROGRAM_DIFFERS in (record.flags or "").split(";") for record in side) for side in (a, b)]
     if not any(counts):
         return []
@@ -56,7 +56,7 @@ def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
+    """Return which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
     times_ms = [[ms for record in side if (ms := record.host_loop_ms_median) is not None] for side in (a, b)]
     if not all(times_ms):
         return []

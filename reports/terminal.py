@@ -17,9 +17,8 @@ from measurement.statistics import independent_ratio
 from measurement.text import plain, times
 from records.record import Record
 from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
-from reports import recompiled
 from reports.numbers import ratio, span, text_of
-from reports.remarks import unequal_machines
+from reports.remarks import recompilations, unequal_machines
 
 _SHAPE = (
     *("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes"),
@@ -164,7 +163,7 @@ def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequ
     lines += [f"{name} ({raised[name]}): docs/columns.md says what it means" for name in OF_THE_CELL if raised[name]]
     for framework in dict.fromkeys(record.framework for record in records):
         own = (record for record in records if record.framework == framework)
-        lines += [f"{framework} {sentence}" for sentence in recompiled.sentences(own)]
+        lines += [f"{framework} {sentence}" for sentence in recompilations(own)]
     lines += failures(records)
     return "\n".join(line for line in lines if line and line not in printed)
 

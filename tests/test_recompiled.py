@@ -7,7 +7,7 @@ import json
 import pytest
 from doubles.advised import cell, told
 
-from reports.recompiled import sentence
+from reports.remarks import recompilation
 from reports.terminal import counts
 
 GUARD = json.dumps([["net.py:12", "len(self.seen) == 1"]])
@@ -53,7 +53,7 @@ def again(**more) -> dict:
     ],
 )  # fmt: skip
 def test_the_sentence_follows_the_counts(more, expected):
-    assert sentence(again(**more)) == expected
+    assert recompilation(again(**more)) == expected
 
 
 def test_eager_mode_that_compiles_is_named():

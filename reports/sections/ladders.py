@@ -5,9 +5,9 @@ from __future__ import annotations
 from analysis.ladders import Ladder
 from reports import drawing
 from reports.content import Chart, Panel, Section
-from reports.ladder import ends, sentences, table
+from reports.ladder import sentences, table
 from reports.material import Material
-from reports.numbers import ratio, text_of
+from reports.numbers import estimate, ratio, text_of
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
@@ -42,7 +42,7 @@ def _drawn(material: Material, ladder: Ladder) -> str:
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"
         if step and step.ratio:
-            text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
+            text += f" · {estimate(step.ratio, '×', ratio)}"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         steps.append(drawing.Dot(rung.mode, look, rung.median_ms, text, low, high, rung.adds))
     return drawing.waterfall(steps)

@@ -28,13 +28,13 @@ class Absent:
 
     @property
     def ratio(self) -> Interval | None:
-        """Its time over the fastest one's of this machine."""
+        """Return its time over the fastest one's of this machine."""
         mine, fastest = self.point.latency, self.first.latency
         return independent_ratio(mine, fastest) if mine and fastest else None
 
     @property
     def time(self) -> str:
-        """What it took, and where."""
+        """Return what it took, and where."""
         time = text_of(self.point.median_ms)
         sure = "~" if self.point.record.is_noisy("latency") else ""
         processes = ", one process" if self.point.record.launches == 1 else ""
@@ -43,7 +43,7 @@ class Absent:
 
     @property
     def sentence(self) -> str:
-        """What it took, and what comparing across machines would say."""
+        """Return what it took, and what comparing across machines would say."""
         told = f"not ranked: {self.time}"
         if self.ratio is None:
             return told
@@ -66,20 +66,20 @@ class Fastest:
 
     @property
     def second(self) -> facts.Rank | None:
-        """The fastest of those that are not the winner's own framework."""
+        """Return the fastest of those that are not the winner's own framework."""
         first = facts.entrant(self.ranks[0].point)
         return next((rank for rank in self.ranks if facts.entrant(rank.point) != first), None)
 
     @property
     def alike(self) -> list[Point]:
-        """The winner's other modes that are not shown to be slower."""
+        """Return the winner's other modes that are not shown to be slower."""
         first, *others = self.ranks
         best = facts.entrant(first.point)
         return [rank.point for rank in others if facts.entrant(rank.point) == best and not rank.told_apart]
 
     @property
     def sentence(self) -> str:
-        """Who is fastest, in milliseconds, and who is next."""
+        """Return who is fastest, in milliseconds, and who is next."""
         first = self.ranks[0].point
         begun, fastest, second = f"At {self.shape.text}", _timed(first), self.second
         if second is None:
@@ -97,7 +97,7 @@ def _timed(point: Point) -> str:
 
 
 def _known(point: Point) -> str:
-    """A time with its interval, which shows why two may be alike: `jax jit, 0.672 ms (95 %: 0.293 to 1.54)`."""
+    """Return a time with its interval, which shows why two may be alike: `jax jit, 0.672 ms (95 %: 0.293 to 1.54)`."""
     sure = f" (95 %: {span(point.latency.low, point.latency.high)})" if point.latency else ""
     return _timed(point) + sure
 
@@ -112,12 +112,12 @@ class Verdict:
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
-        """What to do, for each framework and the shapes that share it."""
+        """Return what to do, for each framework and the shapes that share it."""
         return tuple(one for points in self.setting.entrants.values() for one in _advice(points, self.known))
 
     @cached_property
     def contradictions(self) -> tuple[str, ...]:
-        """A sentence wherever this machine says to compile and another, of the same cell, not to, or the other way."""
+        """Return a sentence wherever this machine says to compile a cell and another not to, or the other way."""
         there = [
             advice
             for (framework, _), points in entrants(self.setting.elsewhere).items()
@@ -142,18 +142,18 @@ class Verdict:
 
     @property
     def sentences(self) -> list[str]:
-        """Each piece of advice, then what to be careful about."""
+        """Return each piece of advice, then what to be careful about."""
         return [f"{wording.sentence(one)} {wording.cautions(one)}".rstrip() for one in self.advice]
 
     @property
     def unlike(self) -> str:
-        """What to know before frameworks are ranked by their libraries' models; empty where they are not."""
+        """Return what to know before frameworks are ranked by their libraries' models; empty where they are not."""
         frameworks = {point.record.framework for point in self.setting.points} | self.setting.strangers
         return UNLIKE if self.setting.points[0].record.implementation == "library" and len(frameworks) > 1 else ""
 
     @cached_property
     def fastest(self) -> dict[Shape, Fastest]:
-        """The ranking at every shape."""
+        """Return the ranking at every shape."""
         return {shape: ranking for shape in self.setting.shapes if (ranking := self._fastest(shape))}
 
     def _fastest(self, shape: Shape) -> Fastest | None:
@@ -173,7 +173,7 @@ class Verdict:
 
 
 def of(points: Points, known: Known) -> list[Verdict]:
-    """The verdict on every setting."""
+    """Return the verdict on every setting."""
     return [Verdict(setting, points.machines, known) for setting in settings(points, known)]
 
 
@@ -196,7 +196,7 @@ def _told(
 
 
 def sentences(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """Every sentence with its setting before it, as the terminal prints them."""
+    """Return every sentence with its setting before it, as the terminal prints them."""
     for verdict in verdicts:
         for sentence in (*verdict.sentences, *verdict.contradictions):
             yield f"{verdict.setting.name}: {sentence}"

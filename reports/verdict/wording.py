@@ -11,8 +11,8 @@ from analysis.rules import GAIN, STAY, USE, Advice, Judged
 from analysis.settings import Shape
 from measurement.statistics import INCONCLUSIVE, Interval
 from records.statuses import WORDS
-from reports import recompiled
 from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
+from reports.remarks import recompilations
 
 
 def milliseconds(points: Iterable[Point]) -> str:
@@ -213,7 +213,7 @@ def _again(advice: Advice) -> str:
         for point in (judged.eager, *judged.choices, *judged.others, *judged.excluded, *judged.contradicting)
         if point
     ]
-    return " ".join(recompiled.sentences(point.record for point in points))
+    return " ".join(recompilations(point.record for point in points))
 
 
 def _ties(advice: Advice) -> str:
