@@ -97,7 +97,7 @@ def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:
     """Return the ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
     if not any(is_rung(record) for record in records):
         return []
-    return list(of(records, Run(folder).samples()))
+    return list(ladders_of(records, Run(folder).samples()))
 
 
 def is_rung(record: Record) -> bool:
@@ -115,7 +115,7 @@ def _rungs(framework: str) -> frozenset[str]:
     return frozenset(mode.name for mode in description.modes if mode.is_rung and mode.name in climbed)
 
 
-def of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[Ladder]:
+def ladders_of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[Ladder]:
     """Return a ladder for each shape of a framework that was measured with rungs."""
     groups: dict[str, dict[str, Record]] = {}
     for record in records:

@@ -10,7 +10,7 @@ from analysis.settings import Words
 from plan import plan, suggestions
 
 
-def words() -> dict[tuple[str, str], Words]:
+def labels() -> dict[tuple[str, str], Words]:
     """What a user types for each mode of each framework, by their names."""
     by_mode = {}
     for name in frameworks.NAMES:

@@ -27,9 +27,9 @@ from measurement.text import make_command, times
 from plan import sweep, versions
 from plan.options import Option, without
 from records import foreign, runs
-from records.begun import PAIR, in_order
-from records.begun import read as read_begun
-from records.begun import write as write_begun
+from records.manifest import PAIR, in_order
+from records.manifest import read as read_manifest
+from records.manifest import write as write_manifest
 from records.outcomes import Context, Failure
 from records.record import Record
 from reports import run_headings, terminal
@@ -209,7 +209,7 @@ def opened(arguments: argparse.Namespace) -> Pair:
         name = folders[-1] if folders else name
     for folder in (Path(name), runs.RUNS / name):
         if (folder / PAIR).exists():
-            content = read_begun(folder.resolve() / PAIR)
+            content = read_manifest(folder.resolve() / PAIR)
             sides = content.get("sides", [])
             if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
                 raise UsageError(f"{folder / PAIR} was changed: it names no two sides; begin another pair.")
@@ -231,7 +231,7 @@ def begin(pair: Pair, out: str | None, held: contextlib.ExitStack) -> Pair:
     held.enter_context(run.held())
     refuse_a_pair(out)  # another process may have had it and be done
     content = {"sides": list(pair.words), "given": pair.given, "command": sys.argv, "started_at": runs.utc_now()}
-    write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
+    write_manifest(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
     return replace(pair, made=run.folder)
 
 

@@ -21,7 +21,7 @@ from launchers import slurm
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
 from plan.options import Option
-from records import begun, foreign, recordfile, runs
+from records import foreign, manifest, recordfile, runs
 from records.outcomes import Context
 from records.record import Record
 from records.statuses import MEASURED
@@ -95,7 +95,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
         return code
     records = run.records()
     terminal.summary(records, console)
-    write.answer(verdict.of(Points(records), modes.words()), console)
+    write.answer(verdict.verdicts_of(Points(records), modes.labels()), console)
     ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.breakdown.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
@@ -176,7 +176,7 @@ def next_steps(run: runs.Run, measured: frozenset[str]) -> str:
 
 def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:
     """Return the newest run in results/runs begun before this one that measured one of these cells, or None."""
-    folders = begun.in_order(path.parent for path in runs.RUNS.glob(f"*/{begun.PLAN}"))
+    folders = manifest.in_order(path.parent for path in runs.RUNS.glob(f"*/{manifest.PLAN}"))
     before = itertools.takewhile(lambda folder: folder != run.folder, folders) if measured else ()
     for other in map(runs.Run, reversed(list(before))):
         with contextlib.suppress(UsageError):

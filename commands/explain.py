@@ -25,7 +25,7 @@ from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED
 from plan import plan
 from plan.options import Option, without
 from plan.plan import Bundle
-from records import begun, jsonfiles, runs
+from records import jsonfiles, manifest, runs
 from records.costs import cost_of
 from records.outcomes import Failure
 from reports import causes, explanation, terminal
@@ -60,7 +60,7 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
     campaign.prepare()
     folder, request = run.folder, campaign.request
     command = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}
-    begun.write(folder / FILE, {**command, "number": runs.next_number(folder)})
+    manifest.write(folder / FILE, {**command, "number": runs.next_number(folder)})
     launcher = campaign.launcher(run)
     try:
         take(campaign.plan, launcher, console)

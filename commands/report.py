@@ -18,7 +18,7 @@ from commands import published
 from plan import sweep
 from plan.options import Option, chosen
 from plan.sweep import UsageError
-from records import begun, belonging, jsonfiles, lines, recordfile, runs
+from records import belonging, jsonfiles, lines, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
 from reports import explanation, terminal
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = folder_for(arguments.out, source.home)
     from reports import material, sections, write
 
-    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
+    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.labels(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
     heading = listed(list(dict.fromkeys(source.names)), MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
@@ -171,7 +171,7 @@ def located(word: str) -> set[Path]:
 def places(name: str) -> list[Path]:
     """Return the folders or the file that a name stands for. Raises UsageError."""
     if name == "newest":
-        folders = begun.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
+        folders = manifest.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
         if not folders:
             raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
         measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]
@@ -215,7 +215,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     facts = runs.Run(folder).read("machine.json")
     if facts.get("machine_id"):
         known = source.machines.setdefault(facts["machine_id"], facts)
-        known.setdefault("controls", []).extend(jsonfiles.lines(folder / begun.NODES))
+        known.setdefault("controls", []).extend(jsonfiles.lines(folder / manifest.NODES))
 
 
 def _is_behind(folder: Path) -> bool:

@@ -26,8 +26,8 @@ from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import plan, sweep
 from plan.options import Option, chosen
-from records import begun as files
 from records import foreign, recordfile, runs
+from records import manifest as files
 from records.record import Record
 from reports import explanation, terminal
 

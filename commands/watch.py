@@ -17,7 +17,7 @@ from launchers import slurm
 from measurement import files
 from measurement.text import times
 from plan.options import Option
-from records import begun, jsonfiles, runs
+from records import jsonfiles, manifest, runs
 
 EVERY = 5.0  # seconds between two looks
 
@@ -61,7 +61,7 @@ class Sight:
 
     def lines(self) -> list[str]:
         """Return how far the run is."""
-        plan = begun.read(self.folder / begun.PLAN) if (self.folder / begun.PLAN).exists() else {}
+        plan = manifest.read(self.folder / manifest.PLAN) if (self.folder / manifest.PLAN).exists() else {}
         planned = len(plan.get("cells", []))
         counts = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
         first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not begun yet"
@@ -73,8 +73,8 @@ class Sight:
 
     def ended(self) -> bool:
         """Return whether all planned cells have a record."""
-        path = self.folder / begun.PLAN
-        return path.exists() and len(self.seen) >= len(begun.read(path).get("cells", []))
+        path = self.folder / manifest.PLAN
+        return path.exists() and len(self.seen) >= len(manifest.read(path).get("cells", []))
 
     def _job(self) -> str:
         """Return what Slurm says of the job that measures it, or is to."""

@@ -24,7 +24,7 @@ from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
 from records import assemble, lines
-from records.begun import NODES
+from records.manifest import NODES
 from records.outcomes import Failure, Kept, Outcome
 from records.runs import Run, utc_now
 

@@ -25,7 +25,7 @@ H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", RO
 def material(*folders: Path) -> Material:
     """Return what the runs in these folders hold."""
     records = [record for folder in folders for record in recordfile.load(folder / "records.jsonl").records]
-    return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
+    return Material(Points(records), known=modes.labels(), commands=tuple(map(_command, folders)))
 
 
 def _command(folder: Path) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from analysis import facts
-from analysis.modes import words
+from analysis.modes import labels
 from analysis.points import Point
 from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval, independent_ratio
@@ -270,7 +270,7 @@ def caption() -> str:
         "framework's own eager mode. The name of a flag stands where a cell is excluded. A mode *pays for itself* "
         "after so many calls that they, its first one included, take less time than eager mode's. First calls are of "
         "the processes that compiled; later ones of a run load that from the cache. Constant weights are "
-        f"`{words()['torch', CONSTANT].call}`. The picture shows the row of {picture.SHAPE.text} on "
+        f"`{labels()['torch', CONSTANT].call}`. The picture shows the row of {picture.SHAPE.text} on "
         f"{letters(picture.drawn(material(*SHORT)))}, and the other frameworks there. Versions unless said: "
         f"{usual_versions()}. In BERT-base's rankings {unsure(measured)}."
     )

@@ -68,7 +68,7 @@ def _page(folder: Path, out: Path) -> Run:
     remarks = tuple(source.remarks)
     records = select.newest(source.records)
     ladders = tuple(source.ladders(records))
-    material = Material(Points(records), (), source.machines, remarks, modes.words(), (command,), ladders)
+    material = Material(Points(records), (), source.machines, remarks, modes.labels(), (command,), ladders)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from measurement.refusals import UsageError
 from measurement.text import times
-from records import begun
+from records import manifest
 from records.recordfile import Loaded
 
 
@@ -26,11 +26,11 @@ def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[st
     The first of a cell counts: later records of the run were compared with it. Without a plan all belong; with one from
     before plans had a digest, those of other cells too, for several runs may have been put together by hand.
     """
-    plan, everything = folder / begun.PLAN, list(range(len(cells)))
+    plan, everything = folder / manifest.PLAN, list(range(len(cells)))
     if not plan.exists():
         return everything, []
     try:
-        content = begun.read(plan)
+        content = manifest.read(plan)
     except UsageError as error:
         return everything, [str(error)]
     planned = set(map(str, content.get("cells", ()))) if "digest" in content else None

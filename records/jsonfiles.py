@@ -29,7 +29,7 @@ class Unreadable(UsageError):
     """A file does not hold what its reader takes; the message is one sentence with the way out."""
 
 
-def whole(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """Return a JSON file's object, an empty one where there is no such file. Raises Unreadable."""
     way_out = "begin another run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then go on"
     try:

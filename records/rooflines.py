@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
-from measurement import flags, regime
+from measurement import bottleneck, flags
 from measurement.peaks import Peaks, above_datasheet, may_be_cached
 from records.record import FIELDS, Record
 
@@ -143,7 +143,7 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
         reached = _as_peaks(rates, getattr(record, _MATVEC))
         host_s = record.host_ms_median / 1e3 if record.host_ms_median is not None else None
         share = roof.larger_s / seconds
-        flat = twice is not None and regime.is_flat(
+        flat = twice is not None and bottleneck.is_flat(
             _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
         )
         row["mfu_pct"] = 100 * (record.flops or 0) / seconds / machine.flops_per_s
@@ -151,7 +151,7 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
         row["explained_share"] = share
         one_operator = record.workload in _PROBES and record.moved_bytes == record.bytes
         of_framework = _terms(record, reached) if reached else None
-        row["regime"] = regime.classify(seconds, roof, of_framework, host_s, flat, one_operator)
+        row["regime"] = bottleneck.classify(seconds, roof, of_framework, host_s, flat, one_operator)
     raised = flags.with_flag(record.flags, "roofline_exceeded", flags.exceeds_roofline(share))
     row["flags"] = flags.with_flag(
         raised,
@@ -180,9 +180,11 @@ def _as_peaks(row: dict[str, Any], matvec: float | None = None) -> Peaks | None:
     )
 
 
-def _terms(record: Record, peaks: Peaks) -> regime.Terms:
-    work = regime.Work(record.flops or 0, record.transcendentals or 0, record.moved_bytes or 0, _product_bytes(record))
-    return regime.terms(work, peaks, cached=_is_cached(record))
+def _terms(record: Record, peaks: Peaks) -> bottleneck.Terms:
+    work = bottleneck.Work(
+        record.flops or 0, record.transcendentals or 0, record.moved_bytes or 0, _product_bytes(record)
+    )
+    return bottleneck.terms(work, peaks, cached=_is_cached(record))
 
 
 def _product_bytes(record: Record) -> int:

@@ -17,8 +17,8 @@ from environments import locks
 from measurement import durable, programs
 from measurement.refusals import UsageError
 from measurement.text import make_word
-from records import begun, belonging, foreign, jsonfiles, lines, recordfile, rooflines, values
-from records.begun import EXPLANATION, PLAN, REPRODUCTION
+from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
+from records.manifest import EXPLANATION, PLAN, REPRODUCTION
 from records.record import NAMES, Record
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +27,7 @@ VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 LOCK = "launches/lock"
-_BEGUN = (PLAN, REPRODUCTION, EXPLANATION, "records.jsonl")
+_MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, "records.jsonl")
 
 
 class Run:
@@ -69,7 +69,7 @@ class Run:
                 check_free(out)  # another process may have had it and be done
                 yield run
             finally:
-                if not any((run.folder / name).exists() for name in _BEGUN):
+                if not any((run.folder / name).exists() for name in _MANIFESTS):
                     run._remove(missing if out else [run.folder, *missing])
 
     def _remove(self, made: list[Path]) -> None:
@@ -108,7 +108,7 @@ class Run:
     def open(cls, folder: str | None) -> Run:
         """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
-            folders = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
+            folders = manifest.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
             if not folders:
                 raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
             return cls(folders[-1])
@@ -125,16 +125,16 @@ class Run:
 
     def read(self, name: str) -> dict[str, Any]:
         """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
-        return jsonfiles.whole(self.folder / name)
+        return jsonfiles.read_object(self.folder / name)
 
     def begin_with(self, content: dict[str, Any]) -> None:
         """Write the plan, once and before anything else is measured or made."""
-        begun.write(self.folder / PLAN, {**content, "number": next_number(self.folder)})
+        manifest.write(self.folder / PLAN, {**content, "number": next_number(self.folder)})
 
     @cached_property
     def plan(self) -> dict[str, Any]:
         """Return what the run was begun with. Raises UsageError where that is torn, or not as it was written."""
-        return begun.read(self.folder / PLAN)
+        return manifest.read(self.folder / PLAN)
 
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
@@ -253,7 +253,7 @@ def check_free(out: str | None) -> None:
         raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
     if not Path(out).resolve().name:
         raise UsageError(f"OUT={out} has no name, which a run takes from its folder; name a folder in it.")
-    if any((Path(out) / name).exists() for name in _BEGUN):
+    if any((Path(out) / name).exists() for name in _MANIFESTS):
         raise UsageError(
             f"OUT={out} already holds a run; name another folder, or go on with it: {make_word('RESUME', out)}."
         )
@@ -265,7 +265,7 @@ def check_free(out: str | None) -> None:
 def next_number(folder: Path) -> int:
     """One more than any run in results/runs has, for one that is begun there; 1 elsewhere, where none is the newest."""
     beside = RUNS.glob("*/") if folder.parent == RUNS.resolve() else ()
-    return 1 + max(map(begun.number_of, beside), default=0)
+    return 1 + max(map(manifest.number_of, beside), default=0)
 
 
 def new_folder(parent: Path) -> Path:

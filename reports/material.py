@@ -32,7 +32,7 @@ class Material:
     @cached_property
     def verdicts(self) -> list[verdict.Verdict]:
         """Return the verdict on every setting; its place in this list is the setting's key."""
-        return verdict.of(self.points, self.known)
+        return verdict.verdicts_of(self.points, self.known)
 
     @cached_property
     def pair_of(self) -> dict[int, facts.Pair]:

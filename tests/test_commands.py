@@ -22,7 +22,7 @@ from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
 from plan import plan, sweep, user_models
-from records import begun, foreign, runs
+from records import foreign, manifest, runs
 
 TARGETS = [*runner.COMMANDS, "test", "lock", "lint", "clean", "help"]
 TOUCH = "touch EXECUTED"
@@ -67,7 +67,7 @@ def composed(value: str, folder: Path) -> dict[str, tuple[str, list[str]]]:
     """Commands that the suite composes, with a value of a user's or of a foreign folder's in each; their words."""
     out = folder / value.replace("/", "|")
     out.mkdir(exist_ok=True)
-    for name in ("plan.json", begun.PAIR):
+    for name in ("plan.json", manifest.PAIR):
         (out / name).write_text("{}")
     place, run = f"RESUME={out}", runs.Run(out)
     given = {"framework": ["torch", value], "filter": value, "isolate": True, "weights": None}

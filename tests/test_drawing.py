@@ -9,7 +9,7 @@ import pytest
 from doubles.reported import record
 
 import frameworks
-from analysis.modes import words
+from analysis.modes import labels
 from analysis.points import Points
 from reports import drawing
 from reports.drawing import Curve, Dot, Look, Scale
@@ -137,6 +137,6 @@ def test_modes_of_a_framework_have_symbols_of_their_own():
     for name in frameworks.NAMES:
         modes = [mode.name for mode in frameworks.describe(name).modes if not mode.is_rung]  # these have bars
         rows = [record("alpha", mode) | {"framework": name} for mode in reversed(modes)]
-        found = drawing.looks(Points(rows).all, words())
+        found = drawing.looks(Points(rows).all, labels())
         assert len({(look.symbol, look.hollow) for look in found.values()}) == len(modes)
         assert len({look.dash for look in found.values()}) == len(modes)

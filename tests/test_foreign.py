@@ -17,7 +17,7 @@ import runner
 from environments import locks
 from measurement import durable
 from measurement.refusals import UsageError
-from records import begun, foreign, runs
+from records import foreign, manifest, runs
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +80,7 @@ def advised(output: str) -> list[str]:
 
 def plan(folder: Path, **content) -> None:
     """Write a plan as the suite does, its digest with it."""
-    begun.write(folder / "plan.json", content)
+    manifest.write(folder / "plan.json", content)
 
 
 def refused(capsys, *words: str) -> str:
@@ -122,7 +122,7 @@ def test_an_interpreter_of_an_older_folder_is_not_run(capsys, folder, program, m
 
 def test_a_reproduction_s_interpreter_is_not_run(capsys, folder, program, mark):
     content = {"table": "paddle-bert", "device": "cpu", "flags": {}, "python": program}
-    begun.write(folder / begun.REPRODUCTION, content)
+    manifest.write(folder / manifest.REPRODUCTION, content)
     output = refused(capsys, "reproduce", "--resume", str(folder))
     assert advised(output) == ["reproduce", "--resume", str(folder), "--python", program]
     assert not mark.exists()
@@ -130,7 +130,7 @@ def test_a_reproduction_s_interpreter_is_not_run(capsys, folder, program, mark):
 
 def test_a_pair_s_models_interpreters_and_versions_are_not_run(capsys, folder, model, program, mark):
     for sides, workload in (([None, None], [model]), ([program, None], "mlp"), (["evspoc==1.0", program], "mlp")):
-        begun.write(folder / begun.PAIR, {"sides": sides, "given": {**PLANNED, "workload": workload}})
+        manifest.write(folder / manifest.PAIR, {"sides": sides, "given": {**PLANNED, "workload": workload}})
         output = refused(capsys, "ab", "--resume", str(folder))
         assert not mark.exists()
         named = {name for name, side in zip(("--a", "--b"), sides, strict=True) if side}
@@ -141,7 +141,7 @@ def test_a_pair_s_models_interpreters_and_versions_are_not_run(capsys, folder, m
 
 def test_a_side_of_a_pair_names_no_program_of_its_own(capsys, folder, model, mark):
     """The pair's own file is harmless, and its side's plan is not."""
-    begun.write(folder / begun.PAIR, {"sides": ["/bin/true", None], "given": {"framework": "numpy"}})
+    manifest.write(folder / manifest.PAIR, {"sides": ["/bin/true", None], "given": {"framework": "numpy"}})
     side = folder / "theirs-a"
     side.mkdir()
     plan(side, given={"framework": "numpy", "workload": [model]}, python="/bin/true")

@@ -17,9 +17,9 @@ import frameworks
 import workloads
 from environments import environments
 from frameworks.description import Framework
+from measurement.bottleneck import BOTTLENECKS
 from measurement.profiles import PROFILES
 from measurement.refusals import DONE, INCOMPLETE
-from measurement.regime import REGIMES
 from records.record import MEASURED
 
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
@@ -208,7 +208,7 @@ def test_records_say_how_they_were_obtained(swept):
         assert bool(record["peak_tflops"]) == has_peaks
         if has_peaks:
             assert f"peak_tflops: {framework.name} " in record["peak_source"]
-            assert record["regime"] in REGIMES
+            assert record["regime"] in BOTTLENECKS
 
 
 def test_a_transposed_weight_is_a_mismatch(tmp_path):

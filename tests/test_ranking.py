@@ -13,7 +13,7 @@ def beside(elsewhere: bool) -> tuple[Points, list[verdict.Verdict]]:
     other = [cell(9.0, framework="beta"), cell(4.0, 2.25, framework="beta")]
     other = [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in other] if elsewhere else other
     points = Points(rows + other)
-    return points, verdict.of(points, KNOWN)
+    return points, verdict.verdicts_of(points, KNOWN)
 
 
 def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_beside():
@@ -34,7 +34,7 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     assert "1.25× the time of the fastest here (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
     again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
     rows = [point.record for point in beside(elsewhere=True)[0].all]
-    for whole in verdict.of(Points(rows + again), KNOWN):
+    for whole in verdict.verdicts_of(Points(rows + again), KNOWN):
         ranked = {rank.point.record.framework for fastest in whole.fastest.values() for rank in fastest.ranks}
         absent = {one.point.record.framework for fastest in whole.fastest.values() for one in fastest.absent}
         assert ranked & absent == set()
@@ -43,27 +43,27 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
 def test_of_an_absent_framework_the_figures_of_most_processes_count():
     there = {"framework": "beta", "device_name": "Another processor"}
     other = [cell(4.0, 2.25, **there, machine_id="ffff"), cell(3.0, 2.25, **there, machine_id="eeee", launches=1)]
-    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), *other]), KNOWN)
+    (here, *_) = verdict.verdicts_of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), *other]), KNOWN)
     ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
     assert absent.sentence.startswith("not ranked: beta graph, 4 ms on") and "one process" not in absent.sentence
-    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), other[1]]), KNOWN)
+    (here, *_) = verdict.verdicts_of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), other[1]]), KNOWN)
     ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
     assert absent.sentence.startswith("not ranked: beta graph, 3 ms on Another processor, one process")
 
 
 def test_the_winner_s_modes_that_may_be_as_fast_are_named_and_libraries_said_to_differ():
     rows = [cell(4.0, 2.0, mode="plain"), cell(4.01, 2.0, mode="quick"), cell(8.0, 2.0, framework="beta")]
-    (one,) = verdict.of(Points([row | {"implementation": "library"} for row in rows]), KNOWN)
+    (one,) = verdict.verdicts_of(Points([row | {"implementation": "library"} for row in rows]), KNOWN)
     (fastest,) = one.fastest.values()
     assert "the fastest is alpha plain, 4 ms (alpha quick, 4.01 ms, may be as fast); then beta" in fastest.sentence
-    assert "IMPL=plain" in one.unlike and verdict.of(Points(rows), KNOWN)[0].unlike == ""
-    (alone,) = verdict.of(Points([row | {"implementation": "library"} for row in rows[:2]]), KNOWN)
+    assert "IMPL=plain" in one.unlike and verdict.verdicts_of(Points(rows), KNOWN)[0].unlike == ""
+    (alone,) = verdict.verdicts_of(Points([row | {"implementation": "library"} for row in rows[:2]]), KNOWN)
     assert alone.unlike == ""
 
 
 def test_asked_for_machines_are_ranked_together():
     points, _ = beside(elsewhere=True)
-    (whole,) = verdict.of(Points([point.record for point in points.all], across=True), KNOWN)
+    (whole,) = verdict.verdicts_of(Points([point.record for point in points.all], across=True), KNOWN)
     (fastest,) = whole.fastest.values()
     assert fastest.absent == () and "beta graph on Another processor, 4 ms; then alpha plain on" in fastest.sentence
 
@@ -81,6 +81,6 @@ def test_the_fastest_two_may_not_be_told_apart():
 
 def ranked(*rows: dict) -> str:
     """The sentence on the only shape of the only setting."""
-    (whole,) = verdict.of(Points(list(rows)), KNOWN)
+    (whole,) = verdict.verdicts_of(Points(list(rows)), KNOWN)
     (fastest,) = whole.fastest.values()
     return fastest.sentence

@@ -179,7 +179,7 @@ def test_every_other_file_with_odd_values(folder, other, capsys, name, key):
     for value in (*ODD[:10], *ODD[12:16], {"a": []}, {"a": {"b": -1}}, [[1, 2]], [{"name": 3}], [DIGITS], [0.0]):
         (folder / name).write_bytes(lines([FILES[name] | {key: value}]) + rest)
         try:
-            list(jsonfiles.lines(folder / name)) if name.endswith("jsonl") else jsonfiles.whole(folder / name)
+            list(jsonfiles.lines(folder / name)) if name.endswith("jsonl") else jsonfiles.read_object(folder / name)
         except UsageError as error:
             assert name in str(error) and "\n" not in str(error)
             refused += 1

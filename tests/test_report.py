@@ -38,7 +38,7 @@ def test_the_markdown_is_the_golden_one():
 
 def test_the_answer_is_the_verdict_s():
     (panel, other) = built(small_set())["answer"].panels
-    assert panel.notes == tuple(verdict.of(Points(small_set()), {})[0].sentences)
+    assert panel.notes == tuple(verdict.verdicts_of(Points(small_set()), {})[0].sentences)
     assert "alpha at batch 1 and 4, 128 tokens: use graph: 1.25× as fast" in panel.notes[0]
     assert [row.cells[1] for row in panel.table.rows] == ["beta graph", "alpha graph", "beta graph"]
     assert "2 threads" in panel.title and "1 thread" in other.title
@@ -169,7 +169,7 @@ def test_a_cell_without_figures_has_no_mark_but_a_reason():
 
 
 def test_what_failed_parity_is_never_ranked():
-    found = verdict.of(Points(small_set()), {})
+    found = verdict.verdicts_of(Points(small_set()), {})
     ranked = [rank for one in found for fastest in one.fastest.values() for rank in fastest.ranks]
     names = {rank.point.series for rank in ranked}
     assert names == {"alpha eager", "alpha graph", "beta eager", "beta graph"}

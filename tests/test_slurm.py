@@ -19,7 +19,7 @@ from measurement import machine
 from measurement.refusals import UsageError
 from plan import hosts, sweep
 from plan.plan import plan
-from records import begun
+from records import manifest
 from records.outcomes import Kept, Outcome
 from studies.faults import campaign, nodes
 from studies.faults.trial import DONE, FAKE, REFUSED, Trial
@@ -56,7 +56,7 @@ def test_four_nodes_serve_a_plan_and_every_record_tells_where(box, trial):
     told = json.loads((trial.out / "machine.json").read_text())
     assert {record["machine_id"] for record in records} == {told["machine_id"]} == {told["kind"]}
     assert list(told["nodes"]) == box.nodes
-    controls = [json.loads(line) for line in (trial.out / begun.NODES).read_text().splitlines()]
+    controls = [json.loads(line) for line in (trial.out / manifest.NODES).read_text().splitlines()]
     assert sorted(entry["node"] for entry in controls) == box.nodes
     assert all(entry["latency_ms"] > 0 for entry in controls)
     assert {entry["cell"].rpartition("/")[2] for entry in controls} == {"eager"}

@@ -19,7 +19,7 @@ from launchers.local import LaneFailure, Launch, WorkerFailure
 from measurement.refusals import UsageError
 from plan import sweep
 from plan.plan import plan
-from records import begun
+from records import manifest
 
 pytestmark = pytest.mark.slow
 
@@ -257,5 +257,5 @@ def test_many_nodes_serve_a_plan_whose_steps_are_pretended(suite, tmp_path):
     served = {record["node"] for record in done.records}
     assert served <= {f"n{number}" for number in range(1, 4)} and len(served) > 1
     assert {record["machine_id"] for record in done.records} == {"of-all-nodes"}
-    controls = [json.loads(line) for line in (out / begun.NODES).read_text().splitlines()]
+    controls = [json.loads(line) for line in (out / manifest.NODES).read_text().splitlines()]
     assert sorted(entry["node"] for entry in controls) == sorted(served)

@@ -9,7 +9,7 @@ from doubles.advised import KNOWN, cell, told
 from rich.console import Console
 
 import frameworks
-from analysis.modes import words
+from analysis.modes import labels
 from analysis.points import Points
 from analysis.settings import Shape
 from measurement.statistics import Interval
@@ -125,7 +125,7 @@ def test_a_program_that_differs_is_excluded_and_named():
     assert "Excluded: quick (another program than eager mode's)." in sentence
     (only,) = told(*rows[:2])
     assert "inconclusive: no mode that is not excluded has figures beside eager mode" in only
-    (whole,) = verdict.of(Points(rows), KNOWN)
+    (whole,) = verdict.verdicts_of(Points(rows), KNOWN)
     assert [rank.point.record.mode for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
 
 
@@ -200,7 +200,7 @@ def test_implementations_precisions_and_other_parameters_are_never_in_one_range(
     for n, axis in enumerate(({}, {"implementation": "library"}, {"dtype": "bf16"}, {"parameters": {"mask": "full"}})):
         gain = 2.0 + n / 10
         rows += [cell(10.0, **axis), cell(10.0 / gain, gain, mode="plain", **axis)]
-    verdicts = verdict.of(Points(rows), KNOWN)
+    verdicts = verdict.verdicts_of(Points(rows), KNOWN)
     assert [len(one.advice) for one in verdicts] == [1] * 4
     assert len({one.setting.name for one in verdicts}) == 4
     assert not any(" to 2." in sentence.partition("(95 %")[0] for one in verdicts for sentence in one.sentences)
@@ -209,7 +209,7 @@ def test_implementations_precisions_and_other_parameters_are_never_in_one_range(
 def test_without_eager_beside_it_nothing_is_said_of_a_mode():
     assert told(cell(5.0, 2.0, mode="plain")) == []
     assert told(cell(5.0)) == told(cell(5.0, framework="idle")) == []
-    assert verdict.of(Points([cell(5.0, status="mismatch")]), KNOWN) == []
+    assert verdict.verdicts_of(Points([cell(5.0, status="mismatch")]), KNOWN) == []
 
 
 def test_an_interval_s_ends_differ_as_printed():
@@ -229,7 +229,7 @@ def test_shapes_in_words():
 
 
 def test_every_mode_of_the_registry_has_a_call_that_a_user_can_type():
-    known = words()
+    known = labels()
     swept = {name for name in frameworks.NAMES if not frameworks.describe(name).oracle}
     graphs = {key: said for key, said in known.items() if frameworks.describe(key[0]).mode(key[1]).graph}
     assert all("(" in said.call or "." in said.call for said in graphs.values())
@@ -240,13 +240,13 @@ def test_the_terminal_prints_as_many_sentences_as_are_read_and_says_that_there_a
     rows = []
     for n in range(write.MOST_SENTENCES + 1):
         rows += [cell(10.0, workload=f"w{n}"), cell(5.0, 2.0, mode="plain", workload=f"w{n}")]
-    write.answer(verdict.of(Points(rows[:2]), KNOWN), Console(width=300))
+    write.answer(verdict.verdicts_of(Points(rows[:2]), KNOWN), Console(width=300))
     shown = capsys.readouterr().out
     assert shown.startswith(
         "w0 plain, cpu, A processor, fp32, 2 threads: alpha at batch 1, 128 tokens: use alpha.compile"
     )
     assert "make report" not in shown
-    write.answer(verdict.of(Points(rows), KNOWN), Console(width=300))
+    write.answer(verdict.verdicts_of(Points(rows), KNOWN), Console(width=300))
     shown = capsys.readouterr().out
     assert shown.count("use alpha.compile(model)") == write.MOST_SENTENCES
     assert f"`make report` writes the rest, of {write.MOST_SENTENCES + 1} settings." in shown

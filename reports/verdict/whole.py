@@ -172,7 +172,7 @@ class Verdict:
         return Fastest(shape, tuple(ranks), tuple(absent))
 
 
-def of(points: Points, known: Known) -> list[Verdict]:
+def verdicts_of(points: Points, known: Known) -> list[Verdict]:
     """Return the verdict on every setting."""
     return [Verdict(setting, points.machines, known) for setting in settings(points, known)]
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from records import begun
+from records import manifest
 from studies.faults.commands import TOLD, words_of
 from studies.faults.tampering import finished_run, with_own_cache
 from studies.faults.trial import REFUSED, Trial
@@ -112,9 +112,9 @@ def hostile_plan(trial: Trial, what: str) -> None:
     with guarded(trial) as (mark, variables):
         plan = plans(*theirs(trial, mark))[how]
         if trial.rng.random() < 0.5:
-            begun.write(trial.out / begun.PLAN, plan)  # with its digest
+            manifest.write(trial.out / manifest.PLAN, plan)  # with its digest
         else:
-            (trial.out / begun.PLAN).write_text(json.dumps(plan))
+            (trial.out / manifest.PLAN).write_text(json.dumps(plan))
         trial.longest_path = 4 * len(str(trial.out))
         if command == "older":  # the interpreter stands in another file
             (trial.out / "machine.json").write_text(json.dumps({"python": str(trial.out / "evil python")}))
@@ -147,11 +147,13 @@ def hostile_pair(trial: Trial, what: str) -> None:
         content = {"sides": SIDES[what](program) if what in SIDES else [sys.executable, None], "given": GIVEN}
         if what == "model":
             content = {"sides": [None, None], "given": GIVEN | {"workload": [model]}}
-        begun.write(trial.out / begun.PAIR, content)
+        manifest.write(trial.out / manifest.PAIR, content)
         again = []
         if what == "side's plan":
             (trial.out / "run-a").mkdir()
-            begun.write(trial.out / "run-a" / begun.PLAN, {"given": GIVEN | {"workload": [model]}, "python": program})
+            manifest.write(
+                trial.out / "run-a" / manifest.PLAN, {"given": GIVEN | {"workload": [model]}, "python": program}
+            )
             again = ["--a", sys.executable]
         trial.longest_path = 120_000 if what == "long" else 4 * len(str(trial.out))
         words = ("--resume", str(trial.out), *again)
@@ -171,7 +173,7 @@ def hostile_reproduction(trial: Trial, what: str) -> None:
     """A reproduction that names an interpreter, or a table that is none."""
     with guarded(trial) as (mark, variables):
         program = theirs(trial, mark)[1]
-        begun.write(trial.out / begun.REPRODUCTION, {"python": program} | REPRODUCTIONS[what])
+        manifest.write(trial.out / manifest.REPRODUCTION, {"python": program} | REPRODUCTIONS[what])
         trial.longest_path = 4 * len(str(trial.out))
         resumed(trial, "reproduce", REFUSED, variables)
 
@@ -278,8 +280,8 @@ def marked_up(trial: Trial, what: str) -> None:
         records = [line | dict.fromkeys(fields, text) for line in lines]
         (trial.out / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
         (trial.out / "results.csv").unlink()
-        plan = json.loads((trial.out / begun.PLAN).read_text())
-        begun.write(trial.out / begun.PLAN, {**plan, "given": plan["given"] | {"batch": text, text: text}})
+        plan = json.loads((trial.out / manifest.PLAN).read_text())
+        manifest.write(trial.out / manifest.PLAN, {**plan, "given": plan["given"] | {"batch": text, text: text}})
         whole = trial.folder / "whole"
         shutil.copytree(trial.suite.folder / "template", whole)
         if command == "site":

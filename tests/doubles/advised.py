@@ -31,6 +31,6 @@ def told(*rows: dict, across: bool = False) -> list[str]:
     """Every sentence that these records lead to, contradictions of machines last."""
     return [
         sentence
-        for one in verdict.of(Points(list(rows), across), KNOWN)
+        for one in verdict.verdicts_of(Points(list(rows), across), KNOWN)
         for sentence in (*one.sentences, *one.contradictions)
     ]

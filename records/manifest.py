@@ -1,6 +1,6 @@
-"""What a run, a reproduction or a set of profiles was begun with: written first, believed only if its digest fits.
+"""The manifest of a run, a reproduction or a set of profiles: what was asked for, with a digest that shows damage.
 
-The digest shows damage, not malice: which programs of a folder are run decides `foreign`.
+It shows no malice: which programs of a folder are run decides `foreign`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def read(path: Path) -> dict[str, Any]:
 
     Older files have no digest and are taken as they are.
     """
-    content = jsonfiles.whole(path)
+    content = jsonfiles.read_object(path)
     if "digest" in content and content["digest"] != _digest(content):
         raise UsageError(f"{path} was changed after the run was begun; put it back, or begin another run.")
     if "given" not in content and "table" not in content:
@@ -46,7 +46,7 @@ def number_of(folder: Path) -> int:
     """A folder's place in the order in which runs were begun, by no clock, which may be wrong; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
-            if content := jsonfiles.whole(folder / name):
+            if content := jsonfiles.read_object(folder / name):
                 return content.get("number", 0)
     return 0
 

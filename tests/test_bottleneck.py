@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from measurement.bottleneck import Terms, Work, classify, is_flat, terms
 from measurement.peaks import DATASHEETS, Peaks, datasheet
-from measurement.regime import Terms, Work, classify, is_flat, terms
 
 # Balanced at 100 FLOP per byte; a cosine takes as long as 1,000 multiplications.
 PEAKS = Peaks(1e12, 1e10, "made up", cached_bytes_per_s=1e11, transcendentals_per_s=1e9)
