@@ -53,7 +53,7 @@ def _open(pair: Pair) -> str:
     """Why nothing is to be decided of a cell from its times; empty where something may be."""
     for record, letter in zip(pair.records, "AB", strict=True):
         if few_launches(record):
-            return f"{letter}'s interval holds within its processes alone; from three launches on it tells of others"
+            return f"{letter}'s interval covers only its own processes; at least three are needed"
     return pair.disturbance
 
 

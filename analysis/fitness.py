@@ -220,6 +220,6 @@ def verdict(checks: Sequence[Check], repeats: int) -> str:
     names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
     chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
     return (
-        f"{len(checks) - len(failed)} of {len(checks)} checks hold, and not: {names}. "
+        f"{len(checks) - len(failed)} of {len(checks)} checks hold. Failed: {names}. "
         f"Quieten the machine, or use a longer profile.{chance}"
     )

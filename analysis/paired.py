@@ -63,8 +63,8 @@ def compare(
 
 
 def _open(pair: Pair, estimate: tuple | None) -> str:
-    """Why launches beside each other decide nothing; empty where they may."""
+    """Return why processes that ran in turn decide nothing; empty if they do."""
     count = estimate[2] if estimate else 0
     if count < ENOUGH_LAUNCHES:
-        return f"A and B have {count} launches beside each other, of which three at least tell how processes differ"
+        return f"A and B share only {count} processes; at least three are needed"
     return ""

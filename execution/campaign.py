@@ -127,7 +127,7 @@ class Campaign:
         if resumed:
             check_cells(resumed, campaign.plan)
         if resolved.unseen_seq is not None and campaign.groups and not campaign.unseen:
-            raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(resolved.axes['workload'])}.")
+            raise UsageError(f"UNSEEN_SEQ has no effect on {', '.join(resolved.axes['workload'])}.")
         return campaign
 
     @property
@@ -296,7 +296,7 @@ def check_job(request: Request, resolved: Sweep) -> None:
     """Raise UsageError for what a job is asked for where no job is."""
     asked = [name.upper() for name, value in request.job.items() if value is not None]
     if asked and resolved.places.launcher != SLURM:
-        raise UsageError(f"{asked[0]} is asked of a Slurm job: add LAUNCHER=slurm, or leave it out.")
+        raise UsageError(f"{asked[0]} applies only to Slurm jobs: add LAUNCHER=slurm or remove it.")
     if (request.container or "").startswith(f"{surroundings.PYXIS}:") and resolved.places.launcher != SLURM:
         raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or take CONTAINER=apptainer:….")
 
@@ -308,7 +308,7 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
     """
     if request.resume is not None or request.python is not None:
         other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
-        raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
+        raise UsageError(f"REQUIREMENTS makes an environment: remove it, or {other}.")
     report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
     asked = resolved.axes["framework"], resolved.axes["device"]
     return requirements.interpreter(path, *asked, report, make=not request.dry_run)

@@ -138,7 +138,7 @@ def control_of(groups: Iterable[Group]) -> Group | None:
 def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     """One launch of the control cell on the slot's node: its latency in ms with its interval within that process.
 
-    `problem` says why there is none. Raises LaneFailure.
+    `problem` says why there is none. Raises SlotFailure.
     """
     cell, folder = group.cells[0], launcher.run.new_launch()
     attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
@@ -147,7 +147,7 @@ def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
             attempt.take(data)
-    except local.LaneFailure:
+    except local.SlotFailure:
         raise
     except local.WorkerFailure as error:
         return told | {"problem": str(error)}

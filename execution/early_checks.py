@@ -53,7 +53,7 @@ def check(groups: Sequence[Group], launcher_in: Callable[[Path], Launcher], cons
     if failed and not unchecked and len(failed) == len(planned):
         raise UsageError("; ".join(f"{title} does not run: {reason}" for title, reason in failed.items()))
     for title, reason in failed.items():
-        console.print(f"{title} does not run, the others are measured: {reason}", style="yellow", soft_wrap=True)
+        console.print(f"{title} does not run and is skipped: {reason}", style="yellow", soft_wrap=True)
 
 
 def settings_of(groups: Iterable[Group]) -> dict[tuple[str, str], list[list[Group]]]:

@@ -122,7 +122,7 @@ class Executor:
         else:
             try:
                 yield from self.launches(bundle, outcomes)
-            except (KeyboardInterrupt, local.LaneFailure):
+            except (KeyboardInterrupt, local.SlotFailure):
                 self.finish_settled(bundle, outcomes)
                 raise
         for group in bundle.groups:
@@ -141,7 +141,7 @@ class Executor:
             self.controlled.add(node)
             try:
                 told = cluster.measured_control(self.launcher, self.control)
-            except local.LaneFailure:
+            except local.SlotFailure:
                 self.controlled.discard(node)
                 raise
             lines.append(self.run.folder / NODES, told, synced=True)
@@ -252,7 +252,7 @@ class Executor:
                 self.keep(attempt)
                 if settled and (message is None or isinstance(message, Ended)):
                     self.finish_settled(settled, attempt.outcomes)
-        except local.LaneFailure:
+        except local.SlotFailure:
             raise
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(start.log))

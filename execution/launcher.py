@@ -108,7 +108,7 @@ class Launcher:
                     if data["type"] == Refused.TYPE:
                         raise Refused.error_of(data)
                     yield data
-        except local.LaneFailure:
+        except local.SlotFailure:
             raise
         except local.WorkerFailure:
             durable.check_room(start.folder, start.environment)

@@ -20,7 +20,7 @@ STRIKES = 3  # bundles lost in a row after which a node is given up
 GLANCE = 1.0  # seconds after which a slot without work looks again for what another one gave back
 
 
-class NoLaneLeft(OSError):
+class NoSlotLeft(OSError):
     """Bundles are left and no slot to run them; the message says why the last one was given up."""
 
 
@@ -162,7 +162,7 @@ class Service:
             try:
                 self.work(slot, task.bundle)
                 failure, lost = None, 0
-            except local.LaneFailure as error:
+            except local.SlotFailure as error:
                 failure, lost = error, lost + 1
             with slot.given_away():
                 why = slot.unfit(queue.is_last(slot), slot.stop)
@@ -181,7 +181,7 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
 
     Bundles are taken from one queue, so a slot that is done early takes the next. Ctrl-C makes every slot stop its
     worker and keep what is finished, and is raised again; so is what a slot fails with, once the others have stopped.
-    Raises NoLaneLeft where every slot was given up before all was done.
+    Raises NoSlotLeft where every slot was given up before all was done.
     """
     turn = threading.Lock()
     failures: list[BaseException] = []
@@ -195,7 +195,7 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
                     os.sched_setaffinity(0, slot.cpus)
                 why = service.serve(slot, queue, failures)
                 if queue.leave(slot) and why and not failures:
-                    raise NoLaneLeft(0, f"the last node that served was given up, {why}", slot.node)
+                    raise NoSlotLeft(0, f"the last node that served was given up, {why}", slot.node)
             except BaseException as error:
                 failures.append(error)
                 os.write(stop, b"x")

@@ -38,7 +38,7 @@ class WorkerFailure(Exception):
         self.status = status
 
 
-class LaneFailure(WorkerFailure):
+class SlotFailure(WorkerFailure):
     """Where the worker ran is gone or was taken away, which is no cell's doing; `began` tells if it had started."""
 
     def __init__(self, reason: str, began: bool):

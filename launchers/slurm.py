@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from launchers import local
-from launchers.local import KILL_SECONDS, LaneFailure, Launch, WorkerFailure
+from launchers.local import KILL_SECONDS, Launch, SlotFailure, WorkerFailure
 from launchers.messages import Message, Messages, TooLong
 from launchers.step import ENDED, WHERE
 from measurement import programs
@@ -145,7 +145,7 @@ def run(
 ) -> Generator[Message, None, None]:
     """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
 
-    The first message tells where it runs. Raises WorkerFailure, and LaneFailure where the step was lost with its node
+    The first message tells where it runs. Raises WorkerFailure, and SlotFailure where the step was lost with its node
     or taken away.
     """
     (launch.folder / "job.json").write_text(json.dumps(job))
@@ -192,7 +192,7 @@ class _Process:
                     start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the worker
                 )
             except OSError as error:
-                raise LaneFailure(f"srun could not be started: {error.strerror}.", began=False) from None
+                raise SlotFailure(f"srun could not be started: {error.strerror}.", began=False) from None
         assert self._srun.stdin and self._srun.stdout, "both are pipes"
         self._lifeline, self._results = self._srun.stdin, self._srun.stdout
 
@@ -255,7 +255,7 @@ class _Process:
             return WorkerFailure("oom", "Slurm killed the step: it ran out of the memory that the job has of its node.")
         lines = [re.sub(r"^srun: (error: )?", "", line) for line in said.splitlines() if "cpu binding" not in line]
         words = " ".join(" ".join(lines).split())[-300:].rstrip(".") or "Slurm did not say why"
-        return LaneFailure(f"The step on {self._node} was lost: {words}.", began=bool(self._began))
+        return SlotFailure(f"The step on {self._node} was lost: {words}.", began=bool(self._began))
 
     def _srun_said(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -266,7 +266,7 @@ class _Process:
         """The worker was silent too long, or its node is: which of them, the guard's last word tells."""
         self.stop()
         if not self._ended:
-            raise LaneFailure(f"{self._node} gave no sign of life for {self._launch.timeout_s:g} s.", bool(self._began))
+            raise SlotFailure(f"{self._node} gave no sign of life for {self._launch.timeout_s:g} s.", bool(self._began))
         raise WorkerFailure("timeout", local.silence(self._launch.timeout_s))
 
     def stop(self) -> None:

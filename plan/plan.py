@@ -21,7 +21,7 @@ from workloads.spec import Parameter, Workload
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
-PARTS_A_LANE = 4  # about how many parts of bundles a slot serves, so that slots end at about the same time
+PARTS_A_SLOT = 4  # about how many parts of bundles a slot serves, so that slots end at about the same time
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
     if not others:
         others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
     return (
-        f"{variable(flag)} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
+        f"{variable(flag)} has no effect on the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
         f"it is a parameter of {', '.join(others)}{kind}."
     )
 
@@ -232,7 +232,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
 
     def shares(bundle: Bundle) -> int:
         """Return the number of parts of a bundle: each start costs seconds, and many bundles need no division."""
-        return min(slots, math.ceil(PARTS_A_LANE * slots * len(bundle.groups) / every))
+        return min(slots, math.ceil(PARTS_A_SLOT * slots * len(bundle.groups) / every))
 
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
     parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if slots else (bundle,))]

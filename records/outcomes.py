@@ -32,7 +32,7 @@ class Failure:
     def over(cls, error: Exception) -> Failure:
         """What a cell has in place of figures where its worker left something that no record can be made of."""
         words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
-        return cls("error", f"What its worker left cannot be made a record of: {words}")
+        return cls("error", f"The worker's report could not be turned into a record: {words}")
 
 
 @dataclass(frozen=True)

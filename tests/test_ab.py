@@ -99,7 +99,7 @@ def test_flags_disturb_no_pair():
 
 def test_fewer_than_three_pairs_decide_nothing():
     (cell,) = sides([0.02, 0.02], [0.03, 0.03]).cells
-    assert (cell.verdict, "2 launches beside each other" in cell.why) == (INCONCLUSIVE, True)
+    assert (cell.verdict, "share only 2 processes" in cell.why) == (INCONCLUSIVE, True)
     (cell,) = sides([0.02], [0.03]).cells
     assert cell.verdict == INCONCLUSIVE
 

@@ -40,7 +40,7 @@ EXPECTED = {
     "another-program": (MEASURED, "", ""),
     "unlistable": (MEASURED, "", ""),
     "silent-fallback": (("unsupported",), "silent-fallback did not capture the whole model", ""),
-    "disguised": (("unsupported",), "disguised holds the whole model, it says, but captured or compiled nothing", ""),
+    "disguised": (("unsupported",), "disguised reports a whole graph but captured or compiled nothing", ""),
     "unsupported": (("unsupported",), "Fake has no such mode on this machine.", ""),
     "oom": (("oom",), "MemoryError: cannot allocate 1 TiB", "MemoryError: cannot allocate 1 TiB"),
     "raises": (("error",), "RuntimeError: kernel launch failed", "the framework's own last words"),

@@ -34,7 +34,7 @@ LIES = {
     "list-of-seconds": ("error", "that does not fit: seconds is no object"),
     "deep-message": ("error", "that does not fit: compiler.a is too deep or too long"),
     "twice": ("error", "was not to be done, or twice"),
-    "torn-outputs": ("error", "cannot be made a record of: BadZipFile"),
+    "torn-outputs": ("error", "could not be turned into a record: BadZipFile"),
 }
 
 

@@ -14,7 +14,7 @@ from doubles.one_box import why_not
 
 from execution import cluster, slots
 from launchers import slurm
-from launchers.local import LaneFailure
+from launchers.local import SlotFailure
 from measurement import machine
 from measurement.refusals import UsageError
 from plan import hosts, sweep
@@ -127,7 +127,7 @@ def served(work, unfit=lambda last, stop: None, count: int = 6, of=LANES):
     service = slots.Service(note, lambda bundle: bundle, lambda slot, bundle, why: given_up.append((bundle, why)))
     try:
         slots.serve(list(range(1, count + 1)), [slots.replace(slot, unfit=unfit) for slot in of], service)
-    except (slots.NoLaneLeft, OSError) as error:
+    except (slots.NoSlotLeft, OSError) as error:
         return done, given_up, error
     return done, given_up, None
 
@@ -135,7 +135,7 @@ def served(work, unfit=lambda last, stop: None, count: int = 6, of=LANES):
 def test_what_a_node_loses_goes_to_another_one_once():
     def work(slot, bundle):
         if bundle == 3:
-            raise LaneFailure(f"{slot.node} died.", began=True)
+            raise SlotFailure(f"{slot.node} died.", began=True)
 
     done, given_up, error = served(work)
     tried = [node for node, bundle in done if bundle == 3]
@@ -151,7 +151,7 @@ def test_a_node_that_slurm_gives_up_serves_no_more_and_the_others_do_all():
     def work(slot, bundle):
         if slot.node == "n1":
             gone.set()
-            raise LaneFailure("n1 died.", began=True)
+            raise SlotFailure("n1 died.", began=True)
 
     done, given_up, error = served(work, lambda last, stop: "since it is down" if gone.is_set() and not last else None)
     assert given_up == [] and error is None
@@ -160,7 +160,7 @@ def test_a_node_that_slurm_gives_up_serves_no_more_and_the_others_do_all():
 
 def test_without_a_node_left_the_run_ends_and_nothing_is_called_a_crash():
     def work(slot, bundle):
-        raise LaneFailure("srun could not be started.", began=False)
+        raise SlotFailure("srun could not be started.", began=False)
 
     _, given_up, error = served(work)
     assert given_up == []
@@ -171,7 +171,7 @@ def test_a_job_that_is_over_is_no_fault_of_a_cell():
     def over(last, stop):
         raise OSError(0, "it is over", "Slurm job 1")
 
-    _, given_up, error = served(lambda slot, bundle: (_ for _ in ()).throw(LaneFailure("x", True)), over)
+    _, given_up, error = served(lambda slot, bundle: (_ for _ in ()).throw(SlotFailure("x", True)), over)
     assert given_up == [] and "it is over" in str(error)
 
 

@@ -15,7 +15,7 @@ from doubles.suite import TINY
 
 from execution import cluster, submission, surroundings
 from launchers import scratch, slurm
-from launchers.local import LaneFailure, Launch, WorkerFailure
+from launchers.local import Launch, SlotFailure, WorkerFailure
 from measurement.refusals import UsageError
 from plan import sweep
 from plan.plan import plan
@@ -82,11 +82,11 @@ CANCELLED = SAID.format("STEP 7.1 ON n2 CANCELLED AT x")
         (BEGUN + 'say(type="done"); say(type="guard", words="exit 0")', None, "", ""),
         (BEGUN + 'say(type="guard", words="exit 3")', WorkerFailure, "crash", "exited with code 3"),
         (BEGUN + 'say(type="guard", words="signal 9")', WorkerFailure, "crash", "SIGKILL"),
-        (BEGUN + SAID.format("error: Node failure on n2"), LaneFailure, "crash", "lost: .*Node failure on n2"),
-        (BEGUN + 'say(type="guard", words="signal 15")', LaneFailure, "crash", "was lost"),
-        (BEGUN + CANCELLED + 'say(type="guard", words="signal 9")', LaneFailure, "crash", "CANCELLED"),
+        (BEGUN + SAID.format("error: Node failure on n2"), SlotFailure, "crash", "lost: .*Node failure on n2"),
+        (BEGUN + 'say(type="guard", words="signal 15")', SlotFailure, "crash", "was lost"),
+        (BEGUN + CANCELLED + 'say(type="guard", words="signal 9")', SlotFailure, "crash", "CANCELLED"),
         (BEGUN + SAID.format("Detected 1 oom-kill event(s)"), WorkerFailure, "oom", "ran out of the memory"),
-        (SAID.format("error: Unable to create step"), LaneFailure, "crash", "Unable to create step"),
+        (SAID.format("error: Unable to create step"), SlotFailure, "crash", "Unable to create step"),
     ],
 )  # fmt: skip
 def test_how_a_step_ended_is_told_from_how_its_worker_did(tmp_path, monkeypatch, body, kind, status, words):
@@ -96,7 +96,7 @@ def test_how_a_step_ended_is_told_from_how_its_worker_did(tmp_path, monkeypatch,
     if kind:
         assert failure.status == status
         assert re.search(words, str(failure))
-    if kind is LaneFailure:
+    if kind is SlotFailure:
         assert failure.began == ("where" in seen)
 
 
@@ -106,7 +106,7 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
     assert (type(failure), failure.status) == (WorkerFailure, "timeout")
     monkeypatch.setattr(slurm, "KILL_SECONDS", 0.2)
     _, failure = attempted(tmp_path, monkeypatch, BEGUN + "import time; time.sleep(60)", timeout=1)
-    assert isinstance(failure, LaneFailure)
+    assert isinstance(failure, SlotFailure)
 
 
 @pytest.mark.parametrize(

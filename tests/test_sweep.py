@@ -44,7 +44,7 @@ BAD = {
         ["--batch", ",".join(map(str, range(1, 1201))), "--width", ",".join(map(str, range(1, 1201)))],
         "combinations; at most 1,000,000 are planned: shorten a list.",
     ),
-    "a job's option without a job": (["--partition", "x"], "PARTITION is asked of a Slurm job: add LAUNCHER=slurm"),
+    "a job's option without a job": (["--partition", "x"], "PARTITION applies only to Slurm jobs: add LAUNCHER=slurm"),
     "a container that nothing starts": (["--container", "pyxis:image", "--python", "python3"], "add LAUNCHER=slurm"),
     "requirements": (
         ["--framework", "torch", "--workload", "mlp", "--requirements", "/nowhere.txt"],
@@ -55,9 +55,9 @@ BAD = {
     "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
     "flag of another workload": (
         ["--workload", "mlp", "--seq", "8"],
-        "SEQ means nothing to the inference of mlp; it is a parameter of bert-base",
+        "SEQ has no effect on the inference of mlp; it is a parameter of bert-base",
     ),
-    "flag of another pass": (["--workload", "mlp", "--accumulate", "2"], "ACCUMULATE means nothing to the inference"),
+    "flag of another pass": (["--workload", "mlp", "--accumulate", "2"], "ACCUMULATE has no effect on the inference"),
     "implementation that does not exist": (["--workload", "mlp", "--impl", "library"], "mlp has no library model"),
     "filter": (["--filter", "nothing-like-it"], "No cell's name matches"),
     "sweep file": (["--sweep", "/nowhere/sweep.toml"], "cannot be read: No such file"),
@@ -227,7 +227,7 @@ def test_a_sweep_of_many_workloads_is_narrowed_to_one(tmp_path, capsys):
     assert runner.main(words) == 0
     assert "lstm-tiny" in capsys.readouterr().out
     assert runner.main([*words, "--layout", "nchw"]) == 2
-    assert "LAYOUT means nothing to the inference of lstm-tiny" in capsys.readouterr().err
+    assert "LAYOUT has no effect on the inference of lstm-tiny" in capsys.readouterr().err
 
 
 def test_an_unknown_setting_in_the_file(tmp_path, capsys):

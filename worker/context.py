@@ -44,12 +44,12 @@ class Context:
             raise Unsupported(reason)
         wrong = smoke_test.obstacle(self.adapter, cell.device)
         if wrong and not self.job.force:
-            raise Unsupported(f"{wrong}. Measure all the same with --force.")
+            raise Unsupported(f"{wrong}. --force measures anyway.")
         self.effective = self.adapter.configure(cell)
         if self.effective.threads not in (None, cell.threads):
             raise Unsupported(
-                f"{self.description.title} was told to use {cell.threads} intra-op threads and says that it uses "
-                f"{self.effective.threads}: the cell would not be what its name says."
+                f"{self.description.title} is set to {cell.threads} intra-op threads and reports "
+                f"{self.effective.threads}: the cell's thread count would be wrong."
             )
         self.sound = wrong is None
         versions, readback = frameworks.versions(self.job.framework), Readback(**asdict(self.effective))

@@ -91,9 +91,7 @@ class GroupWork:
         if graph and not captured.whole and not (captured.breaks and captured.graphs):
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
         if graph and 0 in (captured.graphs, captured.compilations):
-            raise Unsupported(
-                f"{cell.mode} holds the whole model, it says, but captured or compiled nothing: {captured}"
-            )
+            raise Unsupported(f"{cell.mode} reports a whole graph but captured or compiled nothing: {captured}")
         return Member(cell, step, variant, captured, prepare_s, memory, load_s)
 
     def refuse_outside(self, member: Member) -> None:

@@ -42,7 +42,10 @@ RUN_BY = {
 }
 _FORMED = (torch.Tensor, bool, int, float, str)
 # Inductor's switches that a mode has besides those of torch.compile's mode.
-OPTIONS = {mode: {"freezing": True} for mode in ("inductor-freezing", "inductor-max-autotune-freezing")}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "inductor-freezing": {"freezing": True},
+    "inductor-max-autotune-freezing": {"freezing": True},
+}
 
 
 def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
@@ -213,7 +216,7 @@ class CountingBackend:
             yield f"{len(recordings[-1].non_static_input_idx)} tensors are copied into the CUDA graph at every call"
         if self._notes.get("fuse_attention"):
             yield f"{self._notes['fuse_attention']} attentions were replaced by the fused operator"
-        if self._frames and self._mode in OPTIONS:
+        if self._frames and "freezing" in OPTIONS.get(self._mode, {}):
             yield f"{self._constants} weights are constants of the graph"
         if self._frames and "max-autotune" in (BACKENDS[self._mode][1] or ""):
             tuned = self._notes.get("select_algorithm_autotune", 0)
