@@ -111,7 +111,7 @@ def test_the_verdict_is_a_sentence():
     good, bad = Check("alpha", "a", "", True), Check("", "b", "", False)
     assert verdict([good], 1) == "This machine is fit for measuring: all 1 checks hold."
     assert verdict([good, bad], 40).startswith("1 of 2 checks hold. Failed: the machine: b. Quieten the machine")
-    assert "not: the machine: b; the machine: b; the machine: b; and 2 more. Quieten" in verdict([bad] * 5, 40)
+    assert "Failed: the machine: b; the machine: b; the machine: b; and 2 more. Quieten" in verdict([bad] * 5, 40)
     assert "one 95 % interval in twenty" in verdict([good, bad], 1)
 
 
