@@ -1,7 +1,9 @@
-"""The boundary between the suite and a framework: ten methods. NumPy goes in, NumPy comes out; no clocks."""
+"""The boundary between the suite and a framework. NumPy goes in, NumPy comes out; no clocks."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,10 @@ from typing import Any
 from frameworks.program import Program
 from frameworks.user_model import Subject
 from measurement.cells import Cell
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
+
+DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class Unsupported(Exception):
@@ -150,11 +155,16 @@ class Meter(ABC):
 
 
 class Adapter(ABC):
-    """A framework behind the boundary: ten methods, of which three have an answer that will do for most.
+    """A framework behind the boundary. Methods that are not abstract have an answer that will do for most.
 
     One instance lives as long as its worker process. What cannot be measured says so in one of two ways: `obstacle`
     answers before anything is made, and every method may raise `Unsupported`.
     """
+
+    device: Any = None  # the framework's own, once it is configured
+
+    def __init__(self) -> None:
+        self.user_models: dict[str, Any] = {}  # by group, whose modes share one
 
     @abstractmethod
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -184,17 +194,48 @@ class Adapter(ABC):
         """
         return {}
 
-    @abstractmethod
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.
 
         Compiles nothing that `Step.load` or the first call could compile. Raises `Unsupported` where the mode cannot
         be what it says, and KeyError of the family where there is no such model.
         """
+        self.refuse(cell)
+        trains = cell.pass_name == "training"
+        with self.on_device():
+            if cell.implementation == "own":
+                if cell.group_id not in self.user_models:
+                    dtype = "float32" if trains else DTYPES[cell.dtype]
+                    make = self._room("user_model.model").Model
+                    self.user_models[cell.group_id] = make(self, workload, weights, inputs, dtype, trains)
+                room = self._room("user_model.training" if trains else "user_model.model")
+                return room.prepare(self.user_models[cell.group_id], cell)
+            name = "training" if trains else "generation" if cell.pass_name in WITH_CACHE else "inference"
+            return self._room(f"modes.{name}").prepare(self, workload, cell, weights, inputs)
 
-    @abstractmethod
+    def _room(self, name: str) -> Any:
+        """Return a module of the framework's folder, imported where it is needed: a library may take seconds."""
+        return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")
+
+    def refuse(self, cell: Cell) -> None:
+        """Raise `Unsupported` where the cell cannot be what it says."""
+        return None
+
+    def on_device(self) -> contextlib.AbstractContextManager:
+        """Enter a block in which tensors and models are made on the device."""
+        return contextlib.nullcontext()
+
+    def tensor(self, array: Any, dtype: str) -> Any:
+        """Return a copy on the device, floating point in `dtype`."""
+        raise NotImplementedError
+
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         """One input set on the cell's device, in the cell's dtype: what a `Step` of this cell takes as its inputs."""
+        with self.on_device():
+            if cell.implementation == "own":
+                return self.user_models[cell.group_id].place(arrays)
+            dtype = "float32" if cell.pass_name == "training" else DTYPES[cell.dtype]  # autocast casts there
+            return tuple(self.tensor(array, dtype) for array in arrays.values())
 
     @abstractmethod
     def synchronize(self, output: Any) -> None:
@@ -206,7 +247,7 @@ class Adapter(ABC):
 
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
-        return None
+        self.user_models.clear()
 
     def meter(self, cell: Cell) -> Meter | None:
         """Return what measures the cell's memory and time; None on a CPU, or if the framework has none."""

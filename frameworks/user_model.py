@@ -7,17 +7,22 @@ step hands it to the model as its user would.
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from frameworks.program import Program, product_dtypes
 from frameworks.user_file import Fault, UserFile, arguments_of, as_call
 from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
+from workloads.user_model import UserModel as Workload
 
 # Of the memory that is free, how much a copy in a wider dtype may take; a call needs the rest.
 MOST_OF_MEMORY = 0.8
@@ -87,44 +92,102 @@ class Subject(ABC):
 class UserModel(Subject):
     """A user model on its device in the cell's dtype, which the modes of a group share.
 
-    A framework's class calls `settle` once the model and its input sets are there.
+    It makes the input sets and the model, calls the model once, and finds the inputs that a call changes.
     """
 
-    def __init__(self, file: UserFile):
-        self.file = file
-        self.sets: list[Inputs] = []
+    # How eager mode may call the model, the cheapest first: one that differentiates needs more than the first.
+    ways: Mapping[str, Callable[[], contextlib.AbstractContextManager]] = {"": contextlib.nullcontext}
+    compiler = ""  # what is removed from a model that is compiled already
+
+    def __init__(
+        self,
+        adapter: Any,
+        workload: Workload,
+        weights: Arrays,
+        inputs: Sequence[Arrays],
+        dtype: str,
+        trains: bool = False,
+    ):
+        self.adapter, self.file, self.source = adapter, self.opened(workload), workload.source
+        self.dtype, self.trains, self.seed_of_weights = dtype, trains, int(weights["seed"])
+        self.precisions = {"float64": (), "float32": ("float64",)}.get(dtype, ("float64", "float32"))
+        self.settings: dict[str, Any] = {}
+        self.removed: list[str] = []  # the places from which the compiler was removed
         self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
         self._first: Values | None = None  # what the first call gave, with seed 0, until somebody asked for it
+        self.autograd = next(iter(self.ways.values()))
+        self.seed(self.seed_of_weights)
+        made = self.made()
+        self.sets = [self.place(arrays) for arrays in inputs]
+        self.module = self.built(made)
+        self.settle()
+        if self.removed:
+            self.settings[f"{self.compiler} removed from"] = ", ".join(dict.fromkeys(self.removed))
 
     # What each framework provides.
+
+    @abstractmethod
+    def opened(self, workload: Workload) -> UserFile:
+        """Return the user's file, or what stands for one."""
+
+    def made(self) -> Any:
+        """Return what the user's `model` returns."""
+        return self.file.call("model")
+
+    @abstractmethod
+    def built(self, made: Any) -> Any:
+        """Return what is called, in the cell's dtype and on its device, of what the user's `model` returned."""
 
     @abstractmethod
     def seed(self, seed: int) -> None:
         """Seed Python, NumPy and the framework."""
 
     @abstractmethod
-    def placed(self, given: Inputs) -> Inputs:
-        """Return what the user's `inputs` gave on the device, floating point in the cell's dtype."""
+    def cast(self, inputs: Inputs, dtype: str) -> Inputs:
+        """Return inputs on the device, their floating-point values in `dtype`."""
 
     @abstractmethod
-    def fresh(self, inputs: Inputs) -> Inputs:
-        """Return a copy of an input set that shares no memory with it."""
-
-    @abstractmethod
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the model in eager mode, as its user does."""
+    def copied(self, dtype: str) -> Any:
+        """Return a copy of the model in `dtype`."""
 
     @abstractmethod
     def restore(self) -> None:
         """Put the model's state back to what it was before the first call."""
 
     @abstractmethod
-    def in_precision(self, dtype: str) -> contextlib.AbstractContextManager[tuple[Any, Callable[[Inputs], Inputs]]]:
-        """Enter a copy of the model in `dtype`: the copy, and what casts an input set."""
+    def operators(self, inputs: Inputs) -> Program | None:
+        """Return the operators of a call in eager mode."""
 
-    @abstractmethod
+    def fresh(self, inputs: Inputs) -> Inputs:
+        """Return a copy of an input set that shares no memory with it."""
+        return copy.deepcopy(inputs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the model in eager mode, as its user does."""
+        with self.autograd():
+            return self.module(*args, **kwargs)
+
     def calling(self, model: Any) -> Call:
         """Return what calls a copy of the model in eager mode."""
+        autograd = self.autograd
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            with autograd():
+                return model(*args, **kwargs)
+
+        return call
+
+    def by_default(self, dtype: str) -> contextlib.AbstractContextManager:
+        """Enter a block in which the user's code makes floating-point values in `dtype`."""
+        return contextlib.nullcontext()
+
+    def refusing(self) -> contextlib.AbstractContextManager:
+        """Enter a block that raises Unsupported where the model runs a graph."""
+        return contextlib.nullcontext()
+
+    def confirmed(self) -> bool:
+        """Say whether the first call's outputs are right in the way in which the model was called."""
+        return True
 
     def memory(self, dtype: str) -> tuple[int, int] | None:
         """Return the bytes of a copy of the model in `dtype`, and those that are free for it; None if unknown."""
@@ -135,13 +198,28 @@ class UserModel(Subject):
     def place(self, arrays: Arrays) -> Inputs:
         """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
         self.seed(int(arrays["seed"]))
-        inputs = self.placed(as_call(self.file.call("inputs", **arguments_of(arrays))))
+        inputs = self.cast(as_call(self.file.call("inputs", **arguments_of(arrays))), self.dtype)
         if not self.values(inputs).arrays:
             raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
         return inputs
 
     def settle(self) -> None:
-        """Call the model once, on a copy of the first input set, and find the inputs that the call changes."""
+        """Call the model once, on a copy of the first input set, in the first way in which it runs."""
+        ways = list(self.ways)[-1:] if self.trains else list(self.ways)
+        for way in ways:
+            self.autograd = self.ways[way]
+            try:
+                with self.refusing():
+                    self._call_first()
+                if way == ways[-1] or self.confirmed():
+                    break
+            except (RuntimeError, ValueError, OSError) as error:
+                if way == ways[-1] or not _wants_gradients(error):
+                    raise
+        if way:
+            self.settings["autograd"] = way
+
+    def _call_first(self) -> None:
         inputs = self.fresh(self.sets[0])
         before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
         self.seed(0)
@@ -156,6 +234,23 @@ class UserModel(Subject):
             if name not in before or name not in after or not _same(before[name], after[name])
         ]
         self.writes = tuple(dict.fromkeys(changed))
+
+    @contextlib.contextmanager
+    def in_precision(self, dtype: str) -> Iterator[tuple[Any, Callable[[Inputs], Inputs]]]:
+        """Enter a copy of the model in `dtype`: the copy, and what casts an input set."""
+        with self.by_default(dtype):
+            yield self.copied(dtype), partial(self.cast, dtype=dtype)
+
+    @functools.cached_property
+    def listed(self) -> Program | None:
+        """The operators of a call in eager mode."""
+        try:
+            return self.operators(self.fresh(self.sets[0]))
+        finally:
+            self.restore()
+
+    def computes_in(self) -> Sequence[str]:
+        return product_dtypes(self.listed or ())
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None
@@ -198,7 +293,7 @@ class UserModel(Subject):
 
 
 class Training(Subject):
-    """A user model under training: its outputs are the losses of its first iterations, which `losses` computes."""
+    """A user model under training: its outputs are the losses of its first iterations."""
 
     def __init__(self, model: UserModel, in_float32: bool):
         self.model, self.rules, self._in_float32 = model, model.rules, in_float32
@@ -221,11 +316,25 @@ class Training(Subject):
         self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
         with self.model.in_precision(dtype) as (model, cast):
             sets = [cast(self.model.fresh(inputs)) for inputs in self.model.sets[:calls]]
-            return [_kept(self.values(output)) for output in self.losses(model, sets, dtype)]
+            trainer = self.trainer(model, dtype)
+            return [_kept(self.values(trainer(*inputs))) for inputs in sets]
 
     @abstractmethod
-    def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
-        """Yield what each of the first iterations gives in eager mode, on a copy of the model in `dtype`."""
+    def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
+        """Return one optimizer iteration in eager mode on a copy of the model in `dtype`; its outputs are compared."""
+
+
+def scalar_loss(file: UserFile, is_scalar: Callable[[Any], bool], example: str) -> Callable[[Any], Any]:
+    """Return the file's `loss`, which raises Fault where it gives anything but a scalar."""
+    function = file.function("loss")
+
+    def loss(output: Any) -> Any:
+        value = function(output)
+        if not is_scalar(value):
+            raise Fault(f"loss(output) is to return a scalar, such as {example}.")
+        return value
+
+    return loss
 
 
 def free_host_memory() -> int:
@@ -236,6 +345,12 @@ def free_host_memory() -> int:
         group = Path("/sys/fs/cgroup")
         free = min(free, int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
     return free
+
+
+def _wants_gradients(error: Exception) -> bool:
+    """Say whether an error speaks of gradients that were not recorded."""
+    text = str(error).lower()
+    return "grad" in text or "inference" in text
 
 
 def _kept(found: Values) -> Values:

@@ -25,7 +25,7 @@ from studies.faults.trial import FAKE, Trial
 pytestmark = pytest.mark.slow
 
 SEED = 20
-COUNT = 6  # faults; each is a run, a resume, and for some a report: about twelve runs
+COUNT = 10  # faults; each is a run, a resume, and for some a report: about twenty runs
 
 
 @pytest.fixture

@@ -109,10 +109,23 @@ def allowed_to(path: Path) -> set[str] | None:
         return {
             "smoke_test.py": {"numpy", "frameworks.adapter"},
             "user_file.py": {"numpy", "frameworks.user_imports"},
-            "user_model.py": {"numpy", "frameworks.user_file", "frameworks.values", "workloads.spec"},
+            "user_model.py": {
+                "numpy",
+                "frameworks.program",
+                "frameworks.user_file",
+                "frameworks.values",
+                "workloads.spec",
+                "workloads.user_model",
+            },
             "values.py": {"numpy"},
             "generating.py": {"frameworks.adapter", "frameworks.program"},
-            "adapter.py": {"frameworks.user_model", "frameworks.program", "measurement.cells", "workloads.spec"},
+            "adapter.py": {
+                "frameworks.program",
+                "frameworks.user_model",
+                "measurement.cells",
+                "workloads.passes",
+                "workloads.spec",
+            },
             # The registry: the rest of the name is formatted.
             "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], set())
@@ -154,6 +167,27 @@ def forbidden_imports(path: Path, source: str) -> list[str]:
 @pytest.mark.parametrize("path", [p for p in PYTHON if p.parts[0].removesuffix(".py") in PARTS], ids=str)
 def test_imports_keep_to_the_rules(path):
     assert forbidden_imports(path, (ROOT / path).read_text()) == []
+
+
+FOUR = ("torch", "jax", "tensorflow", "paddle")
+DOORS = {
+    "modes/inference.py": ("prepare",),
+    "modes/training.py": ("prepare", "Trainer"),
+    "modes/generation.py": ("prepare",),
+    "user_model/model.py": ("prepare", "Model"),
+    "user_model/training.py": ("prepare", "Training"),
+}
+
+
+@pytest.mark.parametrize("path", DOORS)
+def test_the_four_frameworks_have_the_same_doors(path):
+    found = {}
+    for framework in FOUR:
+        body = ast.parse(ROOT.joinpath("frameworks", framework, path).read_text()).body
+        functions = {node.name: [a.arg for a in node.args.args] for node in body if isinstance(node, ast.FunctionDef)}
+        classes = {node.name: "class" for node in body if isinstance(node, ast.ClassDef)}
+        found[framework] = {name: (functions | classes).get(name, "missing") for name in DOORS[path]}
+    assert len({str(doors) for doors in found.values()}) == 1 and "missing" not in str(found), found
 
 
 @pytest.mark.parametrize(

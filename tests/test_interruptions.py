@@ -69,6 +69,17 @@ def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, capsys):
     assert first.lines == lines
 
 
+def test_resume_goes_on_with_the_run_s_own_interpreter(run, suite):
+    folder = suite.folder / "results/runs/own interpreter"
+    run("--framework", "fake", "--mode", "eager,graph", "--out", str(folder))
+    (folder / "records.jsonl").write_bytes(Finished(0, "", folder).lines[0])
+    again = suite.bench(folder, "--resume", folder.name)
+    assert again.code == 0, again.output
+    again = Finished(again.code, again.output, folder)
+    assert again.complete()
+    assert json.loads((folder / "machine.json").read_text())["python"] == sys.executable
+
+
 def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     """Ctrl-C while a worker samples and ignores the polite signal; a cell before it is finished."""
     notes = tmp_path / "notes"

@@ -66,7 +66,7 @@ def measured(source, dtype, in_float32=()):
         (got,), (value,) = adapter.to_numpy(output).values(), right.arrays.values()
         assert np.abs(got - value).max() <= 6e-2 * np.abs(value).max(), (source, mode)
         model = step.user_model
-        floating = [variable for variable in model.made.variables if variable.dtype.is_floating]
+        floating = [variable for variable in model.module.variables if variable.dtype.is_floating]
         held = {variable.name.rpartition("/")[2] for variable in floating if variable.dtype != kind}
         assert held == set(in_float32), (source, held)
         operations = tf.function(model.call).get_concrete_function(*model.sets[0]).graph.get_operations()

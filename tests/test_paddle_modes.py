@@ -36,7 +36,7 @@ def test_a_users_layer_stays_eager_beside_its_graphs_in_every_order(own, pass_na
 
 
 def test_a_captured_layer_is_made_eager(own):
-    assert own["captured"] == [["blocks.forward"], 0]
+    assert own["captured"] == ["blocks.forward", 0]
 
 
 def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):

@@ -91,7 +91,7 @@ def test_gradients_are_kept_only_where_micro_batches_add_up_in_a_cuda_graph():
         """
 import numpy as np
 import workloads
-from frameworks.torch.modes import iteration, training
+from frameworks.torch.modes import training
 from frameworks.torch.adapter import Adapter
 from measurement.cells import Cell
 
@@ -105,7 +105,7 @@ class Trainer(training.Trainer):
 training.Trainer = Trainer
 workload = workloads.get("mlp", "training")
 for graphs in (True, False):
-    iteration.graphs.uses_cuda_graphs = lambda mode, device: graphs
+    training.graphs.uses_cuda_graphs = lambda mode, device: graphs
     for accumulate in (1, 2):
         shape = {parameter.name: parameter.default for parameter in workload.parameters}
         shape |= {"batch_size": 2, "width": 8, "depth": 2, "accumulate": accumulate}

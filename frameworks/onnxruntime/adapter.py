@@ -28,6 +28,7 @@ class Adapter(adapter.Adapter):
     """ONNX Runtime's CPU provider, float32. A call runs `run_with_ort_values`; its outputs are new ones every time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._models: dict[str, Model] = {}  # by group: its modes open one model, with one copy of the weights
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:

@@ -6,8 +6,6 @@ import contextlib
 import ctypes
 import gc
 import os
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,22 +13,13 @@ import paddle
 from paddle import nn
 
 from frameworks import adapter, generating, smoke_test, values
-from frameworks.adapter import Effective, Step, Unsupported
+from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
-from frameworks.paddle.inspect import eager_log
-from frameworks.paddle.models import build, calls, plain
-from frameworks.paddle.models.calls import DTYPES
-from frameworks.paddle.modes import cinn, generation, graphs, training
+from frameworks.paddle.modes import cinn, training
 from frameworks.paddle.user_model import model as user_model
-from frameworks.paddle.user_model import training as user_training
 from measurement.cells import Cell
-from workloads import bert, gpt, lstm
-from workloads.passes import WITH_CACHE
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays
 
-# Names of what models of a family return, in their order.
-OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS, "lstm": lstm.OUTPUTS}
-OUTPUTS |= dict.fromkeys(("llama", "resnet", "vit"), ("logits",))
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
@@ -46,8 +35,8 @@ class Adapter(adapter.Adapter):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._device = "cpu"
-        self._own: dict[str, user_model.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if mode is not None:
@@ -102,50 +91,12 @@ class Adapter(adapter.Adapter):
             libraries={"CUDA": paddle.version.cuda(), "cuDNN": paddle.version.cudnn()} if on_gpu else {},
         )
 
-    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    def refuse(self, cell: Cell) -> None:
         if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
-        trains = cell.pass_name == "training"
-        if cell.implementation == "own":
-            if cell.group_id not in self._own:
-                dtype = "float32" if trains else DTYPES[cell.dtype]
-                self._own[cell.group_id] = user_model.Model(workload, weights, inputs, dtype, trains)
-            return (user_training if trains else user_model).prepare(self._own[cell.group_id], cell, workload)
-        if trains:
-            return self._prepare_training(workload, cell, weights, inputs)
-        model = build.build(workload, cell, weights)
-        model.eval()
-        if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):
-            model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
-        tensors = [self.place(cell, arrays) for arrays in inputs]
-        names = OUTPUTS.get(workload.family, ("output",))
-        if cell.pass_name in WITH_CACHE:
-            return generation.prepared(workload, cell, model, weights, tensors, names)
-        return graphs.in_mode(workload, cell, model, tensors, names)
 
-    def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        """Parameters stay in float32; the captured program holds the loss and its gradients."""
-        model = build.build(workload.model, cell, weights)
-        state = plain.state(workload.model, model, workload.model.state(dict(cell.parameters)))
-        objective = training.OBJECTIVES[workload.family](model)
-        objective.train()
-        tensors = [self.place(cell, arrays) for arrays in inputs]
-        accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
-        # What is captured is a micro-batch; several lie along a first axis.
-        micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
-        if cell.mode == "eager":
-            trainer = training.Trainer(objective, objective, accumulate, bf16, state)
-            operators = partial(eager_log.listed, trainer.loss, micro, cell)
-            return Step(trainer, tensors, restore=trainer.restore, program=operators)
-        static, capture, operators = graphs.to_static(objective, workload, cell, micro)
-        trainer = training.Trainer(objective, static, accumulate, bf16, state)
-        return Step(trainer, tensors, capture, trainer.restore, operators)
-
-    def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        if cell.implementation == "own":
-            return self._own[cell.group_id].place(arrays)
-        dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there
-        return tuple(calls.tensor(array, dtype) for array in arrays.values())
+    def tensor(self, array: np.ndarray, dtype: str) -> paddle.Tensor:
+        return paddle.to_tensor(array, dtype if array.dtype.kind == "f" else None)
 
     def synchronize(self, output: Any) -> None:
         if self._device != "cpu":  # raises on a CPU, where calls return when their work is done
@@ -155,7 +106,7 @@ class Adapter(adapter.Adapter):
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
-        self._own.clear()
+        super().release()
         gc.collect()
         with contextlib.suppress(OSError, AttributeError):  # glibc keeps freed models: 200 MB more a group of bert-base
             ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
-from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,12 +15,10 @@ from frameworks import generating, values
 from frameworks import smoke_test as known
 from frameworks.tensorflow.inspect import memory
 from frameworks.tensorflow.models import layers
-from frameworks.tensorflow.modes import generation, graphs
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays
 
-_DTYPES = {"fp32": tf.float32, "tf32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
 
@@ -32,9 +27,9 @@ class Adapter(boundary.Adapter):
     """TensorFlow on one device. Everything but `obstacle` settles the device, which cannot change afterwards."""
 
     def __init__(self) -> None:
-        self._device = self._name = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
+        super().__init__()
+        self._device = self.device = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
-        self._own: dict[str, user_model.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if device == "cpu":
@@ -53,7 +48,7 @@ class Adapter(boundary.Adapter):
 
     def smoke_test(self, device: str) -> dict[str, Any]:
         self._open(device)
-        with tf.device(self._name):
+        with tf.device(self.device):
             left, right = tf.constant(known.LEFT), tf.constant(known.RIGHT)
             results = {"ones": tf.ones((4, 4)), "sum": left + right, "matmul": left @ right, "relu": tf.nn.relu(left)}
         return self.to_numpy(results)
@@ -62,7 +57,7 @@ class Adapter(boundary.Adapter):
         self._open(cell.device, cell.threads)
         tf.config.experimental.enable_tensor_float_32_execution(cell.dtype == "tf32")
         tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
-        with tf.device(self._name):
+        with tf.device(self.device):
             denormal = tf.constant(1e-37) * tf.constant(1e-3)
         settings = {name: os.environ.get(name) for name in _RECORDED} | {
             "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),  # 0: TensorFlow's default
@@ -89,53 +84,25 @@ class Adapter(boundary.Adapter):
         libraries = {title: built[f"{title.lower()}_version"] for title in ("CUDA", "cuDNN")}
         return boundary.Effective(threads, name, tf32, settings, libraries)
 
-    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> boundary.Step:
-        self._refuse(cell)
-        if cell.implementation == "own":
-            with tf.device(self._name):
-                if cell.group_id not in self._own:
-                    trains = cell.pass_name == "training"
-                    self._own[cell.group_id] = user_model.Model(workload, weights, inputs, _variable_type(cell), trains)
-                training = cell.pass_name == "training"
-                running = import_module("frameworks.tensorflow.user_model.training") if training else user_model
-                return running.prepare(self._own[cell.group_id], cell)
-        models = import_module(f"frameworks.tensorflow.models.{cell.implementation}").MODELS
-        trains = cell.pass_name == "training"
-        with tf.device(self._name):
-            types = layers.Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
-            model = models[workload.family](workload.model if trains else workload, cell, weights, types)
-            sets = [self.place(cell, arrays) for arrays in inputs]
-            if cell.pass_name == "generate":
-                places = [tf.constant(place) for place in workload.places_told(dict(cell.parameters))]
-                return generation.generating(model, partial(graphs.in_mode, workload, cell), sets, places)
-            state, called = generation.keeping(model, cell)
-            if trains:
-                from frameworks.tensorflow.modes.training import LOSSES, Trainer
+    def on_device(self) -> Any:
+        return tf.device(self.device)
 
-                loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
-                model = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count)
-                state, called = {"restore": model.restore}, model.with_state
-        return graphs.in_mode(workload, cell, model, sets, called, state)
-
-    def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        with tf.device(self._name):
-            if cell.implementation == "own":
-                return self._own[cell.group_id].place(arrays)
-            return tuple(_tensor(array, _variable_type(cell)) for array in arrays.values())
+    def tensor(self, array: np.ndarray, dtype: str) -> tf.Tensor:
+        return tf.constant(array, dtype if np.issubdtype(array.dtype, np.floating) else None)
 
     def synchronize(self, output: Any) -> None:
         # On the CPU a call returns when its kernels are done. On a GPU this waits for the compute stream, on which
         # eager kernels, graphs and XLA's programs all run; nothing is copied. It is the operator of
         # tf.test.experimental.sync_devices, whose loop over all devices costs the host several times as much.
         if self._gpu is not None:
-            with tf.device(self._name):
+            with tf.device(self.device):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
-        self._own.clear()
+        super().release()
         # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
         gc.collect()
 
@@ -160,29 +127,19 @@ class Adapter(boundary.Adapter):
             tf.config.experimental.set_memory_growth(gpu, True)
         tf.config.set_visible_devices([gpu] if gpu else [], "GPU")
         # The one visible GPU is GPU:0, whatever its index on the machine.
-        self._device, self._gpu, self._name = device, gpu, "/GPU:0" if gpu else "/CPU:0"
+        self._device, self._gpu, self.device = device, gpu, "/GPU:0" if gpu else "/CPU:0"
 
-    def _refuse(self, cell: Cell) -> None:
+    def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
         of_suite = cell.implementation == "plain"  # what a user's file calls so is the user's
         if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
         if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
-            layers.refuse_channels_first(cell, _DTYPES[cell.dtype])
+            layers.refuse_channels_first(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
-
-
-def _variable_type(cell: Cell) -> tf.DType:
-    """Return what variables and inputs are kept in: float32 under training, which casts where it computes."""
-    return tf.float32 if cell.pass_name == "training" else _DTYPES[cell.dtype]
-
-
-def _tensor(array: np.ndarray, dtype: tf.DType) -> tf.Tensor:
-    """Return the array on the current device, floating point as `dtype`."""
-    return tf.constant(array, dtype if np.issubdtype(array.dtype, np.floating) else None)
 
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:

@@ -102,10 +102,10 @@ def found(adapter, name: str, pass_name: str, order: tuple[str, ...]) -> dict:
         "backends": {mode: step.capture().backend for mode, step in steps.items()},
     }
     if pass_name == "inference":
-        (model,) = adapter._own.values()
-        parts = model.layer.sublayers(include_self=True)
+        (model,) = adapter.user_models.values()
+        parts = model.module.sublayers(include_self=True)
         answer["replaced"] = [type(part).__name__ for part in parts if "forward" in vars(part)]
-        tensors = [*model.layer.parameters(), *model.layer.buffers()]
+        tensors = [*model.module.parameters(), *model.module.buffers()]
         copied = model.shared()
         theirs = [*copied.parameters(), *copied.buffers()]
         answer["shared"] = all(one is other for one, other in zip(tensors, theirs, strict=True))

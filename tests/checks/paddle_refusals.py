@@ -48,7 +48,7 @@ def called(mode: str, advertised: str) -> list[dict]:
 
     def run(stand_in):
         with mock.patch.object(paddle.jit, "to_static", stand_in):
-            graphs.to_static(None, None, dataclasses.replace(CELL, mode=mode), ())
+            graphs.to_static(None, dataclasses.replace(CELL, mode=mode), None)
 
     def read(stand_in):
         eval(advertised, {"paddle": SimpleNamespace(jit=SimpleNamespace(to_static=stand_in)), "model": None})
@@ -79,7 +79,9 @@ def refusals() -> dict[str, str]:
         "fused": refused(lambda: build.build(bert, CELL, {})),
         "library": refused(no_library),
         "passes": refused(lambda: graphs._configure(config, passes=False, onednn=False)),
-        "hub": refused(lambda: user_model.Model(SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")),
+        "hub": refused(
+            lambda: user_model.Model(None, SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")
+        ),
         "gpu": frameworks.load_adapter("paddle").obstacle("gpu:0") or "",
     }
 

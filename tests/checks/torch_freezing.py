@@ -74,7 +74,7 @@ def of_the_same_model(mlp: Prepared, mode: str) -> Capture:
 
 
 def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:
-    graphs.under_options = lambda compiled, options: compiled  # Dynamo is not told
+    graphs.under_options = lambda compiled, mode: compiled  # Dynamo is not told
     mlp = Prepared(device, "mlp", TRAINED["mlp"])
     step = mlp.of("inductor-freezing")
     step()

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -251,7 +252,7 @@ def called_where_its_inputs_are(source: str) -> str:
     """The device of a model for training once it was called."""
     workload = workloads.get(f"{Path(source).stem}.py")
     sets = [workload.inputs({"batch_size": 2}, 1)]
-    model = OnMeta(workload, {"seed": np.array(0)}, sets, torch.device("meta"), torch.float32, trains=True)
+    model = OnMeta(SimpleNamespace(device=torch.device("meta")), workload, {"seed": np.array(0)}, sets, "float32", True)
     model.repeated(1)
     return str(next(model.module.parameters()).device)
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.adapter import Step, Unsupported
+from frameworks.adapter import DTYPES, Adapter, Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation
 from frameworks.jax.inspect import program
 from frameworks.jax.models import attention, cached_gpt, causal, gpt, llama
@@ -101,10 +101,23 @@ class Cached:
         return Step(call, [inputs], capture, program=program.listing(cell, advance, arguments, call, inputs))
 
 
-def refuse(cell: Cell) -> None:
-    """Raise `Unsupported` for a cache that JAX's users do not have."""
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return the step of the cell's pass: a model with a cache of its own, which a jitted call takes from the last."""
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: CACHE=static.")
+    dtype = DTYPES[cell.dtype]
+    load, sets = partial(adapter.tensor, dtype=dtype), [adapter.place(cell, arrays) for arrays in inputs]
+    if cell.pass_name == "generate":
+        cached = Cached(workload, cell, weights, load, jnp.dtype(dtype))
+        places = list(map(load, workload.places_told(dict(cell.parameters))))
+        jax.block_until_ready((cached.params, cached.cache, sets, places))
+        return generating(cached, cell, sets, places, adapter.compilations)
+    made = Generator(workload, cell, weights, load, jnp.dtype(dtype))
+    jax.block_until_ready((made.params, made.cache, sets))
+    arguments = (made.params, made.cache, *sets[0])
+    made.advance, capture = adapter.compilations.callable(cell, made.forward, arguments, made.detail, donated=(1,))
+    listed = program.listing(cell, made.advance, arguments, made, sets[0])
+    return Step(made, sets, capture, made.restore, listed)
 
 
 def arranged(cell: Cell, params: dict, cache: list[causal.Pair]) -> tuple[dict, causal.Cache]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from frameworks.adapter import DTYPES, Adapter, Step
+from frameworks.jax.inspect import program
+from frameworks.jax.models import build
 from frameworks.jax.models.layers import STATE, linear
+from measurement.cells import Cell
 from workloads import training
+from workloads.spec import Arrays, Workload
 
 SETTINGS = {
     "optimizer": "optax.adamw; jit holds forward, backward and update, and reuses the old state's memory (donation)",
@@ -100,6 +105,23 @@ def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
         return (optax.apply_updates(params, updates), held, moments), loss
 
     return iterate
+
+
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return an optimizer iteration in the cell's mode; everything stays in float32, and the loss casts it."""
+    dtype, load = jnp.dtype(DTYPES[cell.dtype]), partial(adapter.tensor, dtype="float32")
+    models = build.implementation_module(cell.implementation).MODELS
+    params, forward, detail = models[workload.family](workload.model, cell, weights, load, dtype)
+    sets = [adapter.place(cell, arrays) for arrays in inputs]
+    jax.block_until_ready((params, sets))
+    accumulate = int(cell.parameter("accumulate") or 1)
+    objective = objective_of(workload.family, forward, dtype)
+    iterate = iteration(objective, accumulate, scanned=cell.mode != "eager")
+    trainer = Trainer(params, adapter.device)
+    arguments = (trainer.state, *sets[0])
+    trainer.iterate, capture = adapter.compilations.callable(cell, iterate, arguments, detail, donated=(0,))
+    listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
+    return Step(trainer, sets, capture, trainer.restore, listed)
 
 
 class Trainer:

@@ -27,7 +27,6 @@ from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
 from measurement.cells import Cell
-from workloads.spec import Arrays
 from workloads.user_model import UserModel
 
 try:
@@ -193,33 +192,26 @@ class Applied:
 class Model(user_model.UserModel):
     """A user's model in the cell's dtype on its device."""
 
-    rules = JaxRules()
+    rules, compiler = JaxRules(), "jit"
 
-    def __init__(
-        self,
-        workload: UserModel,
-        weights: Arrays,
-        inputs: Sequence[Arrays],
-        device: jax.Device,
-        dtype: np.dtype,
-        trains: bool = False,
-    ):
+    def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is no model of JAX: write a file.")
-        super().__init__(user_file.UserFile(workload.source))
-        self.device, self.dtype, self.source = device, np.dtype(dtype), workload.source
-        wider = ("float64", "float32") if self.dtype.itemsize < 4 else ("float64",)
-        self.precisions = wider if self.dtype != np.float64 else ()
-        self.seed(int(weights["seed"]))
-        made = self.file.call("model")
-        self.sets = [self.place(arrays) for arrays in inputs]
-        self.applied, self.detail = _applied(made, self.sets[0], int(weights["seed"]), trains)
+        return user_file.UserFile(workload.source)
+
+    def built(self, made: Any) -> Any:
+        """Return the parameters."""
+        self.applied, self.detail = _applied(made, self.sets[0], self.seed_of_weights, self.trains)
+        self.settings["called as"] = self.detail
+        self._draws = not _is_module(made)
+        return self._on_device(self.applied.params)
+
+    def settle(self) -> None:
         try:
-            self.params = self._on_device(self.applied.params)
             self.restore()
-            self.settle()  # before anything is traced: the model may keep what it makes in its first call
+            super().settle()  # before anything is traced: the model may keep what it makes in its first call
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
-            self.params = self._on_device(self.applied.params)
+            self.module = self._on_device(self.applied.params)
             self.restore()
             if self.applied.compiled:
                 name = user_file.without_folders(self.applied.compiled[0], self.source)
@@ -227,28 +219,27 @@ class Model(user_model.UserModel):
                     f"the model calls {name} under jax.jit, so its eager mode would run a graph: call the function "
                     "that jit was given, its __wrapped__."
                 )
-            if trains and self.applied.writes:
+            if self.trains and self.applied.writes:
                 raise Unsupported(STATEFUL)
-            # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
-            draws = self.applied.writes or not _is_module(made)
-            if any(map(_is_key, jax.tree.leaves((self.sets, self.params if draws else ())))):
-                self.precisions = tuple(name for name in self.precisions if name != "float64") or ("float32",) * trains
         except BaseException:
             self.release()
             raise
-        self.settings = {"called as": self.detail}
+        # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
+        draws = self.applied.writes or self._draws
+        if any(map(_is_key, jax.tree.leaves((self.sets, self.module if draws else ())))):
+            left = tuple(name for name in self.precisions if name != "float64")
+            self.precisions = left or ("float32",) * self.trains
         if self.applied.constants:
             self.settings["held as constants"] = self.applied.constants
-        if removed := self.applied.reached.removed:
-            self.settings["jit removed from"] = ", ".join(dict.fromkeys(removed))
+        self.removed = self.applied.reached.removed
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
 
-    def placed(self, given: Inputs) -> Inputs:
-        for leaf in jax.tree.leaves(given):
+    def cast(self, inputs: Inputs, dtype: str) -> Inputs:
+        for leaf in jax.tree.leaves(inputs):
             _register(leaf)
-        return self._on_device(given)
+        return cast(inputs, jnp.dtype(dtype), self.adapter.device)
 
     def fresh(self, inputs: Inputs) -> Inputs:
         # Arrays of JAX are never written to; containers are made again.
@@ -258,12 +249,16 @@ class Model(user_model.UserModel):
         return self._bound(*args, **kwargs)
 
     def restore(self) -> None:
-        self._bound = self.applied.bind(self.params)
+        self._bound = self.applied.bind(self.module)
 
-    @contextlib.contextmanager
-    def in_precision(self, dtype: str) -> Iterator[tuple[Any, Callable[[Inputs], Inputs]]]:
-        with jax.enable_x64(dtype == "float64"):
-            yield cast(self.params, np.dtype(dtype)), partial(cast, dtype=np.dtype(dtype))
+    def by_default(self, dtype: str) -> contextlib.AbstractContextManager:
+        return jax.enable_x64(dtype == "float64")
+
+    def copied(self, dtype: str) -> Any:
+        return cast(self.module, jnp.dtype(dtype))
+
+    def operators(self, inputs: Inputs) -> Any:
+        return program.executed(self.applied.pure, self.module, *inputs)
 
     def calling(self, model: Any) -> Call:
         bound = functools.cache(partial(self.applied.bind, model))  # until the state is restored
@@ -279,18 +274,17 @@ class Model(user_model.UserModel):
 
     def arguments(self) -> tuple:
         """Return what jit is given in the first call."""
-        return Partitioned.of_parameters(self.params), Partitioned.of(self.sets[0])
+        return Partitioned.of_parameters(self.module), Partitioned.of(self.sets[0])
 
     def cost(self) -> Counted | None:
         return counted(self.forward, *self.arguments())
 
     def computes_in(self) -> Sequence[str]:
-        listed = program.executed(self.applied.pure, self.params, *self.fresh(self.sets[0]))
-        products = [operation for operation in listed if operation.kind in PRODUCTS]
+        products = [operation for operation in self.listed or () if operation.kind in PRODUCTS]
         return product_dtypes([replace(operation, arguments={"dtype": _widest(operation)}) for operation in products])
 
     def _on_device(self, tree: Any) -> Any:
-        return cast(tree, self.dtype, self.device)
+        return cast(tree, jnp.dtype(self.dtype), self.adapter.device)
 
 
 class Jitted:
@@ -298,7 +292,7 @@ class Jitted:
 
     def __init__(self, model: Model, graph: Callable):
         self._model, self._graph, self._writes = model, graph, model.applied.writes
-        self._first = self._params = Partitioned.of_parameters(model.params)
+        self._first = self._params = Partitioned.of_parameters(model.module)
         # Inputs that were made for one call are partitioned within it.
         self._known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
         self._sets = list(model.sets)  # so that no identity above is given to another object
@@ -315,15 +309,12 @@ class Jitted:
         self._model.restore()
 
 
-def prepare(model: Model, cell: Cell, compilations: Any) -> Step:
+def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode."""
     arguments = model.arguments()
-    call, capture = compilations.callable(cell, model.forward, arguments, model.detail)
+    call, capture = model.adapter.compilations.callable(cell, model.forward, arguments, model.detail)
     if cell.mode == "eager":
-        listed: Callable = lambda: program.executed(  # noqa: E731
-            model.applied.pure, model.params, *model.fresh(model.sets[0])
-        )
-        return Step(model.call, model.sets, capture, model.restore, listed, user_model=model)
+        return Step(model.call, model.sets, capture, model.restore, lambda: model.listed, user_model=model)
     refuse_what_is_held(model)
     step = Jitted(model, call)
     listed = partial(program.captured, call, runtime.shapes(arguments))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks import user_model
-from frameworks.adapter import Step
+from frameworks.adapter import DTYPES, Step
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
 from frameworks.jax.modes import training
@@ -25,7 +25,7 @@ from frameworks.jax.user_model.model import (
     with_recompilations,
 )
 from frameworks.user_file import Fault
-from frameworks.user_model import Counted, Inputs
+from frameworks.user_model import Counted
 from frameworks.values import Values
 from measurement.cells import Cell
 
@@ -37,24 +37,29 @@ class Training(user_model.Training):
 
     def __init__(self, model: Model, dtype: np.dtype):
         super().__init__(model, in_float32=dtype == np.float32)
-        self.objective, self._loss = partial(self._objective, dtype), model.file.function("loss")
-        leaves, self._form = jax.tree.flatten(model.params)
+        self.objective = partial(self._objective, dtype)
+        self._loss = user_model.scalar_loss(model.file, lambda loss: jnp.size(loss) == 1, "(output**2).mean()")
+        leaves, self._form = jax.tree.flatten(model.module)
         self._kept = [None if _is_trained(leaf) else (leaf,) for leaf in leaves]
         if all(kept is not None for kept in self._kept):
             raise Fault("model() has no floating-point parameters that could be trained.")
-        self.params = self._trained(model.params)
+        self.params = self._trained(model.module)
 
     def values(self, output: dict[str, Any]) -> Values:
         """Return the loss: the training state that a call gives besides is no output."""
         return super().values({"loss": output["loss"]})
 
-    def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
-        iterate = training.iteration(partial(self._objective, np.dtype(dtype)), 1, scanned=False)
+    def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
+        iterate = training.iteration(partial(self._objective, jnp.dtype(dtype)), 1, scanned=False)
         params = self._trained(model)
         state = (params, {}, training.optimizer().init(params))
-        for inputs in sets:
+
+        def one(*inputs: Any) -> dict[str, Any]:
+            nonlocal state
             state, loss = iterate(state, inputs)
-            yield {"loss": loss}
+            return {"loss": loss}
+
+        return one
 
     def cost(self) -> Counted | None:
         iterate = training.iteration(self.objective, 1, scanned=False)
@@ -68,20 +73,17 @@ class Training(user_model.Training):
     def _objective(self, dtype: np.dtype, params: dict, held: dict, inputs: Any) -> tuple[jax.Array, dict]:
         trained = iter(params["own"])
         whole = jax.tree.unflatten(self._form, [next(trained) if kept is None else kept[0] for kept in self._kept])
-        loss = self._loss(self.model.forward(cast(whole, dtype), cast(inputs, dtype)))
-        if jnp.size(loss) != 1:
-            raise Fault("loss(output) is to return a scalar, such as (output**2).mean().")
-        loss = jnp.asarray(loss)
+        loss = jnp.asarray(self._loss(self.model.forward(cast(whole, dtype), cast(inputs, dtype))))
         return jnp.reshape(loss, ()).astype(jnp.promote_types(loss.dtype, jnp.float32)), held
 
 
-def prepare(model: Model, cell: Cell, dtype: np.dtype, compilations: Any) -> Step:
+def prepare(model: Model, cell: Cell) -> Step:
     """Return an optimizer iteration in the cell's mode, on parameters of its own."""
-    subject = Training(model, dtype)
+    subject = Training(model, jnp.dtype(DTYPES[cell.dtype]))
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
-    trainer = training.Trainer(subject.params, model.device)
+    trainer = training.Trainer(subject.params, model.adapter.device)
     arguments = (trainer.state, Partitioned.of(model.sets[0]))
-    trainer.iterate, capture = compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
+    trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
         listed: Callable = lambda: program.executed(iterate, *arguments)  # noqa: E731

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from paddle import nn
 
-from frameworks.adapter import Unsupported
-from frameworks.paddle.models import library_images, plain
-from frameworks.paddle.models.calls import DTYPES
-from frameworks.paddle.modes import generation
+from frameworks.adapter import DTYPES, Unsupported
+from frameworks.paddle.models import cached_gpt, library_images, llama, plain
+from frameworks.paddle.models.causal import CausalModel
 from measurement.cells import Cell
 from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
+
+WITH_A_CACHE = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
@@ -27,7 +28,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
             return library_llama.build(workload, cell, weights)
         return library.bert(workload, weights)
     if cell.pass_name in WITH_CACHE:
-        return generation.build(workload, cell, weights)
+        return _with_cache(workload, cell, weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
@@ -37,3 +38,14 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
     if workload.family in plain.OTHERS:
         return plain.OTHERS[workload.family](workload, dict(cell.parameters), weights)
     return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
+
+
+def _with_cache(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
+    """The model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
+    if cell.parameter("attention") == "fused":
+        raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
+    if cell.parameter("cache") == "dynamic":
+        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
+    batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
+    model = workload.model.given(dict(cell.parameters))
+    return WITH_A_CACHE[workload.family](model, weights, batch, places)

@@ -1,12 +1,9 @@
-"""How models are called, and tensors from NumPy."""
+"""How models are called."""
 
 from __future__ import annotations
 
-import numpy as np
 import paddle
 from paddle import nn
-
-DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def named(model, names: tuple[str, ...]):
@@ -27,8 +24,3 @@ def without_gradients(model: nn.Layer):
             return model(*inputs)
 
     return call
-
-
-def tensor(values: np.ndarray, dtype: str) -> paddle.Tensor:
-    """Return a copy on the current device, floating point as `dtype`."""
-    return paddle.to_tensor(values, DTYPES[dtype] if values.dtype.kind == "f" else None)

@@ -12,7 +12,7 @@ from paddle import nn
 from paddlenlp.transformers import LlamaConfig, LlamaForCausalLM
 from paddlenlp.transformers.model_utils import no_init_weights
 
-from frameworks.adapter import Step, Unsupported
+from frameworks.adapter import DTYPES, Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
 from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.models import calls
@@ -134,7 +134,7 @@ def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: A
 
 def _past(workload: Workload, cell: Cell, weights: Arrays | None) -> Layers:
     """What a decode pass's cache holds before its first call; zeros in its shape, after a prompt, without weights."""
-    model, batch, dtype = workload.model, int(cell.parameter("batch_size")), calls.DTYPES[cell.dtype]
+    model, batch, dtype = workload.model, int(cell.parameter("batch_size")), DTYPES[cell.dtype]
     if weights is None:
         empty = paddle.zeros([batch, int(cell.parameter("prompt")), model.kv_heads, model.head_size], dtype)
         return tuple((empty, empty) for _ in range(model.layers))
@@ -153,7 +153,7 @@ def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple)
     What depends on such a length is compared by its rank alone.
     """
     layer.eval()
-    signature = None
+    signature = graphs.specification(workload, cell, inputs) if cell.shapes == "dynamic" else None
     if len(inputs) > 1:
         cell = replace(cell, shapes="dynamic")
         spec = paddle.static.InputSpec
@@ -163,5 +163,5 @@ def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple)
     if cell.mode == "eager":
         call = calls.without_gradients(layer)
         return Step(call, [inputs], program=partial(eager_log.listed, call, inputs, cell))
-    static, capture, operators = graphs.to_static(layer, workload, cell, inputs, signature)
+    static, capture, operators = graphs.to_static(layer, cell, signature)
     return Step(calls.without_gradients(static), [inputs], capture, program=operators)

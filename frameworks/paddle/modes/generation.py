@@ -8,26 +8,12 @@ from functools import partial
 import paddle
 from paddle import nn
 
-from frameworks.adapter import Step, Unsupported
+from frameworks.adapter import Adapter, Step
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
-from frameworks.paddle.models import cached_gpt, llama
 from frameworks.paddle.models.causal import Cache, CausalModel
-from frameworks.paddle.modes import graphs
+from frameworks.paddle.modes import graphs, inference
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
-
-MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
-
-
-def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
-    """Return the model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
-    if cell.parameter("attention") == "fused":
-        raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
-    if cell.parameter("cache") == "dynamic":
-        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
-    batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
-    model = workload.model.given(dict(cell.parameters))
-    return MODELS[workload.family](model, weights, batch, places)
 
 
 class Choosing(nn.Layer):
@@ -42,20 +28,20 @@ class Choosing(nn.Layer):
         return paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)
 
 
-def prepared(
-    workload: Workload, cell: Cell, model: CausalModel, weights: Arrays, inputs: Sequence[tuple], names: tuple[str, ...]
-) -> Step:
-    """Return model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return the step of the cell's pass in its mode; calls that give logits tell what is in the cache as well."""
+    model, sets = inference.model_of(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.implementation == "library":
         from frameworks.paddle.models import library_llama  # as in `models`
 
-        return library_llama.prepared(workload, cell, model, weights, inputs)
+        return library_llama.prepared(workload, cell, model, weights, sets)
     cache = Cache(model, workload, cell, weights)
     in_mode = partial(graphs.in_mode, workload, cell, cache=cache.layers)
     if cell.pass_name == "generate":
         places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
-        return _generating(model, in_mode, inputs, places)
-    return in_mode(model, inputs, names, partial(telling_cache, told=cache.compared), cache.restore)
+        return _generating(model, in_mode, sets, places)
+    names = inference.OUTPUTS[workload.family]
+    return in_mode(model, sets, names, partial(telling_cache, told=cache.compared), cache.restore)
 
 
 def _generating(

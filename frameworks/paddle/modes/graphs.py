@@ -61,22 +61,21 @@ def in_mode(
         call = calls.without_gradients(model)
         listed = partial(eager_log.listed, call, tensors[0], cell)
         return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
-    static, capture, operators = to_static(model, workload, cell, tensors[0])
+    signature = specification(workload, cell, tensors[0]) if cell.shapes == "dynamic" else None
+    static, capture, operators = to_static(model, cell, signature)
     call = outer(calls.named(calls.without_gradients(static), names))
     return Step(call, tensors, capture, restore, operators)
 
 
 def to_static(
-    model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple, signature: list | None = None
+    model: nn.Layer, cell: Cell, signature: list | None
 ) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
     """The model as `cell.mode` captures it, what tells of its capture, and of its operators; nothing is captured yet.
 
     Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
-    shape is traced: with dynamic shapes the cell has one, unless another is given.
+    shape is traced.
     """
     backend = "CINN" if cell.mode == "to_static-cinn" else None
-    if signature is None and cell.shapes == "dynamic":
-        signature = specification(workload, cell, inputs)
     static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
     return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
+from frameworks.adapter import Adapter, Step
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.models import build, plain
+from frameworks.paddle.modes import graphs
+from frameworks.paddle.modes.state import State
+from measurement.cells import Cell
 from workloads import training
+from workloads.spec import Arrays, Workload
 
 SETTINGS = {
     "optimizer": "paddle.optimizer.AdamW, outside the captured program",
@@ -70,7 +78,7 @@ class Trainer:
     def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool, state: dict):
         self._objective, self._loss, self._state = objective, loss, state
         self._accumulate, self._bf16 = accumulate, bf16
-        self._first = {name: parameter.numpy() for name, parameter in objective.named_parameters()}
+        self._first = State(objective, trained=True)
         self._optimizer = self._new_optimizer()
 
     def __call__(self, *inputs):
@@ -90,8 +98,7 @@ class Trainer:
 
     def restore(self) -> None:
         """Put the first weights back, in place, and forget the moments."""
-        for name, parameter in self._objective.named_parameters():
-            parameter.set_value(self._first[name])
+        self._first.restore()
         self._optimizer = self._new_optimizer()
 
     def _new_optimizer(self) -> paddle.optimizer.AdamW:
@@ -100,3 +107,23 @@ class Trainer:
             training.LEARNING_RATE, beta1=first, beta2=second, epsilon=training.EPSILON,
             parameters=self._objective.parameters(), weight_decay=training.WEIGHT_DECAY,
         )  # fmt: skip
+
+
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return an iteration; parameters stay in float32, and the captured program holds the loss and its gradients."""
+    model = build.build(workload.model, cell, weights)
+    state = plain.state(workload.model, model, workload.model.state(dict(cell.parameters)))
+    objective = OBJECTIVES[workload.family](model)
+    objective.train()
+    tensors = [adapter.place(cell, arrays) for arrays in inputs]
+    accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
+    # What is captured is a micro-batch; several lie along a first axis.
+    micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
+    if cell.mode == "eager":
+        trainer = Trainer(objective, objective, accumulate, bf16, state)
+        operators = partial(eager_log.listed, trainer.loss, micro, cell)
+        return Step(trainer, tensors, restore=trainer.restore, program=operators)
+    signature = graphs.specification(workload, cell, micro) if cell.shapes == "dynamic" else None
+    static, capture, operators = graphs.to_static(objective, cell, signature)
+    trainer = Trainer(objective, static, accumulate, bf16, state)
+    return Step(trainer, tensors, capture, trainer.restore, operators)

@@ -24,12 +24,12 @@ from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.modes import graphs
+from frameworks.paddle.modes.state import State, has_memory
 from frameworks.paddle.user_model import trees
 from frameworks.user_file import Fault
-from frameworks.user_model import Call, Inputs
+from frameworks.user_model import Inputs
 from frameworks.values import Rules
 from measurement.cells import Cell
-from workloads.spec import Arrays
 from workloads.user_model import UserModel
 
 # How a model may be called: one that differentiates in forward needs more than the first.
@@ -101,80 +101,55 @@ class Exportable(nn.Layer):
 class Model(user_model.UserModel):
     """A user's layer in the cell's dtype on the current device."""
 
-    rules = PaddleRules()
+    rules, ways, compiler = PaddleRules(), AUTOGRAD, "to_static"
+    cell: Cell | None = None  # one of the group's, whose lengths are open in a listing
 
-    def __init__(
-        self, workload: UserModel, weights: Arrays, inputs: Sequence[Arrays], dtype: str, trains: bool = False
-    ):
+    def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is no model of Paddle: write a file, as docs/own-models.md shows.")
-        super().__init__(user_file.UserFile(workload.source))
-        self.dtype, self.source = dtype, workload.source
-        self.precisions = [name for name in ("float64", "float32") if name != dtype]
-        self.seed(int(weights["seed"]))
-        layer, unwrapped = plain(self.file.call("model"), workload.name)
-        (layer.train if trains else layer.eval)()
-        self.layer = cast(layer, dtype)
-        self._buffers = [
-            (owner, name, buffer, buffer.clone())
-            for owner in layer.sublayers(include_self=True)
-            for name, buffer in owner._buffers.items()
-            if buffer is not None and has_memory(buffer)
-        ]
-        # Running statistics are parameters without a gradient.
-        self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
-        self.sets = [self.place(arrays) for arrays in inputs]
-        paddle.set_default_dtype(dtype)  # the file may have set another one
-        self.settings = {"autograd": self._settled(trains)}
-        if unwrapped:
-            self.settings["to_static removed from"] = unwrapped
+        return user_file.UserFile(workload.source)
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
         paddle.seed(seed)
 
-    def placed(self, given: Inputs) -> Inputs:
-        return trees.changed(given, partial(_placed, dtype=self.dtype))
+    def built(self, made: Any) -> nn.Layer:
+        layer, self.removed = plain(made, self.file.name)
+        (layer.train if self.trains else layer.eval)()
+        _cast_layer(layer, self.dtype)
+        self._state = State(layer)
+        paddle.set_default_dtype(self.dtype)  # the file may have set another one
+        return layer
+
+    def cast(self, inputs: Inputs, dtype: str) -> Inputs:
+        return trees.changed(inputs, partial(_placed, dtype=dtype))
 
     def fresh(self, inputs: Inputs) -> Inputs:
         return trees.changed(inputs, _copied)
 
-    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        with self.autograd():
-            return self.layer(*args, **kwargs)
-
-    def calling(self, model: Callable) -> Call:
-        autograd = self.autograd
-
-        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-            with autograd():
-                return model(*args, **kwargs)
-
-        return call
+    def copied(self, dtype: str) -> nn.Layer:
+        return _cast_layer(self.copy(), dtype)
 
     def restore(self) -> None:
-        with paddle.no_grad():
-            for owner, name, buffer, first in self._buffers:
-                owner._buffers[name] = buffer  # where a call bound another one
-                paddle.assign(first, buffer)
-            for tensor, first in self._fixed:
-                paddle.assign(first, tensor)
+        self._state.restore()
 
     @contextlib.contextmanager
-    def in_precision(self, dtype: str) -> Iterator[tuple[nn.Layer, Callable[[Inputs], Inputs]]]:
-        """Enter a copy in another dtype, which is also what its code makes by default."""
+    def by_default(self, dtype: str) -> Iterator[None]:
         before = paddle.get_default_dtype()
         paddle.set_default_dtype(dtype)
         try:
-            yield cast(self.copied(), dtype), lambda given: trees.changed(given, partial(_placed, dtype=dtype))
+            yield
         finally:
             paddle.set_default_dtype(before)
 
+    def refusing(self) -> contextlib.AbstractContextManager:
+        return _refusing_graphs(self.source)
+
+    def operators(self, inputs: Inputs) -> Any:
+        return eager_log.listed(self.call, inputs, self.cell)
+
     def computes_in(self) -> Sequence[str]:
-        try:
-            return programs.product_dtypes(eager_log.listed(self.call, self.fresh(self.sets[0]), None) or ())
-        finally:
-            self.restore()
+        return programs.product_dtypes(self.listed or ())
 
     def shared(self) -> nn.Layer:
         """Return what one graph mode captures: copies of the layers, on the parameters and buffers of the user's own.
@@ -183,13 +158,13 @@ class Model(user_model.UserModel):
         mode's and the other graphs' as well.
         """
         self.restore()  # a call of eager mode may have bound other buffers, which are never put back
-        return self.copied(*self.layer.parameters(), *self.layer.buffers())
+        return self.copy(*self.module.parameters(), *self.module.buffers())
 
-    def copied(self, *shared: paddle.Tensor) -> nn.Layer:
+    def copy(self, *shared: paddle.Tensor) -> nn.Layer:
         """Return a copy of the user's layer that has the tensors `shared` in common with it."""
-        empty = [buffer for buffer in self.layer.buffers() if not has_memory(buffer)]  # those have no copy
+        empty = [buffer for buffer in self.module.buffers() if not has_memory(buffer)]  # those have no copy
         try:
-            return copy.deepcopy(self.layer, {id(tensor): tensor for tensor in (*shared, *empty)})
+            return copy.deepcopy(self.module, {id(tensor): tensor for tensor in (*shared, *empty)})
         except Exception as error:  # of the user's own attributes
             raise Unsupported(
                 f"the layer cannot be copied ({type(error).__name__}: {error}), and Paddle writes to what it captures: "
@@ -223,39 +198,23 @@ class Model(user_model.UserModel):
 
         return trees.changed(self.sets[0], specified)
 
-    def _settled(self, trains: bool) -> str:
-        """Return the first way of `AUTOGRAD` in which the model runs; a call shows which inputs it changes."""
-        ways = ["enabled"] if trains else list(AUTOGRAD)
-        for way in ways:
-            self.autograd = AUTOGRAD[way]
-            try:
-                with _refusing_graphs(self.source):
-                    self.settle()
-            except (RuntimeError, ValueError, OSError) as error:
-                if way == ways[-1] or not _wants_gradients(error):
-                    raise
-                continue
-            break
-        return way
 
-
-def prepare(model: Model, cell: Cell, workload: UserModel) -> Step:
+def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the layer in the cell's mode."""
+    model.cell = cell
     rest: dict[str, Any] = {"restore": model.restore, "user_model": model}  # Paddle has no counter for every operator
     if cell.mode == "eager":
-        return Step(model.call, model.sets, program=partial(listed, model, model.call, cell), **rest)
+        return Step(model.call, model.sets, program=lambda: model.listed, **rest)
     if cell.mode in graphs.PREDICTORS:
         called = Predicted(model, cell)
         return Step(called, model.sets, called.capture, program=called.operators, load=called.load, **rest)
-    return captured(Called(model.shared()), model, workload, cell, model.autograd, rest)
+    return captured(Called(model.shared()), model, cell, model.autograd, rest)
 
 
-def captured(
-    layer: Called, model: Model, workload: UserModel, cell: Cell, autograd: Callable, rest: dict[str, Any]
-) -> Step:
+def captured(layer: Called, model: Model, cell: Cell, autograd: Callable, rest: dict[str, Any]) -> Step:
     """Return the step of what `to_static` makes of a layer."""
     signature = list(trees.packed(model.specification(cell))) if cell.shapes == "dynamic" else None
-    static, capture, _ = graphs.to_static(layer, workload, cell, (), signature)
+    static, capture, _ = graphs.to_static(layer, cell, signature)
     packs = any(trees.packed(inputs) is not inputs and _has_class(trees.packed(inputs)) for inputs in model.sets)
 
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -339,11 +298,6 @@ def _raise(error: Exception, source: str) -> NoReturn:
     raise RuntimeError(f"to_static: {reason}{place}") from error
 
 
-def has_memory(tensor: paddle.Tensor) -> bool:
-    """Say whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
-    return tensor._is_initialized()
-
-
 def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
     """Return the layer without `to_static`, and the places from which that was removed.
 
@@ -400,7 +354,7 @@ def _refusing_graphs(source: str) -> Iterator[None]:
         StaticFunction.__call__ = before
 
 
-def cast(layer: nn.Layer, dtype: str) -> nn.Layer:
+def _cast_layer(layer: nn.Layer, dtype: str) -> nn.Layer:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex, whole numbers whole."""
     with paddle.no_grad():
         for tensor in (*layer.parameters(), *layer.buffers()):
@@ -491,9 +445,3 @@ def _has_class(value: Any) -> bool:
 
 def _name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2].lower()
-
-
-def _wants_gradients(error: Exception) -> bool:
-    """Say whether an error of Paddle speaks of gradients that were not recorded."""
-    text = str(error).lower()
-    return "grad" in text

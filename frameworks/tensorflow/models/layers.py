@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
-from frameworks.adapter import Unsupported
+from frameworks.adapter import DTYPES, Unsupported
 from measurement.cells import Cell
 from workloads.spec import Arrays
 
@@ -18,6 +18,12 @@ class Types:
 
     variables: tf.DType
     compute: tf.DType
+
+    @classmethod
+    def for_cell(cls, cell: Cell) -> Types:
+        """Return a cell's types."""
+        compute = tf.as_dtype(DTYPES[cell.dtype])
+        return cls(tf.float32 if cell.pass_name == "training" else compute, compute)
 
     def cast(self, x: tf.Tensor | tf.Variable) -> tf.Tensor | tf.Variable:
         """`x` as it is computed with."""

@@ -7,11 +7,13 @@ from functools import partial
 
 import tensorflow as tf
 
-from frameworks.adapter import Step, Unsupported
+from frameworks.adapter import Adapter, Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
 from frameworks.tensorflow.models import cached_gpt, llama
+from frameworks.tensorflow.models.build import build as build_model
 from frameworks.tensorflow.models.causal import CausalModel
 from frameworks.tensorflow.models.layers import Types
+from frameworks.tensorflow.modes import graphs
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -28,11 +30,14 @@ def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Caus
     return model
 
 
-def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable[[Callable], Callable]]:
-    """Return what a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
-    if cell.pass_name not in ("prefill", "decode"):
-        return {}, lambda call: call
-    return {"restore": model.restore}, partial(telling_cache, told=model.compared)
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return the step of the cell's pass in its mode."""
+    model, sets = build_model(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
+    if cell.pass_name == "generate":
+        places = [tf.constant(place) for place in workload.places_told(dict(cell.parameters))]
+        return generating(model, partial(graphs.in_mode, workload, cell), sets, places)
+    told = partial(telling_cache, told=model.compared)
+    return graphs.in_mode(workload, cell, model, sets, told, {"restore": model.restore})
 
 
 def generating(model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[tf.Tensor]) -> Step:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import keras
 import tensorflow as tf
 
+from frameworks.adapter import Adapter, Step
+from frameworks.tensorflow.models import build
+from frameworks.tensorflow.modes import graphs
+from measurement.cells import Cell
 from workloads import training
+from workloads.spec import Arrays, Workload
 
 keras.backend.set_floatx("float32")  # of the learning rate, whatever ~/.keras/keras.json says
 SETTINGS = {
@@ -39,6 +45,14 @@ def _cross_entropy(logits: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
 
 
 LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
+
+
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return an iteration in the cell's mode."""
+    model, sets = build.build(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
+    loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
+    trainer = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count)
+    return graphs.in_mode(workload, cell, trainer, sets, trainer.with_state, {"restore": trainer.restore})
 
 
 class Trainer(tf.Module):

@@ -18,15 +18,13 @@ import tensorflow as tf
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
-from frameworks.program import product_dtypes
 from frameworks.tensorflow.inspect import counting, program
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import hubs
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules, attributes
+from frameworks.values import Rules, attributes, walk
 from measurement.cells import Cell
-from workloads.spec import Arrays
 from workloads.user_model import UserModel
 
 DTYPES = (
@@ -119,30 +117,32 @@ class Made:
 class Model(user_model.UserModel):
     """A user's model with its variables in the cell's dtype; made on the current device."""
 
-    rules = TensorFlowRules()
-    precisions = ("float64", "float32")
+    rules, compiler = TensorFlowRules(), "tf.function"
+    module: Made
 
-    def __init__(
-        self, workload: UserModel, weights: Arrays, inputs: Sequence[Arrays], dtype: tf.DType, trains: bool = False
-    ):
-        super().__init__(hubs.opened(workload.source, workload.is_file))
-        self._source, self._trains, self.dtype = workload.source, trains, dtype
-        self._seed_of_weights = int(weights["seed"])
-        self.settings: dict[str, Any] = {}
-        self._removed: list[str] = []
-        self.sets = [self.place(arrays) for arrays in inputs]
-        self.made = self._built(dtype)
-        self._model = self.made.call
-        self._state = [(variable, tf.identity(variable)) for variable in self.made.variables]
-        self.settle()
+    def __init__(self, *given: Any):
+        super().__init__(*given)
+        self.precisions = ("float64", "float32")  # the second where Keras' layers compute in another dtype
         self._refuse_functions()
+
+    def opened(self, workload: UserModel) -> Any:
+        return hubs.opened(workload.source, workload.is_file)
+
+    def made(self) -> None:
+        """Make nothing yet: a model is made in each dtype anew."""
+
+    def built(self, made: None) -> Made:
+        module = self._built(tf.as_dtype(self.dtype))
+        self._model = module.call
+        self._state = [(variable, tf.identity(variable)) for variable in module.variables]
+        return module
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
         tf.random.set_seed(seed)
 
-    def placed(self, given: Inputs) -> Inputs:
-        return cast(given, self.dtype)
+    def cast(self, inputs: Inputs, dtype: str) -> Inputs:
+        return cast(inputs, tf.as_dtype(dtype))
 
     def fresh(self, inputs: Inputs) -> Inputs:
         return tf.nest.map_structure(_copied, inputs)
@@ -157,37 +157,31 @@ class Model(user_model.UserModel):
         for variable, first in self._state:
             variable.assign(first)
 
-    @contextlib.contextmanager
-    def in_precision(self, dtype: str) -> Iterator[tuple[Made, Callable[[Inputs], Inputs]]]:
-        """Enter the model in another dtype, with the values that this one's variables had first.
-
-        The model itself where it computes in that dtype already and is not trained.
-        """
+    def copied(self, dtype: str) -> Made:
+        """Return the model itself where it computes in that dtype already and is not trained."""
         kind = tf.as_dtype(dtype)
-        own = kind == self.dtype and not self._trains and not _computing_otherwise(self.made.model, kind)
-        yield self.made if own else self.copied(kind, everywhere=True), partial(cast, dtype=kind)
+        if dtype == self.dtype and not self.trains and not _computing_otherwise(self.module.model, kind):
+            return self.module
+        return self.remade(kind, everywhere=True)
+
+    def operators(self, inputs: Inputs) -> Any:
+        return program.executed(self.call, *inputs)
 
     def cost(self) -> Counted | None:
         return counting.counted(self.call, self.fresh(self.sets[0]))
 
-    def computes_in(self) -> Sequence[str]:
-        try:
-            return product_dtypes(program.executed(self.call, *self.fresh(self.sets[0])))
-        finally:
-            self.restore()
-
-    def copied(self, dtype: tf.DType, everywhere: bool = False) -> Made:
+    def remade(self, dtype: tf.DType, everywhere: bool = False) -> Made:
         """Return a new model in a dtype, with the values that this one's variables had first.
 
         Variables that `model()` does not make are the same ones in both. Raises Fault for other constants than here.
         """
         made = self._built(dtype, everywhere)
         self.restore()
-        shared = {id(variable) for variable in self.made.variables} & {id(variable) for variable in made.variables}
+        shared = {id(variable) for variable in self.module.variables} & {id(variable) for variable in made.variables}
         new = [variable for variable in made.variables if id(variable) not in shared]
         for variable, first in zip(new, [first for own, first in self._state if id(own) not in shared], strict=True):
             variable.assign(tf.cast(first, variable.dtype))
-        if not all(map(_alike, self.made.constants, made.constants)):
+        if not all(map(_alike, self.module.constants, made.constants)):
             raise Fault(f"in {dtype.name} model() or build() draws other constants: make them non-trainable variables.")
         return made
 
@@ -203,18 +197,16 @@ class Model(user_model.UserModel):
             return created[-1]
 
         with _making(dtype), tf.variable_creator_scope(keep):
-            self.seed(self._seed_of_weights)
+            self.seed(self.seed_of_weights)
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
             for state in draws:
-                state.assign([self._seed_of_weights % 2**31, 0])
+                state.assign([self.seed_of_weights % 2**31, 0])
             model, removed = plain(self.file.call("model"))
             hubs.refuse_other_backends(self.file.name)
-            if removed:
-                self._removed = list(dict.fromkeys([*self._removed, *removed]))  # of a class once for all copies
-                self.settings["tf.function removed from"] = ", ".join(self._removed)
+            self.removed += removed  # of a class once for all copies
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
-            call = partial(model, training=self._trains) if _takes_training(model, self._trains) else model
+            call = partial(model, training=self.trains) if _takes_training(model, self.trains) else model
             args, kwargs = cast(self.fresh(self.sets[0]), dtype)
             call(*args, **kwargs)
         own = raw(getattr(model, "variables", ()))
@@ -249,13 +241,13 @@ class Model(user_model.UserModel):
             code = getattr(called[0].python_function, "__code__", None) if called else None
             caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
             if code and _is_users(called[0].python_function.__module__):
-                place = user_file.short_place(code.co_filename, code.co_firstlineno, self._source)
+                place = user_file.short_place(code.co_filename, code.co_firstlineno, self.source)
                 raise Unsupported(
                     f"the model calls {code.co_name} ({place}), a tf.function, so its eager mode would run a graph: "
                     "remove tf.function from it."
                 )
             if not called and _is_users(_module_of(caller)):
-                place = user_file.short_place(caller.f_code.co_filename, line, self._source)
+                place = user_file.short_place(caller.f_code.co_filename, line, self.source)
                 raise Unsupported(
                     f"the model calls a graph ({place}), which has no eager mode: use the code that it was made of."
                 )
@@ -265,9 +257,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode."""
     fields = {"restore": model.restore, "user_model": model}
     if cell.mode == "eager":
-        return Step(
-            model.call, model.sets, program=lambda: program.executed(model.call, *model.fresh(model.sets[0])), **fields
-        )
+        return Step(model.call, model.sets, program=lambda: model.listed, **fields)
     call, sets, capture, listed = captured(model.call, model, cell)
     return Step(call, sets, capture, program=listed, **fields)
 
@@ -365,24 +355,25 @@ def _is_restored(function: Any) -> bool:
 
 def _reached(made: Any) -> Iterator[Any]:
     """Yield a user's objects that a model reaches, their classes, the modules of these, and tensors and variables."""
-    pending, seen = [made], set()
-    while pending and len(seen) < 100_000:
-        one = pending.pop()
-        if id(one) in seen or isinstance(one, np.ndarray | str | bytes | int | float):
-            continue
-        seen.add(id(one))
-        if isinstance(one, tf.Tensor | tf.Variable):
-            yield one
-        elif isinstance(one, types.ModuleType | type):
+    for one in walk(made, _within):
+        if isinstance(one, types.ModuleType | type):
             if _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__):
-                pending += [value for value in vars(one).values() if isinstance(one, type)]
                 yield one
-        elif (parts := _parts(one)) is not None:
-            pending += parts
-        elif hasattr(one, "__dict__"):
-            pending += [*vars(one).values(), *type(one).__mro__]
-            pending += [sys.modules.get(kind.__module__) for kind in type(one).__mro__]
+        elif isinstance(one, tf.Tensor | tf.Variable) or (hasattr(one, "__dict__") and _parts(one) is None):
             yield one
+
+
+def _within(one: Any) -> list[Any]:
+    """Return what a user's object, class or module leads to."""
+    if isinstance(one, tf.Tensor | tf.Variable | np.ndarray | str | bytes | int | float):
+        return []
+    if isinstance(one, types.ModuleType | type):
+        users = _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__)
+        return [value for value in vars(one).values() if users and isinstance(value, type)]
+    if (parts := _parts(one)) is not None or not hasattr(one, "__dict__"):
+        return parts or []
+    kinds = type(one).__mro__
+    return [*vars(one).values(), *kinds, *(sys.modules.get(kind.__module__) for kind in kinds)]
 
 
 def _parts(one: Any) -> list[Any] | None:

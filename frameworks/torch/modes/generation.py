@@ -7,16 +7,16 @@ from functools import partial
 
 import torch
 
-from frameworks.adapter import Step, Unsupported
+from frameworks.adapter import Adapter, Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.models import cached_gpt, llama
 from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
-from frameworks.torch.modes import graphs
+from frameworks.torch.modes import graphs, inference
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
-from workloads.spec import Workload
+from workloads.spec import Arrays, Workload
 
 MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 InMode = Callable[[torch.nn.Module, Sequence[tuple]], Step]
@@ -159,13 +159,13 @@ def static_layers(model: CausalModel) -> Layers:
     return [(layer.keys, layer.values) for layer in model.cache]
 
 
-def step(
-    workload: Workload, cell: Cell, model: CausalModel, in_mode: InMode, sets: Sequence[tuple], places: Sequence
-) -> Step:
-    """Return the cell's pass in its mode on input sets that are on the device.
-
-    `places` are those of a generation's tokens or, of a prompt's, those at which the cache is compared.
-    """
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return the step of the cell's pass in its mode."""
+    model = adapter.model(workload, cell, weights)
+    sets = [adapter.place(cell, arrays) for arrays in inputs]
+    # Those of a generation's tokens or, of a prompt's, those at which the cache is compared.
+    places = [adapter.place(cell, {"place": place})[0] for place in workload.places_told(dict(cell.parameters))]
+    in_mode = partial(inference.in_mode, adapter.device, cell)
     dynamic = has_dynamic_cache(cell)
     if cell.pass_name == "prefill":
         inner = in_mode(Reading(model, chooses=False), sets)

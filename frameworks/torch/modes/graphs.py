@@ -76,17 +76,18 @@ def compile_model(
     """
     backend = CountingBackend(mode, device)
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
-    if mode in OPTIONS:
-        compiled = under_options(compiled, OPTIONS[mode])
-    return compiled, backend.capture, backend.captured.operations
+    return under_options(compiled, mode), backend.capture, backend.captured.operations
 
 
-def under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
-    """`compiled`, with `options` set while it is called with shapes for the first time.
+def under_options(compiled: Callable, mode: str) -> Callable:
+    """`compiled`, with the mode's options set while it is called with shapes for the first time.
 
     Dynamo reads some as well, while it traces: whether weights are the graph's constants or its inputs. Other modes
     compile in this process without them.
     """
+    options = OPTIONS.get(mode)
+    if not options:
+        return compiled
     import torch._inductor.config as inductor
 
     known = set()

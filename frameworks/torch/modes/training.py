@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from frameworks.adapter import Adapter, Step
+from frameworks.torch.inspect import program
+from frameworks.torch.models import plain
+from frameworks.torch.modes import cuda_graph, graphs, whole_iteration
 from frameworks.torch.modes.state import State
+from frameworks.user_model import Subject
+from measurement.cells import Cell
 from workloads import training
+from workloads.spec import Arrays, Workload
 
 SETTINGS = {
     "inference": None,
@@ -100,3 +109,49 @@ class Trainer:
             for state in self._optimizer.state.values():
                 for tensor in state.values():
                     tensor.zero_()
+
+
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return an iteration; every mode has parameters of its own, for each changes them, and they stay in float32."""
+    tensors = {name: adapter.tensor(array, "float32") for name, array in weights.items()}
+    model = plain.build(workload.model, dict(cell.parameters), tensors).train()
+    objective = Objective(model, LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
+    compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
+    return step(objective, cell, [adapter.place(cell, arrays) for arrays in inputs], adapter.device, compiled)
+
+
+def step(
+    objective: Objective,
+    cell: Cell,
+    resident: Sequence[tuple],
+    device: torch.device,
+    compiled: Callable[[Callable], tuple],
+    own: Subject | None = None,
+    replayed_by: Callable[..., Any] = cuda_graph.Replayed,
+) -> Step:
+    """The step of `cell`, on input sets that lie on the device.
+
+    `compiled` makes of a function the compiled one, what tells of its capture, and what lists its operators. Where a
+    call takes several micro-batches, they lie along the first axis of every input.
+    """
+    accumulate = int(cell.parameter("accumulate") or 1)
+    first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
+    listed = partial(program.operations, autograd=True)
+    if cell.mode == cuda_graph.MODE:
+        trainer = Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
+        replayed = replayed_by(trainer, cuda_graph.Recorder(device), trainer.restore)
+        forward = partial(replayed.operations, listed, objective, first)
+        return Step(replayed, resident, replayed.capture, trainer.restore, forward, user_model=own)
+    if cell.mode == whole_iteration.MODE:
+        trainer = whole_iteration.Trainer(objective, accumulate, compiled)
+        return Step(
+            trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=own
+        )
+    loss, told = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
+    if cell.mode != "eager":
+        loss, capture, graph = compiled(objective)
+        told = {"capture": capture, "program": graph}
+    # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
+    keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
+    trainer = Trainer(objective, loss, accumulate, keep_gradients=keep)
+    return Step(trainer, resident, restore=trainer.restore, user_model=own, **told)

@@ -10,7 +10,6 @@ from torch.func import functional_call, grad_and_value
 from torch.optim.adamw import adamw
 
 from frameworks.torch.modes.state import State
-from frameworks.torch.modes.training import Objective
 from workloads import training
 
 MODE = "inductor-whole-iteration"
@@ -27,7 +26,7 @@ class Trainer:
     and gives the compiled one with what tells of its capture, which is `capture` here.
     """
 
-    def __init__(self, objective: Objective, accumulate: int, compiled: Callable[[Callable], tuple]):
+    def __init__(self, objective: torch.nn.Module, accumulate: int, compiled: Callable[[Callable], tuple]):
         self._objective, self._accumulate = objective, accumulate
         # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
         self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}

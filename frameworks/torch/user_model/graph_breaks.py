@@ -14,8 +14,9 @@ import torch
 
 from frameworks.adapter import Capture
 from frameworks.program import Program
-from frameworks.torch.modes.graphs import CountingBackend
+from frameworks.torch.modes import graphs
 from frameworks.user_file import PACKAGES, short_place, without_folders
+from measurement.cells import Cell
 
 # What torch logs under TORCH_LOGS=graph_breaks,recompiles: https://docs.pytorch.org/docs/stable/logging.html
 _LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("guards",)}
@@ -58,7 +59,7 @@ class _Journal(logging.Handler):
 _journal: _Journal | None = None
 
 
-class Backend(CountingBackend):
+class Backend(graphs.CountingBackend):
     """A mode's backend that allows graph breaks and keeps the books on them.
 
     `around`, where it is set, is what every graph of a call runs through: `around(graph, arguments)`.
@@ -164,6 +165,13 @@ class Backend(CountingBackend):
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
         return self.captured.operations(context)
+
+
+def compiled(function: Callable, cell: Cell, device: torch.device, source: str) -> tuple[Callable, Backend]:
+    """Return a module or function as the cell's mode compiles it, which may break it, and its backend."""
+    backend = Backend(cell.mode, device, source)
+    graph = torch.compile(function, backend=backend, fullgraph=False, dynamic=DYNAMIC[cell.shapes])
+    return graphs.under_options(graph, cell.mode), backend
 
 
 def _without_comment(guard: str) -> str:

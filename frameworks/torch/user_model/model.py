@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -17,17 +16,15 @@ from torch.utils import _pytree as pytree
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
-from frameworks.program import product_dtypes
 from frameworks.torch.inspect import program
 from frameworks.torch.inspect.counting import count
-from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.modes import cuda_graph
 from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules, held, walk
 from measurement.cells import Cell
-from workloads.spec import Arrays
 from workloads.user_model import UserModel
 
 # How a model may be called, the cheapest first: one that differentiates in forward needs more than the first.
@@ -85,74 +82,66 @@ class TorchRules(Rules):
 
 
 class Model(user_model.UserModel):
-    """A user's module on its device. Each mode `trains` a copy of it, and inference runs the module itself."""
+    """A user's module. Each mode trains a copy of it, and inference runs the module itself."""
 
-    rules = TorchRules()
+    rules, ways, compiler = TorchRules(), AUTOGRAD, "torch.compile"
 
-    def __init__(
-        self,
-        workload: UserModel,
-        weights: Arrays,
-        inputs: Sequence[Arrays],
-        device: torch.device,
-        dtype: torch.dtype,
-        trains: bool = False,
-    ):
-        super().__init__(user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source))
-        self.device, self.dtype = device, dtype
-        self.precisions = [name for name in ("float64", "float32") if getattr(torch, name) != dtype]
-        if dtype == torch.float64:
-            self.precisions = []
-        self.seed(int(weights["seed"]))
-        module, unwrapped = plain(self.file.call("model"), workload.name)
-        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
-            module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
-        module.train(trains)
-        module.to(device)  # in place: a user's own may return nothing
-        self.module = cast(module, dtype)
-        self._state = State(module, parameters=False)
-        self.sets = [self.place(arrays) for arrays in inputs]
-        self.settings = {"autograd": self._settled(trains)}
-        if unwrapped:
-            self.settings["torch.compile removed from"] = unwrapped
+    @property
+    def device(self) -> torch.device:
+        return self.adapter.device
+
+    def opened(self, workload: UserModel) -> Any:
+        return user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
         torch.manual_seed(seed)
 
-    def placed(self, given: Inputs) -> Inputs:
-        return moved(given, self.device, self.dtype)
+    def built(self, made: Any) -> torch.nn.Module:
+        module, self.removed = plain(made, self.file.name)
+        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
+            module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
+        module.train(self.trains)
+        module.to(self.device)  # in place: a user's own may return nothing
+        _cast_module(module, getattr(torch, self.dtype))
+        self._state = State(module, parameters=False)
+        return module
 
-    def fresh(self, inputs: Inputs) -> Inputs:
-        return copy.deepcopy(inputs)
+    def cast(self, inputs: Inputs, dtype: str) -> Inputs:
+        return moved(inputs, self.device, getattr(torch, dtype))
 
-    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        with self.autograd():
-            return self.module(*args, **kwargs)
-
-    def calling(self, model: Callable, before: Callable[[], None] = lambda: None) -> Call:
-        """Return what calls `model` in place of the user's module, `before` each call."""
-        autograd = self.autograd
-
-        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-            before()
-            with autograd():
-                return model(*args, **kwargs)
-
-        return call
+    def copied(self, dtype: str) -> torch.nn.Module:
+        return _cast_module(copy.deepcopy(self.module), getattr(torch, dtype))
 
     def restore(self) -> None:
         self._state.restore()
 
     @contextlib.contextmanager
-    def in_precision(self, dtype: str) -> Iterator[tuple[torch.nn.Module, Callable[[Inputs], Inputs]]]:
-        """Enter a copy in another dtype, which is also what its code makes by default."""
-        kind, before = getattr(torch, dtype), torch.get_default_dtype()
-        torch.set_default_dtype(kind)
+    def by_default(self, dtype: str) -> Iterator[None]:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(getattr(torch, dtype))
         try:
-            yield cast(copy.deepcopy(self.module), kind), partial(moved, device=self.device, dtype=kind)
+            yield
         finally:
             torch.set_default_dtype(before)
+
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        graphs_before = _compiled_graphs()
+        try:
+            with _refusing_scripts(self.file.name):
+                yield
+        finally:
+            if _compiled_graphs() > graphs_before:
+                _compiling.add(self.file.name)
+        if self.file.name in _compiling:  # once a process: its next copy finds its code compiled
+            raise Unsupported(
+                "the model calls torch.compile itself, so its eager mode would run compiled code: remove torch.compile "
+                "from it."
+            )
+
+    def operators(self, inputs: Inputs) -> program.Program:
+        return program.operations(self.call, inputs)
 
     def cost(self) -> Counted:
         try:
@@ -169,73 +158,42 @@ class Model(user_model.UserModel):
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return needed, torch.cuda.mem_get_info(self.device)[0] + kept
 
-    def computes_in(self) -> Sequence[str]:
-        return product_dtypes(self.listed)
-
-    @functools.cached_property
-    def listed(self) -> program.Program:
-        """The operators of a call in eager mode."""
-        try:
-            return program.operations(self.call, self.fresh(self.sets[0]))
-        finally:
-            self.restore()
-
-    def _settled(self, trains: bool) -> str:
-        """Return the first way of `AUTOGRAD` in which the model runs; a call shows which inputs it changes."""
-        ways = ["enabled"] if trains else list(AUTOGRAD)
-        graphs_before = _compiled_graphs()
-        for way in ways:
-            self.autograd = AUTOGRAD[way]
-            try:
-                with _refusing_scripts(self.file.name):
-                    self.settle()
-            except RuntimeError as error:
-                if way == ways[-1] or not _wants_gradients(error):
-                    raise
-                continue
-            if way == "inference_mode" and not self._agrees_without_gradients():
-                continue
-            break
-        if _compiled_graphs() > graphs_before:
-            _compiling.add(self.file.name)
-        if self.file.name in _compiling:  # once a process: its next copy finds its code compiled
-            raise Unsupported(
-                "the model calls torch.compile itself, so its eager mode would run compiled code: remove torch.compile "
-                "from it."
-            )
-        return way
-
-    def _agrees_without_gradients(self) -> bool:
+    def confirmed(self) -> bool:
         """Return whether the first outputs are those under no_grad: in inference mode torch 2.11's func.grad gives 0.
 
         The same call is made twice, so only an operator that adds in any order may differ, by its rounding.
         """
+        if self.autograd is not torch.inference_mode or self._first is None:
+            return True
         with torch.no_grad():
-            inputs = self.fresh(self.sets[0])
+            args, kwargs = self.fresh(self.sets[0])
             self.seed(0)
             try:
-                again = self.values(self.module(*inputs[0], **inputs[1])).arrays
+                again = self.values(self.module(*args, **kwargs)).arrays
             finally:
                 self.restore()
         first = self._first.arrays
         return first.keys() == again.keys() and all(map(_close, first.values(), again.values()))
 
 
-def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step:
+def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step says where."""
     fields: dict[str, Any] = {"restore": model.restore, "user_model": model}
     if cell.mode == "eager":
         return Step(model.call, model.sets, program=lambda: model.listed, **fields)
     if cell.mode == cuda_graph.MODE:
-        replayed = Replayed(model, model.call, cuda_graph.Recorder(device), model.restore)
+        replayed = Replayed(model, model.call, cuda_graph.Recorder(model.device), model.restore)
         listed = partial(replayed.operations, program.operations)
         return Step(replayed, model.sets, replayed.capture, program=listed, **fields)
-    backend = graph_breaks.Backend(cell.mode, device, source)
-    compiled = torch.compile(model.module, backend=backend, fullgraph=False, dynamic=graph_breaks.DYNAMIC[cell.shapes])
-    if cell.mode in graphs.OPTIONS:
-        compiled = graphs.under_options(compiled, graphs.OPTIONS[cell.mode])
-    call = model.calling(compiled, backend.begin)
-    listed = partial(backend.listed, lambda call: model.autograd()(call))
+    compiled, backend = graph_breaks.compiled(model.module, cell, model.device, model.source)
+    autograd = model.autograd
+
+    def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+        backend.begin()
+        with autograd():
+            return compiled(*args, **kwargs)
+
+    listed = partial(backend.listed, lambda call: autograd()(call))
     # A forward that records gradients runs graphs of its backward where none can be timed apart.
     watch = backend.watch if model.settings["autograd"] == "inference_mode" else None
     return Step(call, model.sets, backend.capture, program=listed, watch=watch, **fields)
@@ -364,7 +322,7 @@ def _refusing_scripts(name: str) -> Iterator[None]:
             kind.__call__ = call
 
 
-def cast(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex."""
     module._apply(partial(_cast, dtype=dtype))
     return module
@@ -426,12 +384,6 @@ def _is_tensor(value: Any) -> bool:
 
 def _is_real(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
-
-
-def _wants_gradients(error: RuntimeError) -> bool:
-    """Say whether an error of torch speaks of gradients that were not recorded."""
-    text = str(error).lower()
-    return "grad" in text or "inference" in text
 
 
 def _compiled_graphs() -> int:

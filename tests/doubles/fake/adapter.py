@@ -75,6 +75,7 @@ class Adapter(adapter.Adapter):
     """NumPy on the CPU, `graph` included."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._device_works = os.environ.get("FAKE_CANARY") != "broken"
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:

@@ -8,11 +8,18 @@ from typing import Any
 
 import torch
 
-from frameworks.adapter import Step
+from frameworks.adapter import Adapter, Step
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.inspect import program
 from frameworks.torch.modes import cuda_graph, graphs
 from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+
+def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    """Return the step of a model in the cell's mode."""
+    model = adapter.model(workload, cell, weights)
+    return in_mode(adapter.device, cell, model, [adapter.place(cell, arrays) for arrays in inputs])
 
 
 def in_mode(

@@ -1,0 +1,37 @@
+"""What calls change of a layer, kept and put back."""
+
+from __future__ import annotations
+
+import paddle
+from paddle import nn
+
+
+class State:
+    """A layer's buffers and parameters without a gradient, as running statistics are, and what is `trained`, as now."""
+
+    def __init__(self, layer: nn.Layer, trained: bool = False):
+        self._buffers = [
+            (owner, name, buffer, buffer.clone())
+            for owner in layer.sublayers(include_self=True)
+            for name, buffer in owner._buffers.items()
+            if buffer is not None and has_memory(buffer)
+        ]
+        self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
+        # On the host, since training has the device's memory for gradients and moments.
+        self._trained = [(one, one.numpy()) for one in layer.parameters() if trained and not one.stop_gradient]
+
+    @paddle.no_grad()
+    def restore(self) -> None:
+        """Put all back, in place."""
+        for owner, name, buffer, first in self._buffers:
+            owner._buffers[name] = buffer  # where a call bound another one
+            paddle.assign(first, buffer)
+        for parameter, first in self._fixed:
+            paddle.assign(first, parameter)
+        for parameter, first in self._trained:
+            parameter.set_value(first)
+
+
+def has_memory(tensor: paddle.Tensor) -> bool:
+    """Say whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
+    return tensor._is_initialized()
