@@ -23,7 +23,7 @@ from test_interruptions import wait_for
 
 from execution import materials
 from measurement import durable
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
 

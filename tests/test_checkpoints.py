@@ -17,7 +17,7 @@ from execution.checkpoints import CheckpointError, open_checkpoint
 from execution.materials import ensure
 from measurement.parity import difference
 from measurement.refusals import UsageError
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 MLP, SMALL = workloads.get("mlp"), {"width": 4, "depth": 1}
 

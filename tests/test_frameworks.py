@@ -20,7 +20,7 @@ from frameworks.description import Framework
 from measurement.bottleneck import BOTTLENECKS
 from measurement.profiles import PROFILES
 from measurement.refusals import DONE, INCOMPLETE
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 # Compiling for a dozen cells takes its time on a busy machine.

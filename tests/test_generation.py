@@ -14,7 +14,7 @@ from doubles.planted import sitecustomize as planted
 from test_frameworks import bench, interpreter, modes_apart
 
 import frameworks
-from records.record import MEASURED
+from records.statuses import MEASURED
 from workloads.rounding import stored
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

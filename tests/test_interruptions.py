@@ -22,8 +22,8 @@ from measurement.checked import data_of
 from measurement.protocol import Hello, Readback
 from plan.plan import Group
 from records.outcomes import Kept
-from records.record import MEASURED
 from records.runs import Run
+from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import frameworks
 import workloads
 from measurement.parity import difference
 from records.costs import tokens_of
-from records.record import MEASURED
+from records.statuses import MEASURED
 from worker.group import padding_of
 from workloads.bert import padded_lengths
 from workloads.spec import without_padding

@@ -13,7 +13,7 @@ import frameworks
 import workloads
 from frameworks.description import Framework
 from measurement.refusals import INCOMPLETE
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

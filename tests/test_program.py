@@ -10,7 +10,7 @@ from conftest import ROOT
 
 from environments import environments
 from frameworks.program import DECIDING, Operation, difference, verdict
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
 

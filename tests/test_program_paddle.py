@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 from test_frameworks import bench, interpreter
 
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # What each model of the double is, against what must be said of it.

@@ -15,7 +15,7 @@ from measurement.checked import Misfit, data_of, read
 from measurement.profiles import PROFILES
 from measurement.protocol import Control, Explained, GroupJob, Hello, Job, OtherShape, ProtocolError, Readback, Unseen
 from measurement.refusals import INCOMPLETE
-from records.record import MEASURED
+from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
 

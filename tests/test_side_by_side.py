@@ -22,8 +22,8 @@ from measurement.profiles import PROFILES
 from plan import hosts, plan, sweep
 from plan.sweep import UsageError
 from records.outcomes import Context
-from records.record import MEASURED
 from records.runs import Run
+from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
 
