@@ -194,7 +194,7 @@ def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
     if not arguments.versions:
         return arguments.a, arguments.b
     if arguments.a or arguments.b:
-        raise UsageError("VERSIONS names both sides: leave out A and B, or write A=torch==2.12 B=torch==2.13.")
+        raise UsageError("VERSIONS names both sides: omit A and B, or write A=torch==2.12 B=torch==2.13.")
     words = [word.strip() for word in arguments.versions.split(",")]
     if len(words) != 2 or not all(words):
         raise UsageError(f"VERSIONS is two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")

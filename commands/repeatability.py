@@ -112,7 +112,7 @@ def repeat(arguments: argparse.Namespace) -> int:
     """Run the check and print what it found; the exit code is 1 where runs disagree."""
     console = terminal.PlainConsole()
     if arguments.repeats < 2:
-        raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
+        raise UsageError("To compare whole runs takes two at least: REPEATS=20, or omit WORKLOAD.")
     folder = begin_folder(arguments.out)
     names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}

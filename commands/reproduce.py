@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.table is None and arguments.resume is None and from_folder(arguments) is None:
         return show_all(console)
     if arguments.resume is not None and (arguments.out is not None or from_folder(arguments) is not None):
-        raise UsageError("RESUME goes on in the run's own folder: leave OUT and FROM out.")
+        raise UsageError("RESUME goes on in the run's own folder: omit OUT and FROM.")
     existing = arguments.resume if arguments.resume is not None else from_folder(arguments)
     folder = open_folder(existing) if existing is not None else None
     request, python = existing_request(folder, arguments) if folder else (given_by(arguments), arguments.python)

@@ -104,7 +104,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     if entry["wanted"] != fingerprint:
         return (
             f"the wheelhouse {wheelhouse} was collected for other requirements of {environment} than this checkout's: "
-            "collect it anew from this checkout, with the same index variables (PADDLE_INDEX) if any."
+            "collect it again from this checkout, with the same index variables (PADDLE_INDEX) if any."
         )
     missing = [name for name in entry["files"] if not (wheelhouse / name).is_file()]
     if missing:

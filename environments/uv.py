@@ -38,7 +38,7 @@ HINTS = {
     f"Python {sys.version_info[0]}.{sys.version_info[1]} on this machine: try another one, such as "
     "BOOTSTRAP_PYTHON=python3.11.",
     r"lib(cu\w+|nv\w+|nccl)\.so\S*: cannot open shared object": "Your package indexes gave a build for CUDA, whose "
-    "libraries an environment for the CPU leaves out: name an index that has this version's build for the CPU "
+    "libraries an environment for the CPU does not have: name an index that has this version's build for the CPU "
     "(PyTorch's own is https://download.pytorch.org/whl/cpu) in PIP_EXTRA_INDEX_URL, or take another version.",
 }
 

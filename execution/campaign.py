@@ -345,7 +345,7 @@ def check_same(before: str | None, changed: list[str], name: str, python: str | 
         changed = [*changed, "python"]
     if changed:
         words = ", ".join(map(options.variable, changed))
-        raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
+        raise UsageError(f"{name} was begun with other values: omit {words}, or begin another run.")
 
 
 def check_cells(run: runs.Run, planned: Plan) -> None:

@@ -18,7 +18,7 @@ from workloads.user_model import is_file
 
 MACHINE = "machine.json"
 ANOTHER_MACHINE = (
-    "This run was begun on another machine: cells without a record are measured anew here, and the finished ones keep "
+    "This run was begun on another machine: cells without a record are measured again here, and the finished ones keep "
     "that machine's figures."
 )
 

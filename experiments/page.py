@@ -39,7 +39,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
             f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.numbers)}"
             for side, answer in experiment.answers(claim, evidence).items()
         ]
-        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not asked of this device"])]))
+        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not put to this device"])]))
     parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
     return "\n\n".join(parts) + "\n"
 
@@ -53,7 +53,7 @@ def reach(evidence: Evidence) -> str:
         return f"They hold across processes: each cell was measured in {fewest} or more."
     few = "one process" if fewest == 1 else f"{fewest} processes"
     return (
-        f"Some cells were measured in {few}, so their intervals leave out how processes differ: "
+        f"Some cells were measured in {few}, so their intervals exclude differences between processes: "
         "where an interval ends near a claim's limit, another run may answer otherwise."
     )
 

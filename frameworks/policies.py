@@ -63,7 +63,7 @@ POLICIES = (
         suite="spin-briefly",
         reason="By default they spin for 200 ms after their last work, longer than a sample of the mode that is "
         "measured next, and each thread of to_static's executor has some. With 20 ms eager mode's time is known three "
-        "to five times better, and to_static's cannot be told from what it is alone. Asleep at once, bert-tiny at two "
+        "to five times better, and to_static's is not shown to change. Asleep at once, bert-tiny at two "
         "threads is 5 (eager) and 2.7 times (to_static) slower.",
         devices=("cpu", "gpu"),
     ),
@@ -100,7 +100,7 @@ POLICIES = (
         choices={"on": DEFAULT, "off": Choice({"FLAGS_use_stride_kernel": "0"})},
         suite="on",
         reason="Eager's transposes are views that the next operator copies; off, bert-tiny is 3 % faster at one "
-        "thread; at two it cannot be told.",
+        "thread; at two it is inconclusive.",
     ),
     Policy(
         name="jax-cpus",

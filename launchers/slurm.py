@@ -94,7 +94,7 @@ def gpus_on_node(job: Allocation) -> int:
     question = [*asking(job.job, job.nodes[0]), "sh", "-c", f'echo "GPUs: ${{{GPUS}:-0}}"']
     told = output_of(*question, seconds=IMMEDIATE + ASKING, environment=of_srun(dict(os.environ)))
     if not (count := re.search(r"^GPUs: (\d+)$", told or "", re.MULTILINE)):
-        raise OSError(0, "it does not tell how many GPUs the job has of it", f"Node {job.nodes[0]}")
+        raise OSError(0, "it does not say how many GPUs the job has of it", f"Node {job.nodes[0]}")
     return int(count[1])
 
 

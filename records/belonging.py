@@ -46,5 +46,5 @@ def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[st
         else:
             kept[cell] = index
     odd = [(again, "of cells that have one already"), (foreign, "of cells that the run did not plan")]
-    remarks = [f"{folder.name}: {times(count, 'record')} {why}: left out." for count, why in odd if count]
+    remarks = [f"{folder.name}: {times(count, 'record')} {why}: ignored." for count, why in odd if count]
     return list(kept.values()), remarks

@@ -17,7 +17,7 @@ from reports.numbers import listed, text_of
 MOST_ROWS, MOST_REASONS = 100, 20
 METHOD = (
     "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
-    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, tells."
+    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, decides."
 )
 METHOD_IN_TURN = (
     "Processes of A and B took turns, so what the machine did happened to both. Student's t on the differences of "

@@ -52,7 +52,7 @@ def _most(ladder: Ladder) -> str:
     named = f"{largest.after.mode} ({largest.after.adds}), {multiple(largest.ratio)}"
     if ladder.rivals:
         others = ", ".join(f"{step.after.mode} {multiple(step.ratio)}" for step in ladder.rivals if step.ratio)
-        return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
+        return f"Which step is the largest is inconclusive: {named}, or {others}."
     saved = text_of(largest.before.median_ms - largest.after.median_ms)
     of_it = ""
     if ladder.whole and ladder.whole.low > 1 and (share := _share(largest.ratio, ladder.whole)) <= 1:

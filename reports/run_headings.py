@@ -25,7 +25,7 @@ def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     if machines[0].keys() != machines[1].keys():
         named = [f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines]
         sentences.append(
-            f"Different machines: A on {', B on '.join(named)}. The ratios tell of machines as much as of software."
+            f"Different machines: A on {', B on '.join(named)}. The ratios depend on machines as much as on software."
         )
     versions = [_versions(side) for side in kinds]
     changed = [

@@ -188,7 +188,7 @@ def _legend(records: Sequence[Record]) -> str:
     for record in records:
         shapes.setdefault(_shape(record), []).append(record)
     directions = {direction(record) for record in records if not record.is_baseline}
-    parts = [f"{FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
+    parts = [f"{FASTEST} fastest, or not distinguishable from it"] if any(map(fastest, shapes.values())) else []
     parts += [f"{FASTER} faster than eager"] if FASTER in directions else []
     parts += [f"{SLOWER} slower"] if SLOWER in directions else []
     return ", ".join(parts)

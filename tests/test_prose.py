@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, listed_files
 
 from measurement.flags import FLAGS
 from records.record import COLUMNS
@@ -50,6 +53,22 @@ def test_lines_have_at_most_140_characters(page):
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_messages_keep_the_style(kind):
     assert {text: words for text in MESSAGES[kind] if (words := found(text))} == {}
+
+
+def sentences(path: Path) -> Iterator[str]:
+    """Yield the string literals of a module that hold several words, but docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    literals = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
+    for text in (node.value for node in literals if isinstance(node.value, str)):
+        if len(text.split()) > 1 and "<" not in text:
+            yield text
+
+
+def test_messages_in_code_keep_to_the_words():
+    code = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] not in ("tests", "studies")]
+    assert len(code) > 200
+    assert {text for path in code for text in sentences(ROOT / path) if WORDS.search(text)} == set()
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_claims_are_answered_beside_the_tables(reproduced):
     page = (folder / "table.md").read_text()
     assert "fake graph: **holds**: eager took" in page
     assert "- all: **holds**: eager took" in page
-    assert "- not asked of this device" in page
+    assert "- not put to this device" in page
     assert "| batch_size | fake eager | fake graph |" in page
     assert "Scaled down: Everything is tiny." in output
     assert "**Scaled down** (cpu): Everything is tiny." in page
@@ -138,7 +138,7 @@ def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
         (["--table", "paddle-bart"], "did you mean 'paddle-bert'?"),
         (["--table", "paddle-bert", "--device", "tpu"], "There is no device 'tpu'"),
         (["--from", "nowhere"], "nowhere holds no reproduction"),
-        (["--resume", "newest"], "RESUME goes on in the run's own folder: leave OUT and FROM out."),
+        (["--resume", "newest"], "RESUME goes on in the run's own folder: omit OUT and FROM."),
         (["--table", "paddle-bert", "--framework", "torc"], "did you mean 'torch'?"),
     ],
 )

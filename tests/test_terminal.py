@@ -137,7 +137,7 @@ def test_the_fastest_is_marked_by_latency_and_what_is_not_told_from_it_too(recor
     assert "2*" in text
     assert "2.1*" in text
     assert "5*" not in text
-    assert "* fastest, or not told from it" in text
+    assert "* fastest, or not distinguishable from it" in text
 
 
 def test_nothing_is_fastest_alone_across_machines_or_of_other_implementations(record):

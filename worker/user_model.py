@@ -33,7 +33,7 @@ STATE = (
 )
 RANDOMNESS = (
     "the model draws random numbers in a call, for {outputs}, which no two modes draw alike: take them as inputs, or "
-    "turn what draws them off, such as dropout, which inference leaves out and training does not."
+    "turn what draws them off, such as dropout, which only inference disables."
 )
 
 

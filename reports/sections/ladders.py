@@ -12,7 +12,7 @@ from reports.numbers import estimate, ratio, text_of
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
     "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole.",
-    "Rungs that nobody deploys are no advice: they are there to tell what the others are made of.",
+    "Rungs that nobody deploys are no advice: they show what the others are made of.",
 )
 AXIS = (
     "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is its step's "

@@ -35,7 +35,7 @@ THREADS = Along(
     "threads",
     "threads",
     "Twice the threads would halve the time if everything ran in parallel. “Cores used” is "
-    "processor time over wall time, so it tells how many threads really worked.",
+    "processor time over wall time, so it shows how many threads really worked.",
     "cpu_per_wall",
     "cores used",
     "× the speed with fewest",

@@ -205,7 +205,7 @@ def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
         off and off()
     if config.ir_optim() != passes or (config.mkldnn_enabled() and not onednn):
         raise Unsupported(
-            f"Paddle {paddle.__version__} cannot leave out IR passes and oneDNN, its predictor has both: "
+            f"Paddle {paddle.__version__} cannot disable IR passes and oneDNN, its predictor has both: "
             "MODE=inference, or another release of Paddle."
         )
 

@@ -36,7 +36,7 @@ class LibraryLlama(CausalModel):
         if not all(hasattr(layer, "cumulative_length") for layer in self.static.layers):
             raise Unsupported(
                 f"a static cache of transformers {transformers.__version__} does not count its tokens, by which the "
-                "suite tells it the place: take transformers 5.23."
+                "suite sets its position: take transformers 5.23."
             )
 
     def hold_static(self, batch: int, past: list[torch.Tensor] | None) -> None:

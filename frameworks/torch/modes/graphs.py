@@ -245,7 +245,7 @@ def _without_triton() -> str:
             importlib.import_module("triton")
         except Exception as error:  # a file that is gone, a library of another version
             why = _first_line(error)
-            return f"Inductor needs Triton, and the one installed does not load ({why}): install it anew."
+            return f"Inductor needs Triton, and the one installed does not load ({why}): reinstall it."
     return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
 
 
