@@ -37,7 +37,7 @@ _TABLE = (
         "copy",
         r"contiguous|\bclone\b|broadcast_in_dim|\{broadcast\}|strided|fill|\bempty|\bview\b|\bt\b|squeeze|resolve_",
     ),
-    ("copy", r"\bshape\b|\bpack\b|\bfull|zeros|ones|iota|range|identity|feed|fetch|assign"),
+    ("copy", r"\bshape\b|\bpack\b|\bfull|zeros|ones|iota|range|identity|feed|fetch|assign|eagerconst"),
     ("pointwise", r"elem(?:ent)?wise|pointwise|thnn_fused_\w*_cell|fusion|wrapped_|multi_tensor|adam|dropout|loss"),
     (
         "pointwise",

@@ -150,7 +150,7 @@ def check_profile(entry: dict, graph: bool) -> None:
     assert entry["classes"]["matmul"] > 0, entry["mode"]
     assert entry["classes"]["normalisation"] > 0, entry["mode"]
     counts = {kind: sum(row[2] for row in explanation.of_class(entry, kind)) for kind in CLASSES}
-    assert counts["other"] < 0.15 * sum(counts.values()), entry["kernels"]  # embeddings are looked up
+    assert counts["other"] < 0.1 * sum(counts.values()), entry["kernels"]
     assert 0 < entry["busy_s"] <= entry["profiled_s"]
     # Kernels that run side by side may share more than the time in which any of them runs, and never less.
     shared = sum(entry["classes"].values()) - entry["classes"]["idle"]
