@@ -45,8 +45,8 @@ RECORDED = {
     "copy": """
         aten::copy_ | aten::t | aten::transpose | aten::as_strided | aten::expand | aten::view | aten::empty
         aten::index_select | aten::embedding | aten::resolve_conj | aten::clone | aten::_to_copy
-        Transpose | _EagerConst | _MklTranspose | ReadVariableOp | GatherV2 | ResourceGather | Reshape | Cast | StridedSlice
-        reshape | transpose | embedding | onednn_to_paddle_layout | onednn_op.slice
+        Transpose | _MklTranspose | ReadVariableOp | GatherV2 | ResourceGather | Reshape | Cast | StridedSlice
+        _EagerConst | reshape | transpose | embedding | onednn_to_paddle_layout | onednn_op.slice
         jit_copy/copy | jit_transpose/transpose_copy_fusion | copy_gather_fusion{copy,gather}
         jit_convert_element_type/wrapped_convert | jit_matmul/Memset 3 | jit_reshape/MemcpyD2D
         wrapped_broadcast{broadcast} | copy_bitcast_fusion{transpose,copy} | jit__take/gather
