@@ -149,7 +149,7 @@ class Backend(graphs.CountingBackend):
         capture = replace(
             capture,
             recompiled=tuple(self._recompiled.items()),
-            recompilations=max(len(self._compile_ids) - len(self._frames), 0),
+            recompilations=max(len(set(self._compile_ids)) - len(self._frames), 0),
             calls_outside=self._calls_outside + (not self._entered),
             gave_up=self._gave_up,
         )
