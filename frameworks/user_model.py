@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from workloads.user_model import UserModel as Workload
 # Of the memory that is free, how much a copy in a wider dtype may take; a call needs the rest.
 MOST_OF_MEMORY = 0.8
 COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
+# Names of operators that draw random numbers.
+DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|dropout|multinomial|threefry|exponential|poisson")
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -83,6 +86,10 @@ class Subject(ABC):
     def computes_in(self) -> Sequence[str]:
         """Return the dtypes of the products that eager mode computes in a call, most first; empty if unknown."""
         return ()
+
+    def draws(self) -> bool:
+        """Say whether a call draws random numbers, of which a fixed seed gives others in another dtype."""
+        return False
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         """Return what makes a step's inputs new before each call; None where calls leave them as they are."""
@@ -252,6 +259,9 @@ class UserModel(Subject):
     def computes_in(self) -> Sequence[str]:
         return product_dtypes(self.listed or ())
 
+    def draws(self) -> bool:
+        return any(DRAWING.search(operation.name) for operation in self.listed or ())
+
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None
 
@@ -308,6 +318,9 @@ class Training(Subject):
         A bias before a batch norm has no gradient but those errors, and moves the running mean.
         """
         return self.precise("float32", calls) if self._in_float32 else None
+
+    def draws(self) -> bool:
+        return self.model.draws()
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.model.for_a_call()

@@ -223,7 +223,7 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
 def reference(step, calls: int) -> tuple[str, list]:
     """The name and the outputs of what a step's outputs are compared with."""
     examining.refuse_what_changes(step.user_model, 1e-4)
-    name, outputs = examining.reference(step.user_model, step.user_model.eager(calls), calls)
+    name, outputs = examining.reference(step.user_model, step.user_model.eager(calls), calls, 1e-4)
     return name, [found.arrays for found in outputs]
 
 
