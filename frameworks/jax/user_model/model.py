@@ -243,7 +243,8 @@ class Model(user_model.UserModel):
 
     def fresh(self, inputs: Inputs) -> Inputs:
         # Arrays of JAX are never written to; containers are made again.
-        return jax.tree.map(lambda leaf: copy.deepcopy(leaf) if _is_object(leaf) else leaf, inputs)
+        copies: dict[int, Any] = {}
+        return jax.tree.map(lambda leaf: copy.deepcopy(leaf, copies) if _is_object(leaf) else leaf, inputs)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._bound(*args, **kwargs)

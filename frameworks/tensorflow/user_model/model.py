@@ -145,7 +145,8 @@ class Model(user_model.UserModel):
         return cast(inputs, tf.as_dtype(dtype))
 
     def fresh(self, inputs: Inputs) -> Inputs:
-        return tf.nest.map_structure(_copied, inputs)
+        copies: dict[int, Any] = {}
+        return tf.nest.map_structure(lambda leaf: copies.setdefault(id(leaf), _copied(leaf, copies)), inputs)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self._model(*args, **kwargs)
@@ -196,6 +197,7 @@ class Model(user_model.UserModel):
             created.append(make(**told))
             return created[-1]
 
+        args, kwargs = cast(self.fresh(self.sets[0]), dtype)  # whose variables are not the model's
         with _making(dtype), tf.variable_creator_scope(keep):
             self.seed(self.seed_of_weights)
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
@@ -207,7 +209,6 @@ class Model(user_model.UserModel):
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
             call = partial(model, training=self.trains) if _takes_training(model, self.trains) else model
-            args, kwargs = cast(self.fresh(self.sets[0]), dtype)
             call(*args, **kwargs)
         own = raw(getattr(model, "variables", ()))
         reached = list(_reached(model))
@@ -415,12 +416,22 @@ def _is_users(module: str) -> bool:
     return module.partition(".")[0] not in (*LIBRARIES, *sys.stdlib_module_names, "numpy")
 
 
-def cast(inputs: Any, dtype: tf.DType) -> Any:
-    """Return inputs with their arrays as tensors, floating-point ones in a dtype and complex ones in its width."""
-    return tf.nest.map_structure(partial(_cast, dtype=dtype), inputs)
+def cast(inputs: Any, dtype: tf.DType, made: dict[int, Any] | None = None) -> Any:
+    """Return inputs with their arrays as tensors, floating-point ones in a dtype and complex ones in its width.
+
+    A leaf that is held twice stays one. `made` holds by identity what was cast before.
+    """
+    made = {} if made is None else made
+
+    def one(leaf: Any) -> Any:
+        if id(leaf) not in made:
+            made[id(leaf)] = _cast(leaf, dtype, made)
+        return made[id(leaf)]
+
+    return tf.nest.map_structure(one, inputs)
 
 
-def _cast(leaf: Any, dtype: tf.DType) -> Any:
+def _cast(leaf: Any, dtype: tf.DType, made: dict[int, Any]) -> Any:
     if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, bool | str | bytes):
         with contextlib.suppress(ValueError, TypeError):  # dates, objects: as the user would pass them
             leaf = tf.convert_to_tensor(leaf)
@@ -431,9 +442,9 @@ def _cast(leaf: Any, dtype: tf.DType) -> Any:
         kind = _kind_of(leaf.dtype, dtype)
         return leaf if kind == leaf.dtype else tf.cast(leaf, kind)
     if isinstance(leaf, tf.experimental.ExtensionType):
-        return _rebuilt(leaf, cast(_fields(leaf), dtype))
+        return _rebuilt(leaf, cast(_fields(leaf), dtype, made))
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-        return _rebuilt(leaf, {name: cast(value, dtype) for name, value in attributes(leaf).items()})
+        return _rebuilt(leaf, {name: cast(value, dtype, made) for name, value in attributes(leaf).items()})
     return leaf
 
 
@@ -456,11 +467,13 @@ def _rebuilt(value: Any, fields: Mapping[str, Any]) -> Any:
     return made
 
 
-def _copied(leaf: Any) -> Any:
+def _copied(leaf: Any, copies: dict[int, Any]) -> Any:
+    if id(leaf) in copies:
+        return copies[id(leaf)]
     if isinstance(leaf, tf.Variable):
         return tf.Variable(leaf, trainable=leaf.trainable, dtype=leaf.dtype)
     constant = isinstance(leaf, str | bytes | bool | int | float | complex | type(None) | tf.Tensor | COMPOSITE)
-    return leaf if constant else copy.deepcopy(leaf)
+    return leaf if constant else copy.deepcopy(leaf, copies)
 
 
 def _computing_otherwise(model: Any, dtype: tf.DType) -> list[Any]:
