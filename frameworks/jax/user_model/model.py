@@ -133,6 +133,7 @@ class Applied:
     def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
         self.reached, self._given, self._called = reached, given, called
         self.writes, self.constants = False, ""
+        self._exchanged: Callable[[Any], bool] = lambda _: True
         self.compiled: list[str] = []  # the functions under jit that a call runs, which no place holds
 
     @property
@@ -146,7 +147,7 @@ class Applied:
         """
         failed = ""
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
-            self.reached.only(wanted or (lambda _: False))
+            self.reached.only(lambda array, wanted=wanted: bool(wanted) and self._exchanged(array) and wanted(array))
             try:
                 arguments = Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs)
                 traced = jax.make_jaxpr(self._traced)(*arguments)
@@ -156,7 +157,12 @@ class Applied:
             self.compiled, constants = held(traced)
             self.constants = ", ".join(constants) + failed if constants else f"some arrays{failed}" if failed else ""
             return
-        self.reached.only(lambda _: True)  # it cannot be traced, as its graph mode says
+        self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
+
+    def keep_numpy(self) -> None:
+        """Leave arrays of NumPy where they are, as what writes to them needs."""
+        self._exchanged = _is_jax
+        self.reached.only(_is_jax)
 
     def bind(self, params: Any) -> Callable:
         """Return what the user calls, with parameters from now on."""
@@ -208,8 +214,7 @@ class Model(user_model.UserModel):
 
     def settle(self) -> None:
         try:
-            self.restore()
-            super().settle()  # before anything is traced: the model may keep what it makes in its first call
+            self._settle_eager()  # before anything is traced: the model may keep what it makes in its first call
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
             self.module = self._on_device(self.applied.params)
             self.restore()
@@ -232,6 +237,22 @@ class Model(user_model.UserModel):
         if self.applied.constants:
             self.settings["held as constants"] = self.applied.constants
         self.removed = self.applied.reached.removed
+
+    def _settle_eager(self) -> None:
+        """Call the model once; on the user's own arrays of NumPy where it fails on JAX's in their places."""
+        self.restore()
+        try:
+            super().settle()
+        except Exception as error:
+            if all(map(_is_jax, self.applied.reached.arrays)):
+                raise
+            self.applied.keep_numpy()
+            self.module = self._on_device(self.applied.params)
+            self.restore()
+            try:
+                super().settle()
+            except Exception:
+                raise error from None
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
