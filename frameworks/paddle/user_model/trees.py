@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks.values import held, named_attributes, walk
+from frameworks.values import attributes, held, named_attributes, walk
 
 # What is handed on as it is: it holds no tensors, or is a model or code.
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
@@ -31,7 +31,7 @@ def changed(value: Any, change: Callable[[Any], Any], memo: dict[int, Any] | Non
         return memo[id(value)]
     if isinstance(value, paddle.Tensor | np.ndarray):
         made = change(value)
-    elif isinstance(value, _PLAIN) or callable(value):
+    elif isinstance(value, _PLAIN) or _is_code(value):
         return value
     elif isinstance(value, tuple):
         parts = [changed(entry, change, memo) for entry in value]
@@ -43,7 +43,9 @@ def changed(value: Any, change: Callable[[Any], Any], memo: dict[int, Any] | Non
         for key, entry in value.items():
             made[key] = changed(entry, change, memo)
     else:
-        return copy.deepcopy(value, memo | {id(found): changed(found, change, memo) for found in tensors(value)})
+        for found in tensors(value):
+            changed(found, change, memo)
+        made = copy.deepcopy(value, memo)
     memo[id(value)] = made
     return made
 
@@ -54,7 +56,7 @@ def tensors(value: Any) -> list[Any]:
 
 
 def _parts(value: Any) -> list[Any]:
-    return [] if isinstance(value, (*_VALUES, *_PLAIN)) or callable(value) else held(value)
+    return [] if isinstance(value, (*_VALUES, *_PLAIN)) else held(value)
 
 
 def packed(value: Any) -> Any:
@@ -102,12 +104,31 @@ def opened(value: Any) -> Any:
         return {field.name: opened(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if not tensors(value):
         return value
-    return {name: opened(entry) for name, entry in named_attributes(value).items() if not callable(entry)}
+    return {name: opened(entry) for name, entry in named_attributes(value).items() if not _is_code(entry)}
 
 
-def form(value: Any) -> Any:
+def form(value: Any, path: tuple[int, ...] = ()) -> Any:
     """Return a nested value with None for each tensor and array: what two input sets must have in common."""
-    return changed(value, lambda _: None)
+    if isinstance(value, (*_VALUES, np.ndarray)) or id(value) in path:
+        return None
+    if isinstance(value, Mapping):
+        parts = dict(value)
+    elif isinstance(value, list | tuple):
+        parts = dict(enumerate(value))
+    elif isinstance(value, _PLAIN) or _is_code(value) or (_is_compared(value) and not tensors(value)):
+        return value
+    else:
+        parts = attributes(value)
+    return type(value), {name: form(part, (*path, id(value))) for name, part in parts.items()}
+
+
+def _is_compared(value: Any) -> bool:
+    return type(value).__eq__ is not object.__eq__
+
+
+def _is_code(value: Any) -> bool:
+    """Say whether a value is called and holds no tensor."""
+    return callable(value) and not tensors(value)
 
 
 def _is_dataclass(value: Any) -> bool:
