@@ -12,7 +12,7 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -310,7 +310,16 @@ class Training(Subject):
         self.precisions, self.settings = model.precisions, model.settings
 
     def repeated(self, seed: int) -> Values:
-        return self.model.repeated(seed)
+        """Return the model's outputs and, as `loss()`, what the file's loss makes of them: it may draw numbers too."""
+        model = self.model
+        model.restore()
+        model.seed(seed)
+        try:
+            output = model.call(*model.fresh(model.sets[0]))
+            loss = _kept(model.values({"loss()": model.file.function("loss")(output)}))
+            return replace(loss, arrays={**_kept(model.values(output)).arrays, **loss.arrays})
+        finally:
+            model.restore()
 
     def eager(self, calls: int) -> list[Values] | None:
         """Return the losses in float32, where iterations compute in it: AdamW makes whole steps of rounding errors.

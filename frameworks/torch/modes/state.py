@@ -13,10 +13,9 @@ class State:
 
     def __init__(self, module: torch.nn.Module, parameters: bool = True):
         self._buffers = [
-            (owner, name, buffer, buffer.detach().clone())
+            (owner, name, buffer, None if buffer is None else buffer.detach().clone())
             for owner in module.modules()
             for name, buffer in owner._buffers.items()
-            if buffer is not None
         ]
         # On the host, since training has the device's memory for gradients and moments.
         self._parameters = [
@@ -27,6 +26,7 @@ class State:
     def restore(self) -> None:
         for owner, name, buffer, first in self._buffers:
             owner._buffers[name] = buffer  # where a call bound another one
-            buffer.copy_(first)
+            if first is not None:
+                buffer.copy_(first)
         for parameter, first in self._parameters:
             parameter.copy_(first)

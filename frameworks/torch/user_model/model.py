@@ -31,8 +31,11 @@ from workloads.user_model import UserModel
 AUTOGRAD = {"inference_mode": torch.inference_mode, "no_grad": torch.no_grad, "enabled": torch.enable_grad}
 # Complex numbers of 16 bits have hardly an operator.
 COMPLEX = {torch.float64: torch.complex128}
-_compiling: set[str] = set()  # files whose models call torch.compile
+# Frames that torch compiles of its own accord: those of control flow, and flex_attention's.
+OPERATORS, FLEX = "/torch/_higher_order_ops/", "_flex_attention_hop_wrapper"
+_compiling: dict[str, str] = {}  # what calls torch.compile, by the file of the model
 ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a function: the function
+DISABLED = "_torchdynamo_disable"  # of what torch.compiler.disable made, which has the former as well
 
 
 class TorchRules(Rules):
@@ -99,19 +102,54 @@ class Model(user_model.UserModel):
 
     def built(self, made: Any) -> torch.nn.Module:
         module, self.removed = plain(made, self.file.name)
-        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
-            module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
         module.train(self.trains)
-        module.to(self.device)  # in place: a user's own may return nothing
+        if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
+            self._initialize(module)
+        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
+            module = deep_copy(module)  # of tensors that can be written to outside of inference mode
+        with _sharing_buffers(module):
+            module.to(self.device)  # in place: a user's own may return nothing
         _cast_module(module, getattr(torch, self.dtype))
         self._state = State(module, parameters=False)
         return module
+
+    def _initialize(self, module: torch.nn.Module) -> None:
+        """Call a module of lazy layers, such as nn.LazyLinear, which makes their parameters."""
+        args, kwargs = self.fresh(self.cast(self.sets[0], "float32"))
+        self.seed(self.seed_of_weights)
+        with torch.no_grad():
+            module.to(self.device)(*args, **kwargs)
 
     def cast(self, inputs: Inputs, dtype: str) -> Inputs:
         return moved(inputs, self.device, getattr(torch, dtype))
 
     def copied(self, dtype: str) -> torch.nn.Module:
-        return _cast_module(copy.deepcopy(self.module), getattr(torch, dtype))
+        return _cast_module(deep_copy(self.module), getattr(torch, dtype))
+
+    def settle(self) -> None:
+        super().settle()
+        empty = [(part, name) for part in self.module.modules() for name, held in part._buffers.items() if held is None]
+        if empty:
+            self._keep_what_is_made_once(empty)
+
+    def _keep_what_is_made_once(self, empty: list[tuple[torch.nn.Module, str]]) -> None:
+        """Keep what a call puts into an empty buffer and the next one leaves, such as a mask: it is made once."""
+
+        def called() -> list[torch.Tensor | None]:
+            self.call(*self.fresh(self.sets[0]))
+            return [part._buffers[name] for part, name in empty]
+
+        self.seed(0)
+        try:
+            made = called()
+            values = [None if one is None else one.clone() for one in made]
+            left = [one is other for one, other in zip(made, called(), strict=True)]
+        finally:
+            self.restore()
+        for (part, name), one, value, same in zip(empty, made, values, left, strict=True):
+            if one is not None and same and torch.equal(one, value):
+                part._buffers[name] = value.clone()  # outside of inference mode, so that it can be written to
+        self._state = State(self.module, parameters=False)
 
     def restore(self) -> None:
         self._state.restore()
@@ -127,17 +165,17 @@ class Model(user_model.UserModel):
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        graphs_before = _compiled_graphs()
+        before = _compiled_frames()
         try:
             with _refusing_scripts(self.file.name):
                 yield
         finally:
-            if _compiled_graphs() > graphs_before:
-                _compiling.add(self.file.name)
+            compiled = {identity: why for identity, why in _compiled_frames().items() if identity not in before}
+            for why in filter(None, compiled.values()):
+                _compiling.setdefault(self.file.name, why)
         if self.file.name in _compiling:  # once a process: its next copy finds its code compiled
             raise Unsupported(
-                "the model calls torch.compile itself, so its eager mode would run compiled code: remove torch.compile "
-                "from it."
+                f"the model calls {_compiling[self.file.name]}, so its eager mode would run compiled code: remove it."
             )
 
     def operators(self, inputs: Inputs) -> program.Program:
@@ -287,7 +325,8 @@ def _without_compile(owner: Any) -> Iterator[str]:
     for name, value in list(getattr(owner, "__dict__", {}).items()):
         bound = isinstance(value, staticmethod | classmethod)
         held = value.__func__ if bound else value
-        original = getattr(held, "__dict__", {}).get(ALREADY) if callable(held) else None
+        attributes = getattr(held, "__dict__", {}) if callable(held) else {}
+        original = None if DISABLED in attributes else attributes.get(ALREADY)
         if original is not None and not isinstance(owner, torch.nn.Module):
             setattr(owner, name, type(value)(original) if bound else original)
             yield name
@@ -322,10 +361,27 @@ def _refusing_scripts(name: str) -> Iterator[None]:
             kind.__call__ = call
 
 
+def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
+    """Return a copy of a module with the values of what was computed into its attributes, as hooks of weights do."""
+    held = [value for part in module.modules() for value in vars(part).values() if _is_tensor(value)]
+    return copy.deepcopy(module, {id(value): value.detach().clone() for value in held if not value.is_leaf})
+
+
 def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex."""
-    module._apply(partial(_cast, dtype=dtype))
+    with _sharing_buffers(module):
+        module._apply(partial(_cast, dtype=dtype))
     return module
+
+
+@contextlib.contextmanager
+def _sharing_buffers(module: torch.nn.Module) -> Iterator[None]:
+    """Keep a buffer of several modules one tensor in a block that moves or casts it: torch does so for parameters."""
+    places = [(part, name, buffer) for part in module.modules() for name, buffer in part._buffers.items()]
+    yield
+    made: dict[int, Any] = {}
+    for part, name, before in places:
+        part._buffers[name] = made.setdefault(id(before), part._buffers[name])
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -386,7 +442,17 @@ def _is_real(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _compiled_graphs() -> int:
-    """Return how many graphs torch.compile has made in this process."""
+def _compiled_frames() -> dict[str, str]:
+    """Return what called for each of the latest graphs in this process, by the identity of its compilation.
+
+    It is "" for flex_attention, which outside of a graph runs operators that torch.compile only traces.
+    """
     dynamo = sys.modules.get("torch._dynamo.utils")
-    return dynamo.counters["stats"]["unique_graphs"] if dynamo else 0
+    found = {}
+    for one in dynamo.get_compilation_metrics() if dynamo else ():
+        if one.graph_op_count:
+            why = "torch.compile itself"
+            if OPERATORS in one.co_filename:
+                why = "an operator of control flow, such as torch.cond, which torch compiles at each use"
+            found[str(one.compile_id)] = "" if one.co_name == FLEX else why
+    return found

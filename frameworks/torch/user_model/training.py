@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,8 @@ from frameworks.adapter import Capture, Step
 from frameworks.torch.inspect.counting import count
 from frameworks.torch.modes import training
 from frameworks.torch.user_model import graph_breaks
-from frameworks.torch.user_model.model import Model, Replayed
+from frameworks.torch.user_model.model import Model, Replayed, deep_copy
+from frameworks.user_file import Fault
 from frameworks.user_model import Counted
 from measurement.cells import Cell
 from workloads.training import UPDATE_BYTES
@@ -30,6 +30,8 @@ class Training(user_model.Training):
 
     def __init__(self, model: Model, cell: Cell):
         super().__init__(model, in_float32=cell.dtype != "bf16")
+        if not any(parameter.requires_grad for parameter in model.module.parameters()):
+            raise Fault("model() has no parameters that require gradients, so there is nothing to train.")
         of_output = user_model.scalar_loss(model.file, _is_scalar, EXAMPLE)
 
         def loss(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
@@ -48,7 +50,7 @@ class Training(user_model.Training):
 
     def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
-        module = copy.deepcopy(self.model.module)
+        module = deep_copy(self.model.module)
         counted = count(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
         return replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
@@ -67,7 +69,7 @@ def prepare(model: Model, cell: Cell) -> Step:
         return call, backend.capture, backend.listed
 
     subject = Training(model, cell)
-    objective, replayed = subject.objective(copy.deepcopy(model.module)), partial(Replayed, model)
+    objective, replayed = subject.objective(deep_copy(model.module)), partial(Replayed, model)
     return training.step(objective, cell, model.sets, model.device, compiled, subject, replayed)
 
 
