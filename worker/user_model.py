@@ -110,7 +110,7 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int, toleranc
             continue
         if eager is not None and list(map(_form, outputs)) != list(map(_form, eager)):
             failed = failed or f" ({dtype} gives outputs of other sizes)"
-        elif eager and _beyond(eager, outputs, lambda error: error.needed > tolerance) and _draws(subject):
+        elif eager and _beyond(eager, outputs, lambda error: not error.within(tolerance)) and _draws(subject):
             failed = failed or f" (draws other numbers in {dtype})"
         else:
             return f"its own eager mode in {dtype}{failed}", outputs

@@ -209,7 +209,6 @@ class Model(user_model.UserModel):
         """Return the parameters."""
         self.applied, self.detail = _applied(made, self.sets[0], self.seed_of_weights, self.trains)
         self.settings["called as"] = self.detail
-        self._draws = not _is_module(made)
         return self._on_device(self.applied.params)
 
     def settle(self) -> None:
@@ -229,11 +228,6 @@ class Model(user_model.UserModel):
         except BaseException:
             self.release()
             raise
-        # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
-        draws = self.applied.writes or self._draws
-        if any(map(_is_key, jax.tree.leaves((self.sets, self.module if draws else ())))):
-            left = tuple(name for name in self.precisions if name != "float64")
-            self.precisions = left or ("float32",) * self.trains
         if self.applied.constants:
             self.settings["held as constants"] = self.applied.constants
         self.removed = self.applied.reached.removed
@@ -522,15 +516,6 @@ def _is_array(leaf: Any) -> bool:
     if isinstance(leaf, np.ndarray | np.generic):
         return leaf.dtype.kind in "biufc" or jnp.issubdtype(leaf.dtype, jnp.number)
     return isinstance(leaf, jax.Array)
-
-
-def _is_key(leaf: Any) -> bool:
-    """Say whether a leaf is a random key, typed or, as raw keys are, of two or more whole numbers of 32 bits."""
-    if not isinstance(leaf, jax.Array):
-        return False
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or (
-        leaf.dtype == np.uint32 and leaf.shape[-1:] in ((2,), (4,))
-    )
 
 
 def _is_dynamic(leaf: Any) -> bool:
