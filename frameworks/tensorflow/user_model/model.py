@@ -208,7 +208,7 @@ class Model(user_model.UserModel):
             self.removed += removed  # of a class once for all copies
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
-            call = partial(model, training=self.trains) if _takes_training(model, self.trains) else model
+            call = partial(model, training=self.trains) if _takes_training(model, self.trains, args) else model
             call(*args, **kwargs)
         own = raw(getattr(model, "variables", ()))
         reached = list(_reached(model))
@@ -502,14 +502,16 @@ def _alike(one: tf.Tensor, other: tf.Tensor) -> bool:
     )
 
 
-def _takes_training(model: Any, trains: bool) -> bool:
-    """Say whether a model is called with `training`, which Keras hands on to layers whatever `call` itself takes."""
-    if trains and isinstance(model, tuple(keras.layers.Layer for keras in hubs.installed_keras())):
-        return True
-    try:
-        return "training" in inspect.signature(getattr(model, "call", model)).parameters
-    except (TypeError, ValueError):
-        return False
+def _takes_training(model: Any, trains: bool, args: tuple[Any, ...]) -> bool:
+    """Say whether a model is called with `training`, which Keras hands on to layers whatever `call` itself takes.
+
+    Inputs may hold it already, by its place.
+    """
+    with contextlib.suppress(TypeError, ValueError):  # of what has no signature, or is called otherwise
+        signature = inspect.signature(getattr(model, "call", model))
+        if "training" in signature.parameters:
+            return "training" not in signature.bind_partial(*args).arguments
+    return trains and isinstance(model, tuple(keras.layers.Layer for keras in hubs.installed_keras()))
 
 
 def _kept_in_float32(model: Any) -> set[int]:
