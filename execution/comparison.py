@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -151,7 +152,8 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
     models = [report.user_model for report in outcome.reports]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     outcome.empty = kinds.pop() if len(kinds) == 1 else None
-    return max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
+    worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
+    return replace(worst, eager=max(parity.eager for parity in parities))
 
 
 class Changed(Exception):
@@ -183,8 +185,9 @@ def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
     unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
     if own.needed <= tolerance:
         return Parity(own, tolerance, reference, unequal=unequal)
+    in_tolerances = own.needed / tolerance if tolerance else math.inf
     reference += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
-    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal)
+    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
 
 
 def check_unseen(outcome: Outcome, oracle: Path | None) -> None:

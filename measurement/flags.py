@@ -21,6 +21,7 @@ QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
 HOST_SLOWED_SHARE = 0.05
+EAGER_ERROR = 10.0  # tolerances
 # Of a call's time on a GPU, spent until the call returns: below, the device decides how long it takes, not the host.
 HOST_BOUND_SHARE = 0.8
 
@@ -46,6 +47,7 @@ class Observation:
     explained_share: float | None = None  # of the time, by the roofline
     above_datasheet: bool = False  # a measured peak
     compared: bool = True  # with outputs that are not its own
+    eager_error: float | None = None  # of a user model, in tolerances of the dtype
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
     outputs_left: bool = False  # outputs without a rule, which are not compared
     other_dtype: bool = False  # products of a user model run in another dtype than the cell's
@@ -235,6 +237,14 @@ FLAGS = (
         "Nothing shows that the outputs are right; other cells of this shape are compared with them.",
         "Measure a smaller shape as well, whose outputs are compared with the reference.",
         lambda o: not o.compared,
+    ),
+    Flag(
+        "eager_error",
+        f"a user model's eager mode is off its reference by over {EAGER_ERROR:g} times the dtype's tolerance",
+        "The model amplifies rounding, so graphs are allowed several times that error (`parity_tolerance`), and a "
+        "smaller fault of a graph passes.",
+        "Measure in a wider dtype, or compare an output that is not the difference of large numbers.",
+        lambda o: _above(o.eager_error, EAGER_ERROR),
     ),
     Flag(
         ZERO,

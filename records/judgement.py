@@ -118,6 +118,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=outcome.parity is not None,
+            eager_error=outcome.parity.eager if outcome.parity else None,
             empty=outcome.empty,
             program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),

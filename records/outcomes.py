@@ -47,6 +47,7 @@ class Parity:
     reference: str
     first_differing: int | None = None
     unequal: float = 0.0  # the share allowed of values that must agree exactly
+    eager: float = 0.0  # of a user model: eager mode's own error in tolerances of the dtype, where above 1
 
     @property
     def holds(self) -> bool:

@@ -69,6 +69,7 @@ CASES = {
     "roofline_exceeded": (Observation(threads=1, explained_share=1.0), Observation(threads=1, explained_share=1.001)),
     "peak_above_datasheet": (Observation(threads=1), Observation(threads=1, above_datasheet=True)),
     "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
+    "eager_error": (Observation(threads=1, eager_error=10.0), Observation(threads=1, eager_error=10.1)),
     "zero_outputs": (Observation(threads=1), Observation(threads=1, empty="zero_outputs")),
     "constant_outputs": (Observation(threads=1), Observation(threads=1, empty="constant_outputs")),
     "outputs_not_compared": (Observation(threads=1), Observation(threads=1, outputs_left=True)),
@@ -122,7 +123,8 @@ def test_flags_keep_the_list_s_order():
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
         queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
-        noise=loud, explained_share=2.0, above_datasheet=True, compared=False, empty="zero_outputs",
+        noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
+        empty="zero_outputs",
         outputs_left=True, other_dtype=True,
     )  # fmt: skip
     others = "threads_unused", "constant_outputs"
