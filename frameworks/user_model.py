@@ -29,7 +29,7 @@ from workloads.user_model import UserModel as Workload
 MOST_OF_MEMORY = 0.8
 COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
 # Names of operators that draw random numbers.
-DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|dropout|multinomial|threefry|exponential|poisson")
+DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|multinomial|threefry|exponential|poisson")
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
