@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
+from frameworks.torch.inspect.program import uncompiled
 from frameworks.user_model import Counted, Uncounted
 
 # Operators outside of these hold kernels of somebody else; and ATen's own of which torch counts nothing.
@@ -102,9 +103,9 @@ def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[],
     flops.mod_tracker = _NoModules()
     moved = _Bytes(flops.flop_registry)
     given, inputs = fresh(), fresh()
-    with _taken_apart(), flops:
+    with uncompiled(), _taken_apart(), flops:
         call(*given)
-    with moved:
+    with uncompiled(), moved:
         output = call(*inputs)
     if moved.uncounted:
         raise Uncounted.naming(moved.uncounted)

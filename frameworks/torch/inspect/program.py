@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,9 +48,17 @@ def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: b
     recorder = _Recorder(listed)
     # Only where it must be: `nn.MultiheadAttention` and the encoder's layer leave their fused path while it is active.
     seen = _AttentionCalls(recorder) if autograd else contextlib.nullcontext()
-    with recorder, seen:
+    with uncompiled(), recorder, seen:
         call(*inputs)
     return tuple(listed)
+
+
+def uncompiled() -> contextlib.AbstractContextManager:
+    """Enter a block in which torch compiles nothing, as torch.cond and flex_attention do in eager mode too.
+
+    Under a dispatch mode Dynamo skips their frames, from then on in every call, which fails in what is within them.
+    """
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -31,9 +31,9 @@ from workloads.user_model import UserModel
 AUTOGRAD = {"inference_mode": torch.inference_mode, "no_grad": torch.no_grad, "enabled": torch.enable_grad}
 # Complex numbers of 16 bits have hardly an operator.
 COMPLEX = {torch.float64: torch.complex128}
-# Frames that torch compiles of its own accord: those of control flow, and flex_attention's.
+# Frames that torch traces of its own accord: those of control flow, and flex_attention's.
 OPERATORS, FLEX = "/torch/_higher_order_ops/", "_flex_attention_hop_wrapper"
-_compiling: dict[str, str] = {}  # what calls torch.compile, by the file of the model
+_compiling: set[str] = set()  # files whose models call torch.compile
 ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a function: the function
 DISABLED = "_torchdynamo_disable"  # of what torch.compiler.disable made, which has the former as well
 
@@ -170,12 +170,12 @@ class Model(user_model.UserModel):
             with _refusing_scripts(self.file.name):
                 yield
         finally:
-            compiled = {identity: why for identity, why in _compiled_frames().items() if identity not in before}
-            for why in filter(None, compiled.values()):
-                _compiling.setdefault(self.file.name, why)
+            if _compiled_frames() - before:
+                _compiling.add(self.file.name)
         if self.file.name in _compiling:  # once a process: its next copy finds its code compiled
             raise Unsupported(
-                f"the model calls {_compiling[self.file.name]}, so its eager mode would run compiled code: remove it."
+                "the model calls torch.compile itself, so its eager mode would run compiled code: remove torch.compile "
+                "from it."
             )
 
     def operators(self, inputs: Inputs) -> program.Program:
@@ -442,17 +442,15 @@ def _is_real(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _compiled_frames() -> dict[str, str]:
-    """Return what called for each of the latest graphs in this process, by the identity of its compilation.
+def _compiled_frames() -> set[str]:
+    """Return the latest compilations of graphs in this process, less those of operators that torch runs so itself.
 
-    It is "" for flex_attention, which outside of a graph runs operators that torch.compile only traces.
+    Eager mode, too, traces the frames of torch.cond and flex_attention, and runs what was traced by eager kernels.
     """
     dynamo = sys.modules.get("torch._dynamo.utils")
-    found = {}
-    for one in dynamo.get_compilation_metrics() if dynamo else ():
-        if one.graph_op_count:
-            why = "torch.compile itself"
-            if OPERATORS in one.co_filename:
-                why = "an operator of control flow, such as torch.cond, which torch compiles at each use"
-            found[str(one.compile_id)] = "" if one.co_name == FLEX else why
-    return found
+    latest = dynamo.get_compilation_metrics() if dynamo else ()
+    return {
+        str(one.compile_id)
+        for one in latest
+        if one.graph_op_count and OPERATORS not in one.co_filename and one.co_name != FLEX
+    }
