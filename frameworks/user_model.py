@@ -242,6 +242,32 @@ class UserModel(Subject):
         ]
         self.writes = tuple(dict.fromkeys(changed))
 
+    def keep_what_is_made_once(self, parts: Iterable[Any]) -> bool:
+        """Fill empty buffers of modules with what a call puts there and the next one leaves, such as a mask.
+
+        Return whether there are such buffers. State that calls change is no such buffer.
+        """
+        empty = [(part._buffers, name) for part in parts for name, held in part._buffers.items() if held is None]
+        if not empty:
+            return False
+
+        def called() -> list[Any]:
+            self.call(*self.fresh(self.sets[0]))
+            return [buffers[name] for buffers, name in empty]
+
+        self.seed(0)
+        try:
+            made = called()
+            copies = [None if one is None else one.clone() for one in made]
+            left = [one is other for one, other in zip(made, called(), strict=True)]
+            values = [[_kept(self.values(one)).arrays for one in each] for each in (made, copies)]
+        finally:
+            self.restore()
+        for (buffers, name), one, first, same in zip(empty, copies, zip(*values, strict=True), left, strict=True):
+            if one is not None and same and all(map(_same, *(each.values() for each in first))):
+                buffers[name] = one
+        return True
+
     @contextlib.contextmanager
     def in_precision(self, dtype: str) -> Iterator[tuple[Any, Callable[[Inputs], Inputs]]]:
         """Enter a copy of the model in `dtype`: the copy, and what casts an input set."""

@@ -11,10 +11,10 @@ class State:
 
     def __init__(self, layer: nn.Layer, trained: bool = False):
         self._buffers = [
-            (owner, name, buffer, buffer.clone())
+            (owner, name, buffer, None if buffer is None else buffer.clone())
             for owner in layer.sublayers(include_self=True)
             for name, buffer in owner._buffers.items()
-            if buffer is not None and has_memory(buffer)
+            if buffer is None or has_memory(buffer)
         ]
         self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
         # On the host, since training has the device's memory for gradients and moments.
@@ -25,7 +25,8 @@ class State:
         """Put all back, in place."""
         for owner, name, buffer, first in self._buffers:
             owner._buffers[name] = buffer  # where a call bound another one
-            paddle.assign(first, buffer)
+            if first is not None:
+                paddle.assign(first, buffer)
         for parameter, first in self._fixed:
             paddle.assign(first, parameter)
         for parameter, first in self._trained:

@@ -130,6 +130,11 @@ class Model(user_model.UserModel):
     def copied(self, dtype: str) -> nn.Layer:
         return _cast_layer(self.copy(), dtype)
 
+    def settle(self) -> None:
+        super().settle()
+        if self.keep_what_is_made_once(self.module.sublayers(include_self=True)):
+            self._state = State(self.module)
+
     def restore(self) -> None:
         self._state.restore()
 

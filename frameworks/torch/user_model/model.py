@@ -128,28 +128,8 @@ class Model(user_model.UserModel):
 
     def settle(self) -> None:
         super().settle()
-        empty = [(part, name) for part in self.module.modules() for name, held in part._buffers.items() if held is None]
-        if empty:
-            self._keep_what_is_made_once(empty)
-
-    def _keep_what_is_made_once(self, empty: list[tuple[torch.nn.Module, str]]) -> None:
-        """Keep what a call puts into an empty buffer and the next one leaves, such as a mask: it is made once."""
-
-        def called() -> list[torch.Tensor | None]:
-            self.call(*self.fresh(self.sets[0]))
-            return [part._buffers[name] for part, name in empty]
-
-        self.seed(0)
-        try:
-            made = called()
-            values = [None if one is None else one.clone() for one in made]
-            left = [one is other for one, other in zip(made, called(), strict=True)]
-        finally:
-            self.restore()
-        for (part, name), one, value, same in zip(empty, made, values, left, strict=True):
-            if one is not None and same and torch.equal(one, value):
-                part._buffers[name] = value.clone()  # outside of inference mode, so that it can be written to
-        self._state = State(self.module, parameters=False)
+        if self.keep_what_is_made_once(self.module.modules()):
+            self._state = State(self.module, parameters=False)
 
     def restore(self) -> None:
         self._state.restore()

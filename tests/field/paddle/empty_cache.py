@@ -1,0 +1,20 @@
+import paddle
+from paddle import nn
+
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cache", None)
+
+    def forward(self, x):
+        self.cache = x if self.cache is None else paddle.concat([self.cache, x])
+        return self.cache.sum(0)
+
+
+def model():
+    return Net()
+
+
+def inputs(batch_size=4):
+    return paddle.randn([batch_size, 8])
