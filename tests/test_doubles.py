@@ -244,7 +244,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
         ({"FAKE_IMPORT": "raises"}, "error", "ImportError: libfake.so.1: cannot open shared object file"),
         ({"FAKE_IMPORT": "dies"}, "crash", "killed by SIGSEGV"),
         ({"FAKE_CANARY": "broken"}, "unsupported", "the smoke test's 'ones' returned wrong values"),
-        ({"FAKE_THREADS": "2"}, "unsupported", "set to 1 intra-op threads and says that it uses 2"),
+        ({"FAKE_THREADS": "2"}, "unsupported", "set to 1 intra-op threads and reports 2"),
         ({"FAKE_CANARY": "broken"}, "unsupported", ": this fake has kernels for sm_1; a fake for this device is on"),
     ],
 )
