@@ -122,7 +122,7 @@ def test_the_gpus_of_a_job_are_slurm_s_to_tell_to_scripts_and_steps(tmp_path, mo
     monkeypatch.setenv(slurm.GPUS, known)
     job = slurm.Allocation("7", ("n1", "n2"), 4)
     if count is None:
-        with pytest.raises(OSError, match="does not tell how many GPUs"):
+        with pytest.raises(OSError, match="does not say how many GPUs"):
             slurm.gpus_on_node(job)
     else:
         assert slurm.gpus_on_node(job) == count
