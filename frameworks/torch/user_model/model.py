@@ -422,15 +422,16 @@ def _is_real(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _compiled_frames() -> set[str]:
+def _compiled_frames() -> set[tuple[str, float | None]]:
     """Return the latest compilations of graphs in this process, less those of operators that torch runs so itself.
 
     Eager mode, too, traces the frames of torch.cond and flex_attention, and runs what was traced by eager kernels.
+    Each is known by its number and start, since numbers begin again when a mode resets Dynamo.
     """
     dynamo = sys.modules.get("torch._dynamo.utils")
     latest = dynamo.get_compilation_metrics() if dynamo else ()
     return {
-        str(one.compile_id)
+        (str(one.compile_id), one.start_time)
         for one in latest
         if one.graph_op_count and OPERATORS not in one.co_filename and one.co_name != FLEX
     }
