@@ -32,7 +32,7 @@ def folder() -> Path | None:
 
 
 def arguments(wheelhouse: Path | None) -> list[str]:
-    """Return what pip and uv are told so that they take files from the wheelhouse and from nowhere else."""
+    """Return the settings with which pip and uv take files from the wheelhouse alone."""
     return ["--no-index", "--find-links", str(wheelhouse)] if wheelhouse else []
 
 

@@ -143,17 +143,17 @@ def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     cell, folder = group.cells[0], launcher.run.new_launch()
     attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
     start = launcher.start_of(cell, folder, launcher.cache)
-    told: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}
+    answer: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
             attempt.take(data)
     except local.SlotFailure:
         raise
     except local.WorkerFailure as error:
-        return told | {"problem": str(error)}
+        return answer | {"problem": str(error)}
     outcome = attempt.outcomes[cell.id]
     if not outcome.reports:
-        return told | {"problem": outcome.failure.reason if outcome.failure else "its worker said nothing of it"}
+        return answer | {"problem": outcome.failure.reason if outcome.failure else "its worker said nothing of it"}
     interval = outcome.latency
     ends = {"low_ms": interval.low * 1e3, "high_ms": interval.high * 1e3} if interval else {}
-    return told | {"latency_ms": outcome.latency_s * 1e3, **ends}
+    return answer | {"latency_ms": outcome.latency_s * 1e3, **ends}

@@ -60,7 +60,7 @@ class Executor:
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one.
 
-        The CSV is made anew after each window of bundles that take turns; in slots after a bundle, and not too often.
+        The CSV is written after each window of bundles that take turns; in slots after a bundle, and not too often.
         """
         self.begin(plan, finished)
         if self.slots:

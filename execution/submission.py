@@ -29,7 +29,7 @@ TO_SBATCH = (
 LINES = Option("lines", "further lines of the job's script: #SBATCH options, modules", "FILE", cluster=True)
 SCRIPT, SUBMITTED = "job.sh", "submitted.json"
 SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
-WARNING = 120  # seconds before its time limit at which the job is told
+WARNING = 120  # seconds before its time limit at which the job gets a signal
 
 _BODY = """
 # Goes on with the run where it was begun. Before the time limit, and when the job is taken off its nodes, the runner

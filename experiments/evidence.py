@@ -119,7 +119,7 @@ class Records:
         return matching[0] if len(matching) == 1 else None
 
     def values(self, name: str) -> list:
-        """Return the different values of a column or parameter, sorted; those without one left out."""
+        """Return the different values of a column or parameter, sorted, of the records that have one."""
         return sorted({value(record, name) for record in self} - {None})
 
     def sorted_by(self, name: str) -> list[Record]:
@@ -158,8 +158,8 @@ class Evidence:
 
     def modes(self) -> list[tuple[str, str, bool]]:
         """Return framework and mode of every record and profile, and whether it is the baseline."""
-        told = [(record.framework, record.mode, record.is_baseline) for record in self.records]
-        return told + [(profile["framework"], profile["mode"], of_baseline(profile)) for profile in self.profiles]
+        modes = [(record.framework, record.mode, record.is_baseline) for record in self.records]
+        return modes + [(profile["framework"], profile["mode"], of_baseline(profile)) for profile in self.profiles]
 
     def frameworks(self) -> dict[str, Evidence]:
         """Return every framework that has graph modes, with all its modes."""

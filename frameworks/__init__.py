@@ -57,7 +57,7 @@ def load_timer(name: str):
 
 
 def _optional(name: str, part: str):
-    """Return a module that a framework's folder may leave out."""
+    """Return an optional module of a framework's folder; None if it is missing."""
     try:
         return importlib.import_module(f"frameworks.{name}.inspect.{part}")
     except ModuleNotFoundError as error:

@@ -95,8 +95,8 @@ class Step:
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """Return the same mode, compiled code included, on other inputs."""
-        told = self.capture, self._restore, self.program, self.load, self.native, self.user_model, self.parts
-        return Step(self.call, inputs, *told, self.watch)
+        rest = self.capture, self._restore, self.program, self.load, self.native, self.user_model, self.parts
+        return Step(self.call, inputs, *rest, self.watch)
 
     def get_ready(self) -> None:
         """Make the next call's inputs, where each call needs new ones: what takes time is done before it is timed."""

@@ -50,7 +50,7 @@ class Generation:
             yield output
 
     def __call__(self, prompt: Any) -> dict[str, Any]:
-        """Return the last token's output; `cache` in it tells those of all tokens, (B, N), once it is asked for."""
+        """Return the last token's output; its `cache`, when called, gives those of all tokens, (B, N)."""
         outputs = list(self.parts(prompt))
 
         def told() -> dict[str, Any]:

@@ -193,7 +193,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
 
 
 def silence(seconds: float) -> str:
-    """Return what is told of a worker that was silent for so long."""
+    """Return the failure of a worker that was silent for so long."""
     return f"The worker gave no sign of life for {seconds:g} s and was stopped; TIMEOUT=SECONDS waits longer."
 
 

@@ -192,7 +192,7 @@ def programs(group: Sequence[Profile]) -> list[str]:
 
 
 def title(name: str, group: Sequence[Profile]) -> str:
-    """Return a shape's name in words; controls are told from what was asked for."""
+    """Return a shape's name in words; controls differ from the cells asked for."""
     return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 

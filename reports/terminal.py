@@ -34,7 +34,7 @@ _BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "thrott
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
 STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
-# Flags that speak of the cell itself and not of the machine, which are told where they are raised.
+# Flags that speak of the cell itself and not of the machine, which appear where they are raised.
 OF_THE_CELL = (
     *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
     *(ZERO, CONSTANT),

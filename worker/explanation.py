@@ -119,7 +119,7 @@ class Explanation(GroupWork):
         )
 
     def attention(self, member: Member) -> list[dict[str, Any]]:
-        """Return how the mode calls the attention operator; what cannot be told is in the worker's log."""
+        """Return how the mode calls the attention operator; calls that are not known are in the worker's log."""
         self.channel.phase(member.cell, "attention")
         try:
             calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))

@@ -34,7 +34,7 @@ def flops_outside_products(profile: Mapping[str, Any]) -> float:
 
 
 def time_outside_products(profile: Mapping[str, Any]) -> float:
-    """Return the share of kernels' time outside matrix products, in percent; idle time is left out."""
+    """Return the share of kernels' time outside matrix products, in percent, idle time excluded."""
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))
 

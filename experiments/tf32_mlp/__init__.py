@@ -18,7 +18,7 @@ DTYPES = {"off": "fp32", "on": "tf32"}
 
 
 def matmul_share(profile: Mapping[str, Any] | None) -> Interval | None:
-    """Return the percentage of kernels' time that matrix products take; idle time is left out."""
+    """Return the percentage of kernels' time that matrix products take, idle time excluded."""
     if profile is None:
         return None
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}

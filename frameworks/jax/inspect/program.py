@@ -102,14 +102,14 @@ def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
 
 
 def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:
-    """What lists the cell's mode: `call` takes `arguments`, of which only shapes are kept, `step` takes `inputs`."""
+    """Return what lists the cell's mode: `call` takes `arguments` (their shapes are kept), `step` takes `inputs`."""
     if cell.mode in ("eager", compiling.BLOCKS):
         return functools.partial(executed, step, *inputs)
     return functools.partial(captured, call, runtime.shapes(arguments))
 
 
 def executed(function: Callable, *arguments: Any) -> Program:
-    """What one call of `function` runs op by op. Values stay concrete, so a model that branches on tracing shows.
+    """Return the operators that one call of `function` runs op by op, on concrete values.
 
     Raises NotImplementedError where this version of JAX keeps no such trace.
     """

@@ -129,7 +129,7 @@ class Model(user_model.UserModel):
         return hubs.opened(workload.source, workload.is_file)
 
     def made(self) -> None:
-        """Make nothing yet: a model is made in each dtype anew."""
+        """Make nothing yet: each dtype gets a model of its own."""
 
     def built(self, made: None) -> Made:
         module = self._built(tf.as_dtype(self.dtype))

@@ -147,11 +147,11 @@ def step(
         return Step(
             trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=own
         )
-    loss, told = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
+    loss, fields = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
     if cell.mode != "eager":
         loss, capture, graph = compiled(objective)
-        told = {"capture": capture, "program": graph}
+        fields = {"capture": capture, "program": graph}
     # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
     keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
     trainer = Trainer(objective, loss, accumulate, keep_gradients=keep)
-    return Step(trainer, resident, restore=trainer.restore, user_model=own, **told)
+    return Step(trainer, resident, restore=trainer.restore, user_model=own, **fields)
