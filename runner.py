@@ -88,7 +88,7 @@ def is_loading(frame: FrameType | None) -> bool:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run a command line and return the exit code (docs/storage.md). Print user errors in one sentence."""
+    """Run a command line and return the exit code (docs/robustness.md). Print user errors in one sentence."""
     from measurement import refusals
 
     refusals.prepare_streams()

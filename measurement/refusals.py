@@ -12,7 +12,7 @@ from pathlib import Path
 
 from measurement import files
 
-# What the runner's commands answer; docs/storage.md has them as a table.
+# What the runner's commands answer; docs/robustness.md has them as a table.
 DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
 # More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
 MOST_TEXT = 1 << 26
