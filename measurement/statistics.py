@@ -102,7 +102,7 @@ def widening(batch_length: float) -> float:
     """By which factor Student's interval over batches is widened, since short batches are not independent.
 
     1 + 0.8 / length was chosen by simulation: on autoregressive values of order one with a coefficient of 0 to 0.6,
-    10 to 70 of them, the interval covers the truth in 93 to 97 % (tests/test_statistics.py).
+    10 to 70 of them, the interval covers the truth in 93 to 97 % (tests/measurement/test_statistics.py).
     """
     return 1 + 0.8 / batch_length
 

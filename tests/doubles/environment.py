@@ -6,15 +6,82 @@ import functools
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+from doubles.suite import Finished
+
 import frameworks
 from environments import environments
+from frameworks.description import Framework
+from measurement.refusals import DONE, INCOMPLETE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+QUICKLY = ("--threads", "1", "--budget", "0.1")
+# Modes that compile for minutes what others compile in seconds: in fewer cells than these.
+COSTLY = ("inductor-max-autotune-no-cudagraphs", "inductor-whole-iteration")
+
+
+def interpreter(framework: str) -> Path:
+    """The framework's locked environment, which `make test` makes."""
+    python = environments.path(framework, "cpu") / "bin" / "python"
+    assert python.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
+    return python
+
+
+def bench(out: Path, *words: str, launches: int = 1) -> Finished:
+    command = [sys.executable, "tests/doubles/launches.py", str(launches), "bench", "--out", str(out), *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Finished(done.returncode, done.stdout, out)
+
+
+def modes_apart(framework: str) -> list[str]:
+    """Every mode that users deploy, and eager: no rung, nor what is another one on a CPU, with no CUDA graphs."""
+    modes = frameworks.describe(framework).modes
+    return [mode.name for mode in modes if not mode.is_rung and not (mode.cuda_graphs and "cpu" in mode.devices)]
+
+
+def run_sweep(framework: str, folder: Path, *texts: str, launches: int = 1) -> tuple[Framework, list[dict]]:
+    """The framework with the records of sweep files' cells, one for each that was planned.
+
+    Modes that are `all` in a text are those that users deploy; `usual`, without what is costly; `costly`, that and
+    eager mode, whose program it is compared with.
+    """
+    interpreter(framework)
+    modes, records = modes_apart(framework), []
+    kinds = {"all": modes, "usual": [mode for mode in modes if mode not in COSTLY]}
+    costly = [mode for mode in modes if mode in COSTLY]
+    kinds["costly"] = [frameworks.describe(framework).baseline.name, *costly] if costly else []
+    for number, text in enumerate(texts):
+        kind = next((kind for kind in kinds if f'mode = "{kind}"' in text), None)
+        if kind and not kinds[kind]:
+            continue
+        text = text.replace(f'"{kind}"', json.dumps(kinds[kind])) if kind else text
+        (folder / f"tiny-{number}.toml").write_text(text)
+        words = ("--sweep", str(folder / f"tiny-{number}.toml"), "--framework", framework)
+        done = bench(folder / f"run-{number}", *words, launches=launches)
+        assert done.code in (DONE, INCOMPLETE), done.output  # a gap that is known may be a mismatch
+        assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
+        records += done.records
+    return frameworks.describe(framework), records
+
+
+def answers_of(framework: str, check: str, *words: str) -> dict:
+    """What a file of `checks` finds in the framework's environment."""
+    python = environments.path(framework, "cpu") / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{framework}'s environment is not made")
+    done = subprocess.run(
+        [python, ROOT / "tests/checks" / check, *words], capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **frameworks.describe(framework).environment(1, "cpu")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_in(framework: str, *pieces: str, **variables: str) -> None:
@@ -60,11 +127,9 @@ for line in sys.stdin:
 
 
 def _started(framework: str, code: str, more: dict[str, str], **pipes) -> subprocess.Popen:
-    python = environments.path(framework, "cpu") / "bin" / "python"
-    assert python.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
     known = {name: value for name, value in os.environ.items() if name == "TORCHINDUCTOR_VEC_ISA_OK"}  # by conftest.py
     variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu"), **more}
-    return subprocess.Popen([str(python), "-c", code], cwd=ROOT, env=variables, **pipes)
+    return subprocess.Popen([str(interpreter(framework)), "-c", code], cwd=ROOT, env=variables, **pipes)
 
 
 def _joined(pieces: Iterable[str]) -> str:
@@ -79,7 +144,7 @@ from frameworks import program as compared
 from measurement.cells import Cell
 
 SHAPE = {"batch_size": 2, "seq_len": 8, "mask": "none", "attention": "explicit", "width": 16, "depth": 2}
-# Those that no sweep of tests/test_frameworks.py compares with eager mode.
+# Those that no sweep of tests/frameworks/test_every_framework.py compares with eager mode.
 CELLS = [
     ("bert-tiny", "library", "inference", {}),
     ("bert-tiny", "plain", "training", {"batch_size": 1}),

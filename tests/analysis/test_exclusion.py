@@ -1,0 +1,215 @@
+"""What is excluded enters no mean, ranking, verdict, comparison, claim or headline: each is given every kind of it."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from conftest import ROOT, listed_files
+from doubles.ladders import DESCRIPTION, TIMES, samples
+from doubles.reported import record
+
+from analysis import facts, ladders, pairs
+from analysis.points import Points
+from commands import history, repeatability
+from commands.reproduce import paired
+from experiments import gains, tables
+from experiments.evidence import Evidence, Records, latency_of
+from experiments.geometric_mean import parts_of
+from experiments.judge import ratio_of
+from experiments.spec import Verdict
+from publish import evidence
+from records import recordfile, rooflines
+from records.record import Record
+from reports import brief, terminal, verdict
+from reports.content import Table
+from reports.material import Material
+from reports.page.index import Run, index
+from reports.sections import matrix, scaling
+
+KINDS = {
+    "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
+    "error": {"status": "error", "reason": "It raised."},
+    "program_differs": {"program": "differs"},
+    "zero_outputs": {"flags": "queue;zero_outputs"},
+    "constant_outputs": {"flags": "constant_outputs"},
+}
+COUNTING = {"none": {}, "unknown program": {"program": "unknown"}, "noisy": {"status": "noisy", "program": "same"}}
+
+
+def two(changes: dict, **others) -> list[Record]:
+    """Eager mode and a faster graph, which `changes` may exclude."""
+    return [record("alpha", "eager", **others), record("alpha", "graph", **others, **changes)]
+
+
+def material(changes: dict, **others) -> Material:
+    return Material(Points(two(changes, **others)))
+
+
+def in_a_ladder(changes: dict) -> bool:
+    records = {mode: record("alpha", mode, latency=ms) for mode, ms in TIMES.items()}
+    records["fused"] |= changes
+    made = ladders.ladder(records, DESCRIPTION, ladders.Series.of(samples(), {r.cell: m for m, r in records.items()}))
+    counts = "fused" in [rung.mode for rung in made.rungs]
+    assert counts == (made.crossed is not None) == ("fused" not in dict(made.missing))
+    return counts
+
+
+def in_a_pair_of_samples(changes: dict) -> bool:
+    records = two(changes)
+    cells = {row.cell: row.mode for row in records}
+    entries = [
+        {"cell": cell, "launch": n, "worker": "w", "seconds_per_call": [1.0, 1.1] * 6}
+        for cell in cells
+        for n in (0, 1, 2)
+    ]
+    return paired(dict.fromkeys(records, entries), *records) is not None
+
+
+def in_a_comparison(changes: dict) -> bool:
+    joined = pairs.joined(two({}), two(changes))
+    counts = "graph" in [pair.mode for pair in joined.pairs]
+    assert counts != any(other.broke for other in joined.others)
+    return counts
+
+
+def in_a_history(changes: dict) -> bool:
+    cells = pairs.cells_of(two(changes))
+    runs = [history.Loaded(history.trend.Moment(str(n), "", "", {}, ""), {"abcd1234": cells}) for n in range(2)]
+    return "graph" in [line.cell.rpartition("/")[2] for line in history.follow(runs)[0]]
+
+
+def as_a_peak(changes: dict) -> bool:
+    row = record("alpha", "graph", workload="matmul", flops=1e9, latency_ms_min=1.0, **changes)
+    return any("graph" in source for _, _, source in rooflines._rates(row))
+
+
+def in_a_section(made) -> bool:
+    rows = [row for panel in made.panels for row in panel.table.rows] if made else []
+    return any("graph" in cell for row in rows for cell in row.cells if isinstance(cell, str))
+
+
+def by_threads(changes: dict) -> Material:
+    return Material(Points([row for n in (1, 2, 4) for row in two(changes, threads=n)]))
+
+
+def on_the_readme(changes: dict, monkeypatch) -> bool:
+    monkeypatch.setattr(evidence, "material", lambda *_: material(changes))
+    return "graph" in [point.record.mode for point in evidence.points()]
+
+
+def claims(changes: dict) -> Evidence:
+    return Evidence(Records(two(changes)))
+
+
+def shape_one(changes: dict) -> verdict.Fastest:
+    (made,) = material(changes).verdicts
+    (fastest,) = made.fastest.values()
+    return fastest
+
+
+def figures(changes: dict) -> Table:
+    return matrix.section(material(changes)).panels[0].table
+
+
+# Whether an excluded graph enters, by consumer; each takes the changes of the graph's record.
+CONSUMERS = {
+    "a mean": lambda changes: "bert" in parts_of(Records(two(changes)).graph),
+    "a claim's records": lambda changes: len(claims(changes).records.graph.included) > 0,
+    "a claim's speedup": lambda changes: claims(changes).records.graph.one() is not None,
+    "a claim's answer": lambda changes: gains.times_as_fast(1, 2)(claims(changes)).verdict is Verdict.HOLDS,
+    "a claim's ratio": lambda changes: ratio_of(*two(changes)) is not None,
+    "a claim's latency": lambda changes: latency_of(two(changes)[1]) is not None,
+    "a claim's table": lambda changes: tables.latency(two(changes)[1]) == "16",
+    "a claim's table of gains": lambda changes: tables.gain(two(changes)[1]).startswith("20 ("),
+    "a claim's pair of samples": in_a_pair_of_samples,
+    "advice": lambda changes: "use" in [one.kind for one in material(changes).verdicts[0].advice],
+    "a ranking": lambda changes: "graph" in [rank.point.record.mode for rank in shape_one(changes).ranks],
+    "the site's index": lambda changes: "16 ms" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
+    "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", material(changes)),
+    "a pair of points": lambda changes: len(facts.pairs(Points(two(changes)).all)) > 0,
+    "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
+    "scaling": lambda changes: in_a_section(scaling.section(scaling.THREADS, by_threads(changes))),
+    "the terminal's fastest": lambda changes: "graph" in [row.mode for row in terminal.fastest(two(changes))],
+    "the terminal's direction": lambda changes: terminal.direction(two(changes)[1]) == terminal.FASTER,
+    "compare and ab": in_a_comparison,
+    "history": in_a_history,
+    "a ladder": in_a_ladder,
+    "repeatability": lambda changes: len(repeatability.intervals_of(two(changes)[1])) > 0,
+    "a machine's peak": as_a_peak,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_nothing_that_is_excluded_enters(consumer, kind):
+    assert not CONSUMERS[consumer](KINDS[kind])
+
+
+@pytest.mark.parametrize("kind", COUNTING)
+@pytest.mark.parametrize("consumer", CONSUMERS)
+def test_what_is_not_excluded_enters(consumer, kind):
+    assert CONSUMERS[consumer](COUNTING[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "enters"), [*dict.fromkeys(KINDS, False).items(), *dict.fromkeys(COUNTING, True).items()]
+)
+def test_the_readme_has_no_excluded_figure(kind, enters, monkeypatch):
+    assert on_the_readme({**KINDS, **COUNTING}[kind], monkeypatch) == enters
+
+
+def test_the_reason_is_the_status_or_a_flag_and_an_unknown_program_is_none():
+    reasons = {kind: record("alpha", "graph", **changes).excluded for kind, changes in KINDS.items()}
+    assert reasons == {kind: kind for kind in KINDS}
+    assert [record("alpha", "graph", **changes).excluded for changes in COUNTING.values()] == [None] * 3
+
+
+RULE = "records/statuses.py"
+# Who else may look at statuses of measured cells: for what is shown of a cell, not for what is made of its figures.
+LOOK_AT_STATUS = {
+    RULE: "the rule itself",
+    "records/record.py": "whether a record is of a measured cell",
+    "records/values.py": "that a record of any other status has a reason",
+    "records/recordfile.py": "a measured record needs a latency to be read",
+    "commands/bench.py": "the exit code",
+}
+LOOK_AT_MEASURED = {
+    "commands/bench.py": "the earlier run that a comparison is proposed with",
+    "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
+    "analysis/facts.py": "what other processes took of the machine",
+    "reports/terminal.py": "whether a cell is shown by its figures or its status",
+    "analysis/points.py": "the same on pages",
+}
+# Who names the verdict on a program: who lists it and makes it a record's.
+NAME_PROGRAMS = {RULE, "frameworks/program.py", "records/assemble.py"}
+
+
+def production() -> dict[str, ast.Module]:
+    files = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] not in ("tests", "studies")]
+    return {path.as_posix(): ast.parse((ROOT / path).read_text()) for path in files}
+
+
+def test_no_other_module_decides_it():
+    trees = production()
+    constants = {
+        path: {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} for path, tree in trees.items()
+    }
+    assert {path for path, values in constants.items() if "differs" in values} == NAME_PROGRAMS
+    flags = {"program_differs", "zero_outputs", "constant_outputs"}
+    assert {path for path, values in constants.items() if values & flags} <= {"measurement/flags.py"}
+    names = {
+        path: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        for path, tree in trees.items()
+    }
+    assert {path for path, used in names.items() if "MEASURED" in used} == LOOK_AT_STATUS.keys()
+    assert {path for path, used in names.items() if "is_measured" in used} == LOOK_AT_MEASURED.keys()
+
+
+def test_no_committed_folder_is_advised_by_an_excluded_cell():
+    for path in sorted(ROOT.glob("results/*/*/records.jsonl")):
+        for made in Material(Points(recordfile.load(path).records)).verdicts:
+            chosen = [point for advice in made.advice for point in advice.chosen]
+            ranked = [rank.point for fastest in made.fastest.values() for rank in fastest.ranks]
+            assert [point.record.cell for point in (*chosen, *ranked) if point.excluded] == []

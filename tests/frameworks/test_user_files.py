@@ -1,0 +1,298 @@
+"""Users' own models: what the runner reads of a file, how cells are called, what a run holds to, and torch's side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doubles.environment import answers_of
+
+import runner
+import workloads
+from environments import environments
+from execution import comparison
+from measurement.profiles import PROFILES
+from measurement.protocol import Captured
+from measurement.refusals import UsageError
+from measurement.user_model import UserModelReport
+from plan import plan, requirements, sweep, user_models, versions
+from records import breaks, judgement
+from records.outcomes import Outcome
+from workloads import signature
+from workloads.user_model import named
+
+NET = """
+import torch
+import danger_that_is_not_installed
+settings = {"tolerance": {"bf16": 0.1}}
+
+def model():
+    raise SystemExit
+
+def inputs(batch_size, seq_len, width=64, *, kind="causal"):
+    return None
+"""
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forgotten")]
+
+
+@pytest.fixture
+def net(tmp_path) -> Path:
+    path = tmp_path / "net.py"
+    path.write_text(NET)
+    return path
+
+
+def test_a_file_is_read_and_not_run(net):
+    net_signature = signature.read(net)
+    assert net_signature.parameters == (("batch_size", 1), ("seq_len", 128), ("width", 64), ("kind", "causal"))
+    assert net_signature.frameworks == ("torch",)
+    assert net_signature.settings == {"tolerance": {"bf16": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def inputs(batch_size, width): pass", "width needs a default"),
+        ("def inputs(width=2.5): pass", "whole number or a word"),
+        ("def inputs(:", "no Python, line 1"),
+        ("settings = {'speed': 1}", "settings is a dict"),
+        ("settings = {'tolerance': 3}", "from 0 to 1"),
+        ("settings = {'framework': 'mxnet'}", "framework is one of"), ("settings = 1 + 1", "settings is a dict"),
+        ("settings = {'framework': ['torch']}", "framework is one of"), ("settings = {[1]: 2}", "settings is a dict"),
+        ("\0", "no Python"), ("# caf\udce9", "not in UTF-8, line 1: save it"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
+    path = tmp_path / "bad.py"
+    path.write_text(text, errors="surrogateescape")
+    with pytest.raises(UsageError, match=words) as refused:
+        user_models.register([str(path)])
+    assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
+
+
+def test_names_tell_files_apart_and_hold_no_slash(tmp_path):
+    assert named(["/x/a/net.py", "timm:vit_tiny", "/y/lm.py"]) == {
+        "net.py": "/x/a/net.py", "timm:vit_tiny": "timm:vit_tiny", "lm.py": "/y/lm.py",
+    }  # fmt: skip
+    assert set(named(["/x/a/net.py", "/x/b/net.py"])) == {"a.net.py", "b.net.py"}
+    assert set(named([f"transformers:{tmp_path}", "transformers:org/name"])) == {
+        f"transformers:{tmp_path.name}", "transformers:name",
+    }  # fmt: skip
+    for sources in (["/x/a/net.py", "/y/a/net.py"], ["/x/one two.py"]):
+        with pytest.raises(UsageError):
+            user_models.register(sources)
+
+
+def test_a_sweep_has_the_axes_of_inputs(net):
+    resolved = sweep.resolve({"workload": str(net), "width": "32,64", "batch": "2", "mode": "eager", "dtype": "bf16"})
+    cells = plan.cells_of(resolved)
+    assert {cell.framework for cell in cells} == {"torch"}
+    assert [dict(cell.parameters) for cell in cells] == [
+        {"batch_size": 2, "seq_len": 128, "width": width, "kind": "causal"} for width in (32, 64)
+    ]
+    assert cells[0].id.startswith("torch/net.py/own/inference/cpu/bf16/")
+    assert workloads.get("net.py").tolerance["bf16"] == 0.1
+    assert resolved.user_models == {"net.py": str(net)}
+
+
+def test_beside_others_a_model_is_measured_in_its_framework_alone(net):
+    resolved = sweep.resolve({"workload": f"{net},mlp", "framework": "torch,jax", "mode": "eager"})
+    assert [(cell.framework, cell.workload) for cell in plan.cells_of(resolved)] == [
+        ("torch", "net.py"), ("torch", "mlp"), ("jax", "mlp"),
+    ]  # fmt: skip
+
+
+def test_a_file_of_no_framework_is_asked_about(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("def model(): pass\ndef inputs(): pass")
+    for words in (str(path), f"{path},mlp"):
+        with pytest.raises(UsageError, match=r"net\.py imports no framework: .* such as FRAMEWORK=torch\."):
+            sweep.resolve({"workload": words})
+    assert plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax"}))
+
+
+def test_a_file_of_two_frameworks_is_asked_about(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("import jax, torch\ndef model(): pass\ndef inputs(): pass")
+    with pytest.raises(UsageError, match=r"net\.py imports torch and jax: say which one the model is for"):
+        sweep.resolve({"workload": str(path)})
+    (cell,) = plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax", "mode": "eager"}))
+    assert cell.framework == "jax"
+
+
+def test_a_framework_that_a_file_is_not_for_is_refused(net):
+    for words in (str(net), f"{net},mlp"):
+        with pytest.raises(UsageError, match=r"net\.py is for torch, and FRAMEWORK=jax names another: leave"):
+            sweep.resolve({"workload": words, "framework": "jax"})
+
+
+def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
+    sources = user_models.register([str(net)])
+    kept = user_models.digests(sources)
+    user_models.check_unchanged(sources, kept)
+    user_models.check_unchanged(sources, {})  # of a run that kept none
+    workloads._OWN.clear()
+    net.write_text(NET + "# changed\n")
+    user_models.register([str(net)])
+    with pytest.raises(UsageError, match=r"net\.py was changed"):
+        user_models.check_unchanged(sources, kept)
+
+
+def test_the_price_of_breaks_is_a_bound(cell, report):
+    broken = Captured(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
+    outcome = Outcome(
+        cell(), reports=[report(capture=broken, user_model=UserModelReport("x", "eager", inside_s=0.3, whole_s=0.4))]
+    )
+    row = breaks.columns(outcome)
+    assert row["outside_share"] == pytest.approx(0.25) and row["gain_at_best"] == pytest.approx(4 / 3)
+    assert json.loads(row["graph_break_places"]) == [["net.py:3", "print"], ["net.py:9", "item"]]
+    assert "2 graph breaks, 25% of a call" in breaks.sentence(outcome)
+    assert breaks.sentence(Outcome(cell(), reports=[report()])) is None
+
+
+@pytest.fixture(scope="module")
+def torch_answers(tmp_path_factory) -> dict:
+    return answers_of("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
+
+
+def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
+    told = torch_answers["broken"]
+    assert [place for place, _ in told["breaks"]] == [f"broken.py:{line}" for line in (14, 16, 18, 19, 21)]
+    words = ("`print`", "branching", "item()", "nonzero", "putenv")
+    assert all(word in reason for word, (_, reason) in zip(words, told["breaks"], strict=True))
+    assert (told["count"], told["graphs"], told["whole"]) == (5, 6, False)
+    assert told["inside"] and told["settled"] and told["difference"] < 1e-6
+    assert told["outputs"] == ["both.0", "both.1", "x"]
+    stopped = "nothing of it is compiled, lstm.py:11: Dynamo does not support RNN, GRU, or LSTM"
+    assert torch_answers["lstm"] == [2 * 3 * 2 * (16 * 4 + 16 * 4), stopped, stopped]
+    # The last stops in Python's library, where the first file's did as well.
+    assert torch_answers["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
+
+
+def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_answers):
+    told = torch_answers["norm"]
+    assert told["again"] and told["reference"] == "its own eager mode in float64" and told["dtype"] == "float64"
+    # The buffer, x, y and the output; each of four operators reads and writes as much as it says.
+    assert told["bytes"] == 4 + 4 * (6 + 3 + 6) and told["unfused"] > told["bytes"]
+    assert torch_answers["bf16"] == "its own eager mode in float64" and len(set(torch_answers["fused path"])) == 1
+
+
+def test_torch_trains_a_users_model_as_its_own_eager_mode_does(torch_answers):
+    for mode, figures in torch_answers["trained"].items():
+        assert figures["worst"] < 1e-5 and figures["moves"] > 0 and figures["reference"].endswith("float64"), mode
+        assert figures["outputs"] == ["1.running_mean", "1.running_var", "loss"]
+        # Forward and backward: two products of each layer again, but none for the gradient of the input.
+        assert figures["flops"] == 2 * 8 * (16 * 8 * 2 + 8 * 4 * 3)
+    breaks = [one["breaks"] for one in torch_answers["trained"].values()]
+    assert breaks == [[], ["trained.py:30"], ["trained.py:30"]]
+    assert torch_answers["dropped"][0] == "unsupported" and "dropout" in torch_answers["dropped"][1]
+
+
+def test_graphs_may_differ_under_training_as_far_as_eager_mode_s_own_rounding_goes(torch_answers):
+    eager, graph = torch_answers["unsettled"]
+    assert eager > 1e-3 and 0 < graph < 3 * eager  # more than what training is allowed
+
+
+@pytest.mark.parametrize(
+    ("mode", "error", "found"),
+    [("inductor", -0.02, True), ("inductor", 0.04, False), ("eager", -0.01, True), ("eager", 0.1, "state")],
+)
+def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
+    cell, report, tmp_path, mode, error, found
+):
+    signs = np.where(np.random.default_rng(0).random(64) < 0.5, 1.0, -1.0)  # as those of rounding
+    for name, off in (("reference", 0.0), ("eager", 0.01)):
+        np.savez(tmp_path / f"{name}.npz", **{"0.output": 1 + off * signs})
+    files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
+    outcome = Outcome(cell(mode=mode), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))])
+    try:
+        parity = comparison.with_own_eager(outcome, [{"0.output": 1 + error * signs}], workloads.get("mlp"))
+        assert parity.difference.within(parity.tolerance) == found and "3 times" in parity.reference
+        outcome.parity = parity  # eager mode's 1 % are many times float32's tolerance
+        assert "eager_error" in judgement.flags_of(outcome, {"latency": 0.0}, PROFILES["quick"])
+    except comparison.Changed as changed:
+        assert found in str(changed)
+
+
+def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, tmp_path):
+    values = {"0.noise": np.array([1e-8, -1e-8]), "0.y": np.array([1.0, 2.0]), "0.ids": np.arange(10)}
+    off = {"0.noise": values["0.noise"] * 1.1, "0.y": values["0.y"], "0.ids": values["0.ids"]}
+    np.savez(tmp_path / "reference.npz", **values)
+    np.savez(tmp_path / "eager.npz", **off)
+    files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
+    outcome = Outcome(
+        cell(mode="inductor"), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))]
+    )
+    changes = {"": off, "0.y": off["0.y"] * 1.2, "0.ids": np.arange(10) // 9 * 9, "0.noise": values["0.noise"] * 1.25}
+    held = {}
+    for name, changed in changes.items():
+        graph = {**off, name: changed} if name else off
+        held[name] = comparison.with_own_eager(outcome, [graph], workloads.get("mlp")).holds
+    assert held == {"": True, "0.y": False, "0.ids": False, "0.noise": True}
+
+
+def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
+    flags = {"workload": str(net), "pass": "training", "mode": "eager"}
+    with pytest.raises(UsageError, match=r"Give net\.py a function loss\(output\)"):
+        plan.cells_of(sweep.resolve(flags))
+    net.write_text(NET + "settings = {'tolerance': {'bf16': 0.1}}\nfrom torch.nn.functional import relu as loss\n")
+    workloads._OWN.clear()
+    (cell,) = plan.cells_of(sweep.resolve(flags))
+    trained = workloads.get(cell.workload, "training")
+    assert (trained.tolerance["bf16"], trained.tolerance["fp32"], trained.parity_calls) == (0.1, 1e-3, 3)
+
+
+def test_a_transformers_configuration_becomes_a_model(torch_answers):
+    names, reference, flops = torch_answers["transformers"]
+    assert (names, reference) == (["logits"], "its own eager mode in float64")
+    assert flops > 2 * 128 * 32 * 100  # the last product alone
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "words"),
+    [
+        ("random_", "unsupported", "random numbers"), ("counting", "unsupported", "two answers"),
+        ("exits", "error", "called exit(3)"), ("none", "error", "has no model()"), ("wrong", "error", "returned int"),
+        ("shapes", "error", "cannot be multiplied"),
+        ("skeleton", "ok", ""), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_a_sentence(torch_answers, name, status, words):
+    outcome, reason = torch_answers["ended"][name]
+    assert outcome == status and words in reason and "\n" not in reason
+
+
+def test_a_library_is_told_if_it_is_not_there_and_classifies_with_no_zeros(torch_answers):
+    (status, reason), filled = torch_answers["library"], torch_answers["zeros"]
+    assert filled == [True, False] * 2 and (status == "ok" or (status == "unsupported" and "REQUIREMENTS=" in reason))
+
+
+def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):
+    variables = {}
+
+    def resolved(base, text, name, word, report):
+        variables[name] = text
+        return "locked"
+
+    monkeypatch.setattr(versions, "VENVS", tmp_path)
+    monkeypatch.setattr(versions, "_resolved", resolved)
+    monkeypatch.setattr(environments, "made", lambda recipe, report: recipe.home / "bin" / "python")
+    more = tmp_path / "more.txt"
+    more.write_text("timm\n")
+    pythons = {requirements.interpreter(str(more), ["torch"], ["cpu"], print) for _ in range(2)}
+    ((name, text),) = variables.items()
+    assert pythons == {str(tmp_path / name / "bin" / "python")} and name.startswith("torch-cpu-with-")
+    assert "torch==" in text and text.endswith("timm\n")
+    with pytest.raises(UsageError, match="one framework"):
+        requirements.interpreter(str(more), ["torch", "jax"], ["cpu"], print)
+    words = ["bench", "--workload", str(net), "--requirements", str(more), "--python", "python3"]
+    assert runner.main(words) == 2
+
+
+def test_the_parameters_of_user_models_are_options(net):
+    _, arguments = runner.parse(["bench", f"WORKLOAD=mlp,{net},missing.py,timm:resnet50", "KIND=a", "IMAGE_SIZE=96"])
+    assert (arguments.kind, arguments.image_size) == ("a", "96")

@@ -1,0 +1,137 @@
+"""Torch's modes whose proof needs torch itself, in its own interpreter; on a GPU where an environment sees one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from doubles.environment import interpreter, run_in
+
+from environments import environments
+
+CHECKS = {path.stem: path for path in sorted((ROOT / "tests/checks").glob("torch_*.py"))}
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # compiling takes its time on a busy machine
+
+
+def checked(python: Path, check: str, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([str(python), str(CHECKS[check]), *words], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_the_cpu(check):
+    done = checked(interpreter("torch"), check)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == CHECKS[check].read_text().count("def check_")
+
+
+def test_what_is_made_of_cuda_graphs_is_known_from_the_description():
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.adapter import Unsupported
+from frameworks.torch import FRAMEWORK
+from frameworks.torch.modes import graphs
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+def refused(mode):
+    parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+    cell = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, parameters, mode)
+    try:
+        Adapter().start_compiler(cell)
+    except Unsupported as refusal:
+        return "need a GPU" in str(refusal)
+
+on_gpu = {"inductor-reduce-overhead", "cuda-graph", "cudagraphs"}
+assert {mode for mode in on_gpu if refused(mode)} == on_gpu
+assert not refused("eager")
+recorded = {mode.name for mode in FRAMEWORK.modes if graphs.uses_cuda_graphs(mode.name, torch.device("cuda", 0))}
+assert recorded == on_gpu | {"inductor-max-autotune", "inductor-max-autotune-freezing"}
+assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
+""",
+    )
+
+
+def test_a_second_process_says_that_it_loaded_its_graph(tmp_path):
+    """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile."""
+    for loaded in (False, True):
+        run_in(
+            "torch",
+            f"""
+import os
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = {str(tmp_path / "inductor")!r}
+os.environ["TRITON_CACHE_DIR"] = {str(tmp_path / "triton")!r}
+import workloads
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+for pass_name in ("training", "inference"):
+    workload = workloads.get("mlp", pass_name)
+    shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
+    shape |= {{"batch_size": 2, "width": 8, "depth": 2}}
+    cell = Cell("torch", "mlp", "plain", pass_name, "cpu", "fp32", 1, tuple(shape.items()), "inductor")
+    adapter = Adapter()
+    adapter.configure(cell)
+    adapter.start_compiler(cell)
+    step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
+    step()
+    assert step.capture().loaded is {loaded}, step.capture()
+""",
+        )
+
+
+def test_gradients_are_kept_only_where_micro_batches_add_up_in_a_cuda_graph():
+    """As if eager mode ran in CUDA graphs: losses are the oracle's either way."""
+    run_in(
+        "torch",
+        """
+import numpy as np
+import workloads
+from frameworks.torch.modes import training
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+made = []
+
+class Trainer(training.Trainer):
+    def __init__(self, *arguments, keep_gradients, **others):
+        made.append(keep_gradients)
+        super().__init__(*arguments, keep_gradients=keep_gradients, **others)
+
+training.Trainer = Trainer
+workload = workloads.get("mlp", "training")
+for graphs in (True, False):
+    training.graphs.uses_cuda_graphs = lambda mode, device: graphs
+    for accumulate in (1, 2):
+        shape = {parameter.name: parameter.default for parameter in workload.parameters}
+        shape |= {"batch_size": 2, "width": 8, "depth": 2, "accumulate": accumulate}
+        cell = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, tuple(shape.items()), "eager")
+        adapter = Adapter()
+        adapter.configure(cell)
+        weights, sets = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in (1, 2, 3)]
+        step = adapter.prepare(workload, cell, weights, sets)
+        losses = [float(step()["loss"][0]) for _ in sets]
+        expected = [float(np.ravel(call["loss"])[0]) for call in workload.references(shape, weights, sets)]
+        assert np.allclose(losses, expected, rtol=1e-5), (losses, expected)
+assert made == [False, True, False, False], made
+""",
+    )
+
+
+def test_a_replay_that_computes_nothing_is_found():
+    done = checked(interpreter("torch"), "torch_cuda_graph", "--double", "Idle")
+    assert done.returncode != 0
+    assert "AssertionError: nan" in done.stderr
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_a_gpu(check):
+    python = environments.path("torch", "gpu") / "bin" / "python"
+    visible = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    if not python.exists() or subprocess.run([str(python), "-c", visible], capture_output=True).returncode:
+        pytest.skip("no environment of torch sees a GPU: make setup FRAMEWORK=torch DEVICE=gpu")
+    done = checked(python, check, "--device", "gpu:0")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,319 @@
+"""From workers' reports to a record."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import asdict, replace
+
+import pytest
+
+import workloads
+from measurement.parity import INCOMPARABLE, Difference
+from measurement.peaks import Peaks
+from measurement.profiles import PROFILES
+from measurement.protocol import Captured, Hello, Readback
+from records import assemble, tokens, values
+from records.assemble import record, speedup
+from records.outcomes import Context, Failure, Outcome, Parity
+from records.record import Record
+from records.rooflines import completed
+
+CONTEXT = Context(
+    "run",
+    "machine",
+    "A processor",
+    "abc",
+    PROFILES["quick"],
+    "cold",
+    {"torch": ("torch-lite", "torch"), "tensorflow": ()},
+)
+HELLO = Hello({"torch": "9.9"}, Readback(threads=2, settings={"a": 1}))
+GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
+PEAKS = Peaks(1e11, 1e10, "measured here")
+
+
+@pytest.fixture
+def outcome(cell, report):
+    """An outcome of one launch with these samples."""
+
+    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, framework="torch", **changes) -> Outcome:
+        reports = [report(samples, launch=0, worker="0001", **changes)]
+        return Outcome(cell(mode=mode, framework=framework), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
+
+    return make
+
+
+def made(outcome, baseline=None, peaks=PEAKS) -> Record:
+    row = record(outcome, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
+    assert values.problem(row.to_row()) is None
+    return row
+
+
+def test_settings_hold_what_capture_said(outcome):
+    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
+    settings = json.loads(made(outcome(capture=capture)).settings)
+    assert (settings["a"], settings["captured"]) == (1, "7 kernels")
+
+
+@pytest.mark.parametrize(
+    ("calls", "synchronized", "flagged"),
+    [(10, 0.0024, True), (10, 0.0023, False), (10, 0.0019, False), (10, None, False), (4, 0.009, False)],
+)
+def test_a_queue_that_takes_much_of_a_sample_is_flagged(outcome, calls, synchronized, flagged):
+    """A sample of n calls of t lasts n t + q, a synchronized call t + q: here q is 2.2 and 1.7 % of ten calls."""
+    row = made(outcome(calls_per_sample=calls, latency_sync_s=synchronized))
+    assert ("queue" in (row.flags or "").split(";")) == flagged
+
+
+def test_a_good_cell(outcome):
+    row = made(outcome())
+    assert row.status == "ok"
+    assert row.latency_ms_median == pytest.approx(2.0)
+    assert row.speedup_vs_eager == 1.0
+    assert row.framework_version == "9.9"
+    assert row.threads_effective == 2
+    assert row.side_by_side == 1
+    assert row.settings == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
+    assert row.items_per_s == pytest.approx(4 / 0.002)
+    assert row.flops == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, "fp32").flops
+    (whole,) = completed([row])
+    assert whole.mfu_pct == pytest.approx(100 * row.flops / 0.002 / 1e11)
+    assert whole.bottleneck == "overhead"
+    assert row.speedup_ci_low is None
+    assert row.latency_sync_ms_median is row.device_ms_median is None
+
+
+@pytest.mark.parametrize(
+    ("size", "device", "expected"),
+    [
+        (4_800_000_000, "NVIDIA H200", (2400.0, 50.0)),
+        (4_800_000_000, "a GPU", (2400.0, None)),
+        (127_000_000, "NVIDIA H200", None),
+    ],
+)
+def test_bandwidth_is_told_where_the_caches_cannot_hold_what_moves(size, device, expected):
+    row = {"bytes": size, "device": "gpu:0", "device_name": device, "latency_ms_median": 2.0}
+    rates = dict(zip(("achieved_gb_per_s", "datasheet_bandwidth_pct"), expected or (), strict=False))
+    assert assemble.bandwidth(row) == pytest.approx(rates)
+
+
+def test_the_speedup_is_of_pairs_not_of_medians(outcome):
+    """Both modes drift by a factor of four; in every round the graph is twice as fast."""
+    drifting = [0.002 * 4 ** (i / 11) for i in range(12)]
+    eager, graph = outcome(samples=drifting), outcome("inductor", samples=[s / 2 for s in drifting])
+    ratio = speedup(graph, eager)
+    assert (ratio.low, ratio.value, ratio.high) == pytest.approx((2, 2, 2))
+    row = made(graph, eager)
+    assert row.speedup_vs_eager == pytest.approx(2)
+    assert (row.status, row.latency_status, row.ratio_status) == ("disturbed", "noisy", "ok")
+    assert "drift" in row.flags.split(";")
+
+
+def test_a_wide_interval_is_noisy(outcome):
+    scattered = [0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12)]
+    row = made(outcome(samples=scattered))
+    assert row.status == "noisy"
+    assert "wide_interval" in row.flags.split(";")
+
+
+STEADY = (0.002,) * 12
+SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12))
+
+
+def statuses(row: Record) -> tuple:
+    return row.status, row.latency_status, row.ratio_status
+
+
+@pytest.mark.parametrize(
+    ("eager", "graph", "noise", "expected"),
+    [
+        (STEADY, STEADY, {}, ("ok", "ok", "ok")),
+        (SCATTERED, STEADY, {}, ("ok", "ok", "noisy")),  # a graph is not noisy because eager scatters
+        (SCATTERED, SCATTERED, {}, ("ok", "noisy", "ok")),  # both bore the same
+        (STEADY, SCATTERED, {}, ("noisy", "noisy", "noisy")),
+        (STEADY, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "ok")),
+        (SCATTERED, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "noisy")),
+        (STEADY[:5], STEADY[:5], {}, ("noisy", "noisy", "noisy")),
+    ],
+)
+def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expected):
+    quiet = asdict(outcome().reports[0].noise)
+    row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
+    assert statuses(row) == expected
+    assert ("wide_interval" in (row.flags or "")) == ("noisy" in expected)
+
+
+def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
+    elsewhere = outcome()
+    elsewhere.reports[0] = replace(elsewhere.reports[0], worker="0002")  # no round of theirs is the graph's
+    assert statuses(made(outcome("inductor"), elsewhere)) == ("noisy", "ok", "noisy")
+    assert statuses(made(outcome("inductor"))) == ("ok", "ok", None)  # eager was not asked for: it claims no speedup
+    assert statuses(made(outcome())) == ("ok", "ok", None)
+
+
+@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (None, "ok"), (False, "disturbed")])
+def test_a_disturbed_warm_up_concerns_both_figures(outcome, steady, expected):
+    assert statuses(made(outcome("inductor", steady=steady), outcome())) == (expected,) * 3
+
+
+def test_the_latency_of_launches_is_not_pooled(outcome, report):
+    """Two hundred samples that agree within a launch say nothing of how launches differ."""
+    launches = outcome()
+    launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
+    row = made(launches)
+    assert row.latency_ms_median == pytest.approx(2.0)
+    half = 4.3027 * math.log(2) / math.sqrt(3)
+    ends = 2 * math.exp(-half), 2 * math.exp(half)
+    assert (row.latency_ms_ci_low, row.latency_ms_ci_high) == pytest.approx(ends, rel=1e-4)
+    assert (row.interval_scope, row.latency_status) == ("across processes", "noisy")
+    assert made(outcome()).interval_scope == "within this process"
+
+
+def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
+    row = made(outcome(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
+    assert row.status == "mismatch"
+    assert row.reason == (
+        "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
+    )
+    row = made(outcome(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
+    assert row.status == "mismatch"
+    assert row.parity_max_abs_err is None
+
+
+def test_a_failure_has_no_figures(cell):
+    failed = Outcome(cell(), "2026-01-01T00:00:00Z", failure=Failure("crash", "The worker was killed.", "last words"))
+    row = made(failed)
+    assert (row.status, row.reason, row.stderr_tail) == ("crash", "The worker was killed.", "last words")
+    assert row.latency_ms_median is None
+
+
+def test_break_even(outcome):
+    eager = outcome(samples=(0.003,) * 12, first_call_s=0.003)
+    graph = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003)
+    assert made(graph, eager).break_even_calls == pytest.approx(2.0 / 0.002)
+    assert made(graph, eager).load_s is None
+    loaded = outcome("inductor", samples=(0.001,) * 12, first_call_s=0.003, load_s=5.0)
+    row = made(loaded, outcome(samples=(0.003,) * 12, first_call_s=0.003, load_s=1.0))
+    assert (row.load_s, row.compile_s) == (5.0, pytest.approx(0.002))
+    assert row.break_even_calls == pytest.approx((5.0 - 1.0) / 0.002)
+    assert made(graph, eager).compile_s == pytest.approx(2.002)
+    slower = outcome("inductor", samples=(0.004,) * 12, first_call_s=2.0)
+    assert made(slower, eager).break_even_calls is None
+
+
+def test_without_peaks_there_is_no_regime(outcome):
+    (row,) = completed([made(outcome(), peaks=None)])
+    assert row.bottleneck is None
+    assert row.mfu_pct is None
+
+
+def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
+    eager, fused, unfused = (made(outcome(mode, framework=f)) for f, mode in (
+        ("torch", "eager"), ("torch", "inductor"), ("tensorflow", "function")
+    ))  # fmt: skip
+    assert fused.moved_bytes == fused.bytes < eager.moved_bytes
+    assert unfused.moved_bytes == eager.moved_bytes == eager.unfused_bytes
+    assert unfused.intensity == eager.intensity == eager.flops / eager.unfused_bytes
+
+
+def test_tail_latency_is_of_single_calls(outcome):
+    row = made(outcome(single_calls_s=[0.002] * 95 + [0.009] * 5))
+    assert (row.single_calls, row.latency_call_ms_p50) == (100, pytest.approx(2.0))
+    assert (row.latency_call_ms_p95, row.latency_call_ms_p99) == (pytest.approx(2.0), pytest.approx(9.0))
+    few = made(outcome(single_calls_s=[0.002] * 12))
+    assert (few.latency_call_ms_p95, few.latency_ms_p95) == (None, None)
+    assert made(outcome()).single_calls == 0
+
+
+def test_the_host_s_speed_is_in_the_record(outcome):
+    loop = [3e-4] * 9 + [6e-4] * 3
+    row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
+    assert row.host_loop_ms_median == pytest.approx(0.3)
+    assert (row.host_slowed_share, row.rounds_set_aside, row.samples) == (0.25, 3, 9)
+    assert (row.latency_ms_ci_high, row.status) == (pytest.approx(2.0), "ok")
+    assert "host_slowed" not in (row.flags or "")  # what was set aside counts for nothing
+    often = made(outcome(samples=(0.002,) * 8 + (0.004,) * 4, host_loop_s=[3e-4] * 8 + [6e-4] * 4))
+    assert (often.rounds_set_aside, often.samples) == (0, 12)
+    assert "host_slowed" in often.flags.split(";")
+    assert made(outcome(host_loop_s=[])).host_loop_ms_median is None
+
+
+@pytest.mark.parametrize(
+    ("loops", "share", "flagged"),
+    [
+        (([6.0e-4] * 12, [6.3e-4] * 12, [9.65e-4] * 12), 1 / 3, True),  # a launch slow throughout
+        (([6.0e-4] * 12, [6.3e-4] * 12, [6.6e-4] * 12), 0, False),
+        (([6e-4] * 5 + [9e-4], [6e-4] * 6, [6e-4] * 6), 1 / 18, False),  # one round, too few to set it aside
+        (([6e-4] * 4 + [9e-4] * 2, [6e-4] * 6, [6e-4] * 6), 1 / 9, True),
+    ],
+)
+def test_the_host_s_usual_speed_is_that_of_all_launches(outcome, report, loops, share, flagged):
+    several = outcome()
+    several.reports = [report((0.002,) * len(loop), launch=i, host_loop_s=loop) for i, loop in enumerate(loops)]
+    row = made(several)
+    assert (row.host_slowed_share, row.rounds_set_aside) == (pytest.approx(share), 0)
+    assert ("host_slowed" in (row.flags or "").split(";")) == flagged
+
+
+@pytest.mark.parametrize(
+    ("eager_s", "graph_s", "expected"),
+    [
+        (0.0019, 0.0001, ("disturbed", "ok", "disturbed")),  # the graph replays, eager waits for Python
+        (0.0001, 0.0001, ("ok", "ok", "ok")),
+        (0.0001, 0.00161, ("disturbed", "disturbed", "disturbed")),
+        (0.0001, 0.00159, ("ok", "ok", "ok")),
+        (None, None, ("disturbed", "disturbed", "disturbed")),  # not told
+    ],
+)
+def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, expected):
+    loop = [3e-4] * 6 + [6e-4] * 6
+
+    def of(mode: str, host_s: float | None) -> Outcome:
+        reports = [report((0.002,) * 12, launch=0, worker="1", host_loop_s=loop, host_s=host_s)]
+        return Outcome(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
+
+    row = made(of("inductor", graph_s), of("eager", eager_s))
+    assert "host_slowed" in row.flags.split(";")
+    assert statuses(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "rounds", "flagged"), [("quick", 6, False), ("quick", 5, True), ("standard", 9, True)]
+)
+def test_few_rounds_are_fewer_than_the_profile_asks_for(outcome, profile, rounds, flagged):
+    context = dataclasses.replace(CONTEXT, profile=PROFILES[profile])
+    row = record(outcome(samples=(0.002,) * rounds), None, workloads.get("mlp"), "seed:0", PEAKS, context)
+    assert ("few_rounds" in (row.flags or "").split(";")) == flagged
+
+
+def test_rounds_that_were_set_aside_are_not_missing(outcome):
+    context = dataclasses.replace(CONTEXT, profile=PROFILES["standard"])
+    slow = outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)
+    row = record(slow, None, workloads.get("mlp"), "seed:0", PEAKS, context)
+    assert (row.rounds_set_aside, "few_rounds" in (row.flags or "")) == (2, False)
+
+
+def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):
+    monkeypatch.setattr(assemble, "known_cost", lambda cell, user_model: None)
+    assert made(outcome()).achieved_gb_per_s is None
+
+
+def test_tokens_are_timed_apart(outcome):
+    """The first apart from the others, of which a percentile is told once there are enough of them."""
+    parts = (0.010, *[0.002] * 18, 0.004), (0.012, *[0.002] * 19)
+    row = made(outcome(parts_s=parts))
+    assert (row.first_token_ms_median, row.inter_token_ms_p50) == (pytest.approx(11.0), pytest.approx(2.0))
+    assert (row.inter_token_ms_p95, row.inter_token_ms_p99) == (pytest.approx(2.0), None)
+    assert made(outcome()).first_token_ms_median is None
+
+
+def test_compiling_pays_for_itself_after_so_many_tokens(outcome):
+    graph, eager = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003), outcome(samples=(0.003,) * 12)
+    row, generate = made(graph, eager).to_row(), workloads.get("llama-tiny", "generate")
+    parameters = {"batch_size": 3, "prompt": 4, "tokens": 5, "attention": "explicit"}
+    graph.cell = replace(graph.cell, parameters=tuple(parameters.items()))
+    assert tokens.break_even(generate, graph, row) == {"break_even_tokens": 15 * row["break_even_calls"]}
+    assert tokens.break_even(workloads.get("llama-tiny", "prefill"), graph, row) == {}
+    assert tokens.break_even(generate, graph, row | {"break_even_calls": None}) == {}

@@ -1,0 +1,349 @@
+"""Two runs cell by cell: what is a move, what only looks like one, what is said first, exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+from dataclasses import replace
+from statistics import median
+
+import pytest
+from doubles.reported import failed, record, write_run
+
+import runner
+from analysis import changes
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Comparison
+from measurement.statistics import INCONCLUSIVE, Interval, batch_interval, independent_ratio
+from records.record import Record
+from reports import compare, run_headings, terminal
+from reports.names import Names
+
+
+def compared(a: list[Record], b: list[Record], limit: float = 0.05) -> Comparison:
+    """Two runs' records compared."""
+    return replace(changes.compare(a, b, limit), cautions=tuple(run_headings.cautions(a, b)))
+
+
+SPEEDUPS = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+EAGER, GRAPH = A = [record("alpha", "eager"), record("alpha", "graph")]
+
+
+def times(row: Record, factor: float, speedup: float = 1.0, **changed) -> Record:
+    """A record `factor` times as slow, its speedup `speedup` times as large."""
+    figures = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+    moved = {name: getattr(row, name) * factor for name in figures}
+    faster = {name: (value := getattr(row, name)) and value * speedup for name in SPEEDUPS}
+    return row | moved | faster | changed
+
+
+def moved(eager: float, graph: float, **changed) -> list[Record]:
+    """The run `A` with eager mode and its graph so many times as slow; the speedup follows."""
+    return [times(EAGER, eager, **changed), times(GRAPH, graph, eager / graph, **changed)]
+
+
+def verdicts(a: list[Record], b: list[Record]) -> dict[str, str]:
+    """The verdicts by mode."""
+    return {cell.cell.rpartition("/")[2]: cell.verdict for cell in compared(a, b).cells}
+
+
+@pytest.mark.parametrize(
+    ("graph", "expected"), [(1.1, SLOWER), (0.9, FASTER), (1.0, SAME), (1.01, SAME), (0.995, SAME), (1.05, SLOWER)]
+)
+def test_a_mode_that_moves_alone_has_a_verdict(graph, expected):
+    assert verdicts(A, moved(1.0, graph)) == {"eager": SAME, "graph": expected}
+
+
+@pytest.mark.parametrize(("added", "pairs_up"), [("quant=none,product=matmul", 2), ("quant=int8,product=matmul", 0)])
+def test_cells_from_before_a_parameter_are_those_of_its_first_value(added, pairs_up):
+    """Else a run from before would have no cell in common with a new one, and nothing would be slower."""
+    older, newer = (
+        [row | {"cell": row.cell.replace("/", f"/context=8,{more}/", 1)} for row in rows]
+        for rows, more in ((A, "cache=static"), (moved(1.0, 1.5), f"cache=static,{added}"))
+    )
+    cells = [cell for cell in compared(older, newer).cells if cell.verdict != NOT_COMPARABLE]
+    assert len(cells) == pairs_up and {cell.verdict for cell in cells} == ({SAME, SLOWER} if pairs_up else set())
+
+
+@pytest.mark.parametrize("drift", [0.7, 1.2, 2.0])
+def test_what_moves_all_modes_alike_may_be_the_machine(drift):
+    comparison = compared(A, moved(drift, drift * 1.005))
+    assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
+    assert f"graph moved by {drift * 1.005:.2f} as well: the machine, or what all modes share" in {
+        cell.why for cell in comparison.cells
+    }
+    assert not comparison.decided and not comparison.over
+
+
+def test_on_a_machine_that_drifts_what_moves_beyond_the_drift_is_seen():
+    assert verdicts(A, moved(0.7, 0.8)) == {"eager": FASTER, "graph": INCONCLUSIVE}
+    assert verdicts(A, moved(1.2, 1.3)) == {"eager": INCONCLUSIVE, "graph": SLOWER}
+    assert verdicts(A, moved(0.9, 1.1)) == {"eager": FASTER, "graph": SLOWER}
+
+
+@pytest.mark.parametrize(
+    ("loops", "factor", "expected"),
+    [
+        ((0.3, 0.3), 1.5, SLOWER),
+        ((0.3, 0.3), 1.2, INCONCLUSIVE),
+        ((0.3, 0.45), 1.5, INCONCLUSIVE),
+        ((0.3, None), 1.5, INCONCLUSIVE),
+    ],
+)
+def test_a_large_common_move_is_a_verdict_where_the_host_s_loop_stood_still(loops, factor, expected):
+    a, b = ([row | {"host_loop_ms_median": loop, "threads": 1} for row in side]
+            for side, loop in zip((A, moved(factor, factor)), loops, strict=True))  # fmt: skip
+    assert verdicts(a, b) == {"eager": expected, "graph": expected}
+    # Of what several threads lose to a neighbour the loop, which has one, does not tell.
+    a, b = ([row | {"threads": 2} for row in side] for side in (a, b))
+    assert set(verdicts(a, b).values()) == {INCONCLUSIVE}
+
+
+def test_a_gpu_s_clock_tells_of_modes_that_the_host_does_not_decide():
+    gpu = {"device": "gpu:0", "host_ms_median": 0.1, "host_loop_ms_median": 0.3}
+    for clocks, expected in (((1980.0, 1975.0), SLOWER), ((1980.0, 1400.0), INCONCLUSIVE)):
+        a, b = ([row | gpu | {"gpu_sm_mhz": clock} for row in side]
+                for side, clock in zip((A, moved(1.4, 1.4)), clocks, strict=True))  # fmt: skip
+        assert set(verdicts(a, b).values()) == {expected}
+
+
+def test_a_mode_alone_is_held_against_the_other_shapes():
+    shapes = [(1, 128), (1, 512), (4, 128)]
+    a = [record("alpha", "eager", *shape) for shape in shapes]
+    one = compared(a, [times(a[0], 1.1), *a[1:]])
+    assert [cell.verdict for cell in one.cells] == [SLOWER, SAME, SAME]
+    everything = compared(a, [times(row, 1.1) for row in a])
+    assert {cell.verdict for cell in everything.cells} == {INCONCLUSIVE}
+    assert "the other shapes moved by 1.10 as well: the machine" in everything.cells[0].why
+    (alone,) = compared(a[:1], [times(a[0], 1.1)]).cells
+    assert (alone.verdict, alone.why) == (INCONCLUSIVE, "no other mode beside it shows whether the machine moved")
+
+
+def test_a_wide_interval_shows_no_difference_and_rules_none_out():
+    b = moved(1.0, 1.1)
+    b[1] |= {"latency_ms_ci_low": 12.0, "latency_ms_ci_high": 24.0}
+    cells = {cell.cell.rpartition("/")[2]: cell for cell in compared(A, b).cells}
+    assert cells["graph"].verdict == INCONCLUSIVE
+    assert cells["graph"].why == "no difference is shown, nor is one beyond 5 % ruled out"
+
+
+@pytest.mark.parametrize(
+    ("launches", "expected"),
+    [((1, 3), INCONCLUSIVE), ((3, 2), INCONCLUSIVE), ((1, 1), INCONCLUSIVE), ((3, 3), SLOWER), ((None, 5), SLOWER)],
+)
+def test_intervals_within_processes_are_no_verdict(launches, expected):
+    a, b = ([row | {"launches": count} for row in side]
+            for side, count in zip((A, moved(1.0, 1.5)), launches, strict=True))  # fmt: skip
+    assert verdicts(a, b)["graph"] == expected
+    assert bool(compared(a, b).over) == (expected == SLOWER)
+    assert (verdicts(a, a)["graph"] == INCONCLUSIVE) == (launches[0] == 1)
+
+
+def test_the_scope_that_a_record_tells_counts():
+    within = [row | {"interval_scope": "within this process"} for row in A]
+    assert set(verdicts(within, moved(1.0, 1.5)).values()) == {INCONCLUSIVE}
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_disturbed_cells_decide_nothing(side):
+    runs = [A, moved(1.0, 1.5)]
+    runs[side] = [row | {"flags": "wide_interval;other_load"} for row in runs[side]]
+    comparison = compared(*runs)
+    assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
+    assert {cell.why for cell in comparison.cells} == {f"{'AB'[side]} was disturbed (other_load)"}
+
+
+def test_a_slowed_host_disturbs_only_what_it_decides():
+    launched = {"device": "gpu:0", "host_ms_median": 0.1, "flags": "host_slowed"}
+    assert verdicts([row | launched for row in A], [row | launched for row in moved(1.0, 1.5)])["graph"] == SLOWER
+    waited = launched | {"host_ms_median": 1000.0}
+    assert verdicts([row | waited for row in A], [row | waited for row in moved(1.0, 1.5)])["graph"] == INCONCLUSIVE
+
+
+def test_of_many_cells_a_slight_one_is_chance():
+    """4 % is shown of one shape, and of one among forty it is not: of so many one is off by as much for nothing."""
+
+    def run(shapes: int, factor: float) -> list[Record]:
+        rows = []
+        for number in range(shapes):
+            change = factor if not number else 1.0
+            for row in moved(1.0, change):
+                rows.append(row | {"cell": row.cell.replace("batch_size=1", f"batch_size={number}")})
+        return rows
+
+    for shapes, expected in ((1, 1), (40, 0)):
+        comparison = compared(run(shapes, 1.0), run(shapes, 1.019), 0.2)
+        strict = compared(run(shapes, 1.0), run(shapes, 1.04), 0.2)
+        assert len(comparison.of(SLOWER)) == 0  # below what processes of the same code may differ by
+        assert len(strict.of(SLOWER)) == expected
+
+
+@pytest.mark.parametrize(
+    ("b", "why"),
+    [
+        (failed("alpha", "graph", "crash", "It died."), "B: crash: It died"),
+        (times(GRAPH, 1.0, weights="seed:1"), "the weights differ: seed:0 and seed:1"),
+        (times(GRAPH, 1.0, latency_ms_ci_low=None), "B has too few samples for an interval"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(b, why):
+    cells = {cell.cell.rpartition("/")[2]: cell for cell in compared(A, [EAGER, b]).cells}
+    assert (cells["graph"].verdict, cells["graph"].why) == (NOT_COMPARABLE, why)
+
+
+SPIN, SLEEP = (
+    {"settings": json.dumps({"a": choice, "policies": {"torch-openmp-idle": choice}})} for choice in ("spin", "sleep")
+)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (SPIN, SLEEP, (NOT_COMPARABLE, "the policies differ: torch-openmp-idle=spin and torch-openmp-idle=sleep")),
+        (SPIN, SPIN, (SLOWER, "")),
+        ({"settings": '{"a": 1}'}, SLEEP, (SLOWER, "")),  # older records do not say
+        ({}, SLEEP, (SLOWER, "")),
+        (*[{"settings": '{"policies": {}}'}] * 2, (SLOWER, "")),  # a framework that has none
+    ],
+)
+def test_times_under_different_policies_are_not_of_the_same_thing(a, b, expected):
+    cells = compared([row | a for row in A], [row | b for row in moved(1.0, 1.5)]).cells
+    (graph,) = (cell for cell in cells if cell.cell.endswith("graph"))
+    assert (graph.verdict, graph.why) == expected
+
+
+def test_cells_of_one_run_only_and_cells_held_twice():
+    other = record("beta", "eager")
+    whys = {cell.cell: cell.why for cell in compared([EAGER, EAGER], [EAGER, other]).cells}
+    assert whys == {EAGER.cell: "A holds it 2 times", other.cell: "only in B"}
+
+
+def test_machines_and_versions_come_first():
+    elsewhere = {"machine_id": "ffff", "device_name": "Another", "framework_version": "1.3", "git_revision": "9"}
+    comparison = compared(A, moved(1.0, 1.0, **elsewhere))
+    first, second, third, *_ = comparison.cautions
+    assert first.startswith("Different machines: A on A processor (machine abcd1234), B on Another (machine ffff)")
+    assert second == "Different versions: alpha 1.2 → 1.3."
+    assert third.startswith("Different revisions")
+    page = compare.page(comparison)
+    assert page.index("Different machines") < page.index("Different versions") < page.index("2 cells")
+    assert compared(A, A).cautions == ()
+
+
+@pytest.mark.parametrize(("ours", "theirs", "said"), [(0.3, 0.6, True), (0.6, 0.3, True), (0.3, 0.32, False),
+                                                       (None, 0.6, False)])  # fmt: skip
+def test_a_slower_host_is_said(ours, theirs, said):
+    cautions = compared([EAGER | {"host_loop_ms_median": ours}], [EAGER | {"host_loop_ms_median": theirs}]).cautions
+    assert any(text.startswith("A slower host") for text in cautions) == said
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "sides"),
+    [
+        ("drift;program_differs", None, "1 cell in A and 0 cells in B"),
+        ("program_differs", "program_differs", "1 cell in A and 1 cell in B"),
+        ("drift", None, None),
+    ],
+)
+def test_another_program_than_eager_s_is_said(ours, theirs, sides):
+    cautions = compared([EAGER, GRAPH | {"flags": ours}], [EAGER, GRAPH | {"flags": theirs}]).cautions
+    assert [text.partition(" (")[0] for text in cautions] == (
+        [f"Another program than eager mode's: {sides}"] if sides else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("b", "limit", "code"),
+    [
+        (moved(1.0, 1.1), "5%", 1),
+        (moved(1.0, 1.1), "20%", 0),
+        (moved(1.0, 1.03), "5%", 0),
+        (moved(1.0, 0.5), "5%", 0),
+        (moved(1.0, 1.0), "5%", 0),
+        (moved(1.1, 1.1), "5%", 3),
+        ([EAGER, failed("alpha", "graph", "crash", "A reason.")], "5%", 1),
+        ([EAGER, failed("alpha", "graph", "unsupported", "A reason.")], "5%", 1),
+        (moved(1.0, 1.5, flags="steal"), "5%", 3),
+    ],
+)
+def test_the_exit_code_tells_slower_from_nothing_decided(tmp_path, capsys, b, limit, code):
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", b))]
+    assert runner.main(["compare", *map(str, runs), "--max-slowdown", limit]) == code
+    assert capsys.readouterr().out.startswith("a → b: ")  # the answer, before everything else
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Say which runs to compare"),
+        (["{a}"], "Say which runs to compare"),
+        (["{a}", "{b}", "--max-slowdown", "0.05"], "MAX_SLOWDOWN is a percentage such as 5%"),
+        (["{a}", "nowhere"], "nowhere holds no run"),
+        (["{a}", "{b}"], "have no cell in common"),
+        (["{a}", "{a}/records.jsonl"], "are the same run; name two runs"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(tmp_path, capsys, words, sentence):
+    paths = {name: write_run(tmp_path / name, [row]) for name, row in (("a", EAGER), ("b", record("beta", "eager")))}
+    assert runner.main(["compare", *(word.format(**paths) for word in words)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_interval_of_independent_medians_covers_their_ratio():
+    draw, held, trials = random.Random(7), 0, 400
+    for _ in range(trials):
+        sides = [[draw.lognormvariate(math.log(scale), 0.1) for _ in range(40)] for scale in (3.0, 2.0)]
+        ratio = independent_ratio(*map(batch_interval, sides))
+        held += ratio.low <= 1.5 <= ratio.high
+        assert ratio.value == pytest.approx(median(sides[0]) / median(sides[1]))
+    assert held / trials >= 0.93
+    exact = Interval(2.0, 2.0, 2.0)
+    assert independent_ratio(Interval(3.0, 2.7, 3.3), exact).low == pytest.approx(1.35)
+
+
+def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path, capsys):
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("before", A), ("after", moved(1.0, 1.2)))]
+    given = {"framework": "alpha", "batch": [1, 4], "isolate": True, "weights": "/somewhere/else"}
+    (runs[1] / "plan.json").write_text(json.dumps({"given": given}))
+    assert runner.main(["compare", *map(str, runs)]) == 1
+    page = (tmp_path / "after" / "comparison.md").read_text()
+    assert page.startswith("### before → after: 1 slower by more than 5 %\n")
+    facts = "2026-01-02 03:04 UTC · alpha 1.2 · suite 0123456789 · quick, 3 launches · A processor (abcd)"
+    assert f"- **B**: after · {facts}\n  `make bench FRAMEWORK=alpha BATCH=1,4 ISOLATE=1 WEIGHTS=else`" in page
+    assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
+    assert "All cells: bert, plain, cpu, fp32, 2 threads, batch 1, seq 128." in page
+    assert "| alpha graph | 16 | 19.2 | 1.20 (1.19 to 1.21) | 1.20 (1.18 to 1.22) | slower |" in page
+    assert page.index("#### Slower") < page.index("<details><summary>Same: 1 cell")
+    assert max(map(len, re.findall(r"(?m)^\|.*", page))) < 100
+
+
+def test_no_process_is_started_that_would_outlive_a_comparison_that_is_killed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.0, 1.2)))]
+    assert runner.main(["compare", *map(str, runs)]) == 1
+
+
+def test_at_80_columns_a_row_is_a_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "_FILE_WIDTH", 80)
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.0, 1.2)))]
+    runner.main(["compare", *map(str, runs)])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert len(lines) == 2 and max(map(len, lines)) <= 80
+
+
+def test_the_answer_names_what_is_slower_and_what_broke():
+    crashed = failed("alpha", "graph", "crash", "A reason.")
+    assert compare.answer(compared(A, [EAGER, crashed])) == "1 broke"
+    assert compare.answer(compared(A, moved(1.0, 1.1))) == "1 slower by more than 5 %"
+    assert compare.answer(compared(A, A)) == "nothing is shown to be slower by more than 5 %"
+    assert compare.answer(compared(A, moved(1.1, 1.1))) == "nothing could be decided"
+
+
+def test_short_names_say_what_differs():
+    cells = [f"a/{model}/plain/inference/cpu/fp32/threads=2/batch_size={batch},depth={depth}/eager"
+             for model, batch, depth in (("mlp", 1, 8), ("mlp", 4, 8), ("bert", 1, 2))]  # fmt: skip
+    names = Names(cells)
+    assert [names[cell] for cell in cells] == ["a eager mlp batch 1", "a eager mlp batch 4", "a eager bert"]
+    assert names.shared == "plain, cpu, fp32, 2 threads; mlp, depth=8; bert, batch 1, depth=2"
