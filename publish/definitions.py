@@ -16,6 +16,7 @@ from measurement.statistics import INCONCLUSIVE
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
+ANSWERS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 REPRODUCED = Path(__file__).resolve().parent.parent / "results/experiments"
 
 
@@ -75,9 +76,9 @@ def columns_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def experiment_sections() -> dict[str, str]:
-    """Return source and claims with the committed answers of every published table, by its name."""
-    return {name: _experiment(experiments.get(name)) for name in experiments.names()}
+def experiments_tables() -> str:
+    """Return a section for every published table: its source, and its claims with the committed answers."""
+    return "\n\n".join(f"## {name}\n\n{_experiment(experiments.get(name))}" for name in experiments.names())
 
 
 def _experiment(experiment: Experiment) -> str:
@@ -86,11 +87,11 @@ def _experiment(experiment: Experiment) -> str:
     gpu = [text for path, text in pages.items() if path.parent.name.endswith("h200")]
     cpu = [text for path, text in pages.items() if not path.parent.name.endswith("h200")]
     rows = [(claim.sentence, _answers(claim, gpu), _answers(claim, cpu)) for claim in experiment.claims]
-    parts = (
-        f"{experiment.title}. Source: {experiment.source}.",
-        f"Results: {links or 'none'}.",
-        _table(("claim", "H200", "CPU"), rows),
-    )
+    answered = [row for row in rows if any(row[1:])]
+    source = f"{experiment.title}. Source: {experiment.source}. Answers: {links or 'none'}."
+    parts = [source, *([_table(("claim", "H200", "CPU"), answered)] if answered else [])]
+    if len(rows) > len(answered):
+        parts.append(f"Claims without a measurement: {len(rows) - len(answered)}.")
     return "\n\n".join(parts)
 
 
@@ -101,17 +102,22 @@ def _of(experiment: Experiment, path: Path) -> str:
 
 
 def _answers(claim: Claim, pages: Iterable[str]) -> str:
-    """Return the modes by verdict; `inconclusive` where no mode has one, empty where the claim was not put."""
-    found: dict[str, dict[str, None]] = {}
+    """Return the answer if all frameworks have the same one, else the frameworks by answer. Empty: never measured."""
+    found: dict[str, set[str]] = {}
     for page in pages:
         _, _, rest = page.partition(f"**{claim.sentence}**\n\n")
         for side, verdict in re.findall(r"(?m)^- ([^:\n]+): \*\*([^*]+)\*\*", rest.partition("\n\n")[0]):
             if side != "as published":
-                found.setdefault(verdict, {})[side] = None
-    decided = [verdict for verdict in (Verdict.HOLDS, Verdict.FAILS) if verdict in found]
-    if not decided:
-        return INCONCLUSIVE if found else ""
-    return "; ".join(f"{verdict}: {', '.join(found[verdict])}".removesuffix(": all") for verdict in decided)
+                found.setdefault(side.partition(" ")[0], set()).add(verdict)
+    answers: dict[str, list[str]] = {}
+    for framework, verdicts in found.items():
+        decided = [word for verdict, word in ANSWERS.items() if verdict in verdicts]
+        answers.setdefault("mixed" if len(decided) > 1 else decided[0] if decided else INCONCLUSIVE, []).append(
+            framework
+        )
+    if len(answers) <= 1:
+        return "".join(answers)
+    return "; ".join(f"{word}: {', '.join(answers[word])}" for word in ("yes", "no", "mixed") if word in answers)
 
 
 def _code(names: Iterable[str]) -> str:
