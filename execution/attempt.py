@@ -118,7 +118,7 @@ class Attempt:
         """The cell has been measured."""
         outcome = self.outcomes[report.cell]
         outcome.hello = outcome.hello or self.hello
-        outcome.reports.append(report)
+        outcome.add(report)
         self.kept.append(Kept(report.cell, outcome.started_at, hello=outcome.hello, report=report))
         whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
         self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})

@@ -60,7 +60,7 @@ class References:
         materials: Callable[[Group], Materials],
         unseen_seq: int | str | None = None,
     ) -> None:
-        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
+        """Compare saved outputs with the oracle's, or with those of the first framework at this shape.
 
         That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
         compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
@@ -89,12 +89,14 @@ class References:
                         durable.check_room(Path(report.outputs).parent, os.environ)
                 outcome.failure = Failure.over(error)
                 continue
-            if outcome.parity is None and (outputs := outcome.reports[0].outputs):
+            if outcome.parity is None and (outputs := outcome.compared[0].outputs):
                 self.keep(place, cell, outputs)
 
     def parity(self, outcome: Outcome, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
         """Return how far the outputs are from the reference's; None for those that stand in for it."""
-        outputs = list(map(_outputs, outcome.reports))
+        if not outcome.compared:
+            raise FileNotFoundError("no launch left outputs")
+        outputs = [dict(np.load(report.outputs or "")) for report in outcome.compared]
         if not workload.has_oracle:
             return with_own_eager(outcome, outputs, workload)
         known = None if oracle else self.known(place, outcome.cell)
@@ -131,25 +133,19 @@ class References:
             self.run.write(STANDING_IN, self.standing_in)
 
 
-def _outputs(report: Report) -> Arrays:
-    if report.outputs is None:
-        raise FileNotFoundError(f"launch {report.launch} left no outputs")
-    return dict(np.load(report.outputs))
-
-
 def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
     """Return how far outputs of a user model are from those of its own eager mode in the same process.
 
-    It is the parity of the output that is nearest to its limit, over all processes. Where eager mode in the cell's
+    It is the parity of the output that is nearest to its limit. Where eager mode in the cell's
     dtype is itself beyond the tolerance in an output, that output may be as far off as so many times eager mode's
     error. Raises `Changed` for an eager mode that no longer computes what it did before it was sampled.
     """
     parities = [
         parity
-        for report, values in zip(outcome.reports, outputs, strict=True)
+        for report, values in zip(outcome.compared, outputs, strict=True)
         for parity in _of_process(outcome, report, values, workload)
     ]
-    models = [report.user_model for report in outcome.reports]
+    models = [report.user_model for report in outcome.compared]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     outcome.empty = kinds.pop() if len(kinds) == 1 else None
     worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))

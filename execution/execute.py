@@ -170,7 +170,8 @@ class Executor:
         """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
 
         So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
-        compiled code on disk. With the sweep's cache `warm` a launch that measures nothing fills it beforehand.
+        compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
+        cache `warm` a launch that measures nothing fills it beforehand.
         """
         try:
             if self.sweep.compile_cache == "warm":
@@ -216,7 +217,8 @@ class Executor:
             peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a peak benchmark.
             outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
-            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks)
+            settled = [group for group in groups if all(outcomes[cell.id].compared for cell in group.cells)]
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
             unchanged.check_files(job.user_models)
             # Records tell the peaks, which are measured last.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,29 +73,35 @@ class Launcher:
         )
 
     def job(
-        self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, peak_benchmarks: Sequence[Group] = ()
+        self,
+        kind: str,
+        groups: Sequence[Group],
+        folder: Path,
+        number: int = 0,
+        peak_benchmarks: Sequence[Group] = (),
+        settled: Collection[Group] = (),
     ) -> Job:
-        """What a worker is to do; `number` is that of the launch."""
+        """What a worker is to do; `number` is that of the launch, `settled` the groups whose outputs are there."""
         own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,
             framework=groups[0].cells[0].framework,
-            groups=tuple(map(self._group_job, groups)),
+            groups=tuple(self._group_job(group, group in settled) for group in groups),
             profile=self.profile,
             folder=str(folder),
             seed=self.sweep.seed,
             launch=number,
-            peak_benchmarks=tuple(map(self._group_job, peak_benchmarks)),
+            peak_benchmarks=tuple(self._group_job(group, settled=True) for group in peak_benchmarks),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
             user_models=self.sweep.user_models,
         )
 
-    def _group_job(self, group: Group) -> GroupJob:
+    def _group_job(self, group: Group, settled: bool) -> GroupJob:
         data, length = self.materials(group), self.sweep.unseen_seq
         other = at_unseen_length(group, length)
         unseen = OtherShape(str(self.materials(other).inputs), length) if other and isinstance(length, int) else None
-        return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
+        return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen, settled)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:
         """Yield what a worker says, as it says it.

@@ -58,13 +58,17 @@ class OtherShape:
 
 @dataclass(frozen=True)
 class GroupJob:
-    """Cells that are measured alternately, with the folder of their weights and the file of their inputs."""
+    """Cells that are measured alternately, with the folder of their weights and the file of their inputs.
+
+    `settled` says that an earlier process saved the outputs, listed the programs and took the device's time.
+    """
 
     cells: tuple[Cell, ...]
     weights: str
     inputs: str
     controls: tuple[Control, ...] = ()
     unseen: OtherShape | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True)

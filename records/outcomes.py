@@ -107,6 +107,11 @@ class Outcome:
         return not self.failure and (self.parity is None or self.parity.holds)
 
     @property
+    def compared(self) -> list[Report]:
+        """Return the reports that saved outputs: those of the first launch that measured the cell's whole group."""
+        return [report for report in self.reports if report.outputs is not None]
+
+    @property
     def samples(self) -> list[float]:
         """Seconds per call, of all launches, in the rounds that count."""
         return [sample for report in self.reports for sample in counted(report)]
@@ -154,10 +159,16 @@ class Outcome:
         """
         if kept.failure and kept.node == node:
             self.failure, self.failed_step = kept.failure, kept.step
-        elif kept.report and kept.report.node == node and _holds_arrays(Path(kept.report.outputs or "")):
+        elif kept.report and kept.report.node == node:
+            if kept.report.outputs is not None and not _holds_arrays(Path(kept.report.outputs)):
+                return
             self.started_at, self.hello = kept.started_at, kept.hello
             self.forget(kept.report.launch)  # half a group, measured again and interrupted again
-            self.reports.append(kept.report)
+            self.add(kept.report)
+
+    def add(self, report: Report) -> None:
+        """Take in what a launch reported. Reports stand in the order of their launches."""
+        self.reports = sorted([*self.reports, report], key=lambda report: report.launch)
 
     def forget(self, launch: int | None) -> None:
         """Drop the report of a launch that is measured again."""

@@ -6,7 +6,7 @@ import math
 from statistics import median
 from typing import Any
 
-from frameworks.adapter import Adapter, Step
+from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 
@@ -20,8 +20,10 @@ def calls_within(seconds_per_call: float) -> int:
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
-def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
-    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; None if the framework does not report it.
+def figures(
+    adapter: Adapter, meter: Meter | None, step: Step, seconds_per_call: float, clocks: Clocks
+) -> dict[str, Any]:
+    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; the last is None without a meter.
 
     `host_s` is how long a call takes to return, the device having nothing else to do: what the host needs to submit it.
     """
@@ -36,7 +38,6 @@ def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, c
         waited.append(clocks.wall() - start)
         del output  # its memory is the next call's
     together = 1 if seconds_per_call > SECONDS else min(calls, 10)
-    meter = adapter.meter(cell)
     device_s = meter.device_seconds(step, together) if meter and not step.fresh else None
     return {"latency_sync_s": median(waited), "host_s": median(returned), "device_s": device_s}
 

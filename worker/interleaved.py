@@ -79,12 +79,13 @@ class InterleavedComparison(GroupWork):
             member.variant.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
-        self.check_synchronization(member)  # before calls pile up that nothing waits for
+        if not self.group.settled:
+            self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
     def find_out(self, members: list[Member]) -> None:
         """What outputs of a user's own model are compared with, and what a call costs; without it none is measured."""
-        if self.workload.has_oracle or not members:
+        if self.workload.has_oracle or self.group.settled or not members:
             return
         self.channel.phase(members[0].cell, "reference")
         subject, folder = user_model.of(members[0].step), Path(self.context.job.folder) / OUTPUTS
@@ -188,7 +189,7 @@ class InterleavedComparison(GroupWork):
                 reports[name] = replace(reports[name], unseen=self.unseen(member))
             if trouble:
                 del reports[member.variant.name]
-        of_graphs = self.programs(reported) if self.position else {}  # 0 is a peak benchmark
+        of_graphs = {} if self.group.settled else self.programs(reported)
         for name, verdict in of_graphs.items():
             if name in reports:
                 reports[name] = replace(reports[name], **verdict)
@@ -222,9 +223,7 @@ class InterleavedComparison(GroupWork):
             **self.beside(member),
             position=self.position,
             user_model=self.of_user(member),
-            outputs=self.save_outputs(member.step, self.group.inputs)
-            if self.position
-            else None,  # a peak benchmark is not compared
+            outputs=None if self.group.settled else self.save_outputs(member.step, self.group.inputs),
         )
 
     def beside(self, member: Member) -> dict[str, Any]:
@@ -233,7 +232,8 @@ class InterleavedComparison(GroupWork):
             return {}
         self.channel.phase(member.cell, "device time")
         seconds = member.variant.samples[-1]
-        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.context.clocks)
+        meter = None if self.group.settled else self.adapter.meter(member.cell)  # which starts a profiler
+        return gpu_figures.figures(self.adapter, meter, member.step, seconds, self.context.clocks)
 
     def save_outputs(self, step: Step, inputs: str) -> str:
         """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from doubles.executing import executor_in
@@ -106,6 +108,19 @@ def test_launches_of_two_frameworks_take_turns_where_repeats_count(run, profile)
         assert order == [(name, n) for name in ("fake", "numpy") for n in launches]
     else:
         assert order == [(name, n) for n in launches for name in ("fake", "numpy")]
+
+
+@pytest.mark.parametrize("modes", [("graph",), ("graph", "crash")])
+def test_outputs_are_compared_once_by_the_first_process_that_measures_the_whole_group(run, modes):
+    """A process that dies over one mode leaves the comparison to the next one."""
+    done = run("--framework", "fake", "--mode", ",".join(("eager", *modes)))
+    jobs = [json.loads(path.read_text()) for path in sorted(done.folder.glob("launches/*/job.json"))]
+    first = len(modes)  # attempts until one measures all that is left
+    assert [group["settled"] for job in jobs for group in job["groups"]] == [False] * first + [True] * 2
+    outputs = [len(list(path.iterdir())) for path in sorted(done.folder.glob("launches/*/outputs"))]
+    assert outputs == [0] * (first - 1) + [2, 0, 0]
+    record = done.record("graph")
+    assert (record["launches"], record["program"], record["status"]) == (3, "same", record["latency_status"])
 
 
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):

@@ -135,7 +135,7 @@ def test_a_device_without_a_meter_has_no_such_figures(cell):
     device.meter = lambda cell: None
     assert gpu_figures.PeakMemory(device, cell()).of_a_call(device.step) is None
     clocks = Clocks(wall=iter(range(1000)).__next__)
-    assert gpu_figures.figures(device, cell(), Step(device.step, [()]), 10.0, clocks)["device_s"] is None
+    assert gpu_figures.figures(device, device.meter(cell()), Step(device.step, [()]), 10.0, clocks)["device_s"] is None
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.01, 20), (10.0, 5)])
@@ -143,7 +143,7 @@ def test_calls_beside_the_samples(cell, seconds, calls):
     device = Device()
     ticks = iter(range(1000))
     clocks = Clocks(wall=lambda: next(ticks))
-    figures = gpu_figures.figures(device, cell(), Step(device.step, [()]), seconds, clocks)
+    figures = gpu_figures.figures(device, device.meter(cell()), Step(device.step, [()]), seconds, clocks)
     assert device.waits == calls
     assert figures == {"latency_sync_s": 2, "host_s": 1, "device_s": 0.5 * (1 if seconds > 1 else min(calls, 10))}
 
