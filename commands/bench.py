@@ -49,6 +49,7 @@ def bench(request: Request) -> int:
             return campaign.show()
         if campaign.elsewhere and slurm.allocation() is None:
             return submit(campaign)
+        campaign.show_plan(cells=False)
         run, context = begin(campaign, held)
         console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
         if why := unfit_to_publish(run.folder, context.git_revision):

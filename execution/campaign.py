@@ -161,11 +161,12 @@ class Campaign:
             self.check(self.make_environments())
         return DONE
 
-    def show_plan(self) -> None:
-        """Print what would be measured, and about how long it takes."""
+    def show_plan(self, cells: bool = True) -> None:
+        """Print what would be measured, or how many cells it is alone, and about how long it takes."""
         places = self.sweep.places
         nodes = places.slots // places.each if self.elsewhere else 0
-        preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
+        show = preparation.show_plan if cells else preparation.show_total
+        show(self.plan, self.estimates, self.finished, self.console, nodes)
 
     @property
     def elsewhere(self) -> bool:

@@ -36,6 +36,13 @@ def show_plan(
                 console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
     for cell_id, reason in planned.impossible.items():
         console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
+    show_total(planned, estimates, finished, console, nodes)
+
+
+def show_total(
+    planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
+) -> None:
+    """Print how many cells a plan has and how long they take; of a cluster's `nodes`, how many hours of them."""
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""

@@ -71,7 +71,7 @@ class Framework:
 
     `distributions` are the framework's packages, its own first: their versions are recorded. `modules` are those that
     its folder imports and that are not called as a distribution. `default_graph` are the graph modes that users of the
-    framework start with, the plainest first.
+    framework start with, the plainest first; `graph_on_gpu` those that its documentation recommends there besides.
 
     `models` maps an implementation to the model families that it has, and `trained` are those that the plain one also
     trains. `environment(threads, device_kind)` gives the variables that must be set before the worker process starts.
@@ -86,6 +86,7 @@ class Framework:
     modes: tuple[Mode, ...]
     default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
+    graph_on_gpu: tuple[str, ...] = ()
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
     user_model_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
@@ -117,6 +118,10 @@ class Framework:
         """The one mode without a graph, and with the cell's cache, which speedups are relative to."""
         (baseline,) = (mode for mode in self.modes if not mode.graph and not mode.cache)
         return baseline
+
+    def recommended(self, device_kind: str) -> tuple[str, ...]:
+        """Return the graph modes to start with on a kind of device."""
+        return (*self.default_graph, *(self.graph_on_gpu if device_kind == "gpu" else ()))
 
     def is_switch(self, variable: str) -> bool:
         """Return whether users set the framework by an environment variable of that name."""

@@ -152,6 +152,7 @@ def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_na
     words = {
         "all": [mode.name for mode in description.modes if not mode.is_rung],
         "graph": description.default_graph,
+        "recommended": description.recommended(device_kind),
         "eager": [description.baseline.name],
         "ladder": description.ladder_modes(device_kind, pass_name),
     }

@@ -10,7 +10,7 @@ import frameworks
 from frameworks.description import Framework, Mode
 from measurement.refusals import UsageError
 
-MODE_GROUPS = ("eager", "graph", "all", "ladder")  # that stand for modes
+MODE_GROUPS = ("eager", "graph", "recommended", "all", "ladder")  # that stand for modes
 
 
 def check_mode(word: str, asked: Sequence[str]) -> None:

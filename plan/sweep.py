@@ -64,8 +64,8 @@ AXES = {
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Option(  # checked when the frameworks are known
-        "mode", "graph (each framework's default), all, ladder (its rungs), or a mode's name; eager comes with each",
-        "A,B", "eager,graph",
+        "mode", "recommended (each framework's graphs to start with), graph (the plainest alone), all, ladder (its "
+        "rungs), or a mode's name; eager comes with each", "A,B", "eager,recommended",
     ),
     "pass": Option("pass", ", ".join(PASSES), "A,B", "inference", lambda word: choose(word, PASSES, "pass")),
     "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "A,B", "cpu", _device),

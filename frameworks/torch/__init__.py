@@ -136,6 +136,7 @@ FRAMEWORK = Framework(
         ),
     ),
     default_graph=("inductor",),
+    graph_on_gpu=("inductor-reduce-overhead",),
     ladders={
         "cpu": (*TO_INDUCTOR, Rung("inductor-freezing", "weights as constants, folded and packed ahead"), WHOLE),
         "gpu": (

@@ -135,7 +135,7 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
         assert runner.main([*words, *dry]) == 2
         printed = capsys.readouterr()
         assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in printed.err
-        assert ("2 cells, about" in printed.out) == bool(dry)  # a plan for another machine is still a plan
+        assert "3 cells, about" in printed.out  # a plan for another machine is still a plan
     assert not out.exists()
 
 
@@ -316,6 +316,15 @@ def test_a_default_graph_may_be_several_modes():
     cells = cells_of(resolve(dict(framework="tensorflow,torch", workload="mlp")))
     assert [cell.mode for cell in cells if cell.framework == "tensorflow"] == ["eager", "function", "function-xla"]
     assert [cell.mode for cell in cells if cell.framework == "torch"] == ["eager", "inductor"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "graphs"), [("torch", ["inductor", "inductor-reduce-overhead"]), ("jax", ["jit"])]
+)
+def test_a_gpu_is_measured_in_the_recommended_modes_unless_others_are_named(framework, graphs):
+    words = dict(framework=framework, workload="mlp", device="gpu")
+    assert [cell.mode for cell in cells_of(resolve(words))] == ["eager", *graphs]
+    assert [cell.mode for cell in cells_of(resolve({**words, "mode": "graph"}))] == ["eager", *graphs[:1]]
 
 
 def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path, monkeypatch, capsys):
