@@ -32,22 +32,6 @@ def test_batch_interval_by_hand():
     assert (interval.value, interval.low, interval.high) == approx((2.0, 2 - half, 2 + half))
 
 
-@pytest.mark.parametrize(
-    ("degrees", "quantile"),
-    [(1, 12.706), (2, 4.303), (4, 2.776), (6, 2.447), (10, 2.228), (30, 2.042), (10_000, 1.960)],
-)
-def test_the_runner_s_t_quantiles_are_the_table_s(degrees, quantile):
-    assert intervals.quantile(degrees) == approx(quantile, abs=6e-4)
-
-
-def test_one_launch_s_interval_is_the_worker_s():
-    """The worker stops by the interval that the record gets, though it computes it from a table."""
-    draw = random.Random(3)
-    for n in (6, 10, 17, 40, 200):
-        values = [draw.gauss(0, 1) for _ in range(n)]
-        assert intervals.over_launches([values]) == approx(statistics.batch_interval(values), rel=1e-3, abs=1e-9)
-
-
 def test_summary_by_hand():
     # 1..20, shuffled: variance 35 = (n^2 - 1) / 12 * n / (n - 1).
     values = [float(value) for value in range(1, 21)]
@@ -76,33 +60,6 @@ def test_log_ratios_pair_what_was_taken_in_the_same_round():
     assert statistics.log_ratios([2.0, 3.0], [1.0, 6.0]) == approx([math.log(2), -math.log(2)])
     with pytest.raises(ValueError):
         statistics.log_ratios([1.0, 2.0], [1.0])
-
-
-def test_two_launches_hold_both_medians():
-    apart = intervals.over_launches([[1.0, 1.1] * 5, [3.0, 3.1] * 5])
-    assert apart == approx((2.05, 1.05, 3.05))
-    assert intervals.over_launches([[0.0] * 6, [0.0] * 5]) is None
-
-
-def test_three_launches_are_student_s_over_their_medians():
-    # Medians 0, 1 and 2 with outliers around them: mean 1, standard deviation 1, t(2) = 4.3027.
-    launches = [[0.0, 0.0, 9.0], [1.0, -7.0, 1.0], [2.0, 2.0, 8.0]]
-    half = 4.3027 / math.sqrt(3)
-    assert intervals.over_launches(launches) == approx((1.0, 1 - half, 1 + half), abs=1e-4)
-
-
-def test_launches_that_agree_by_chance_are_no_better_known_than_their_scatter_allows():
-    scattered = [-3.0, 3.0, 1.0, -1.0, 2.0, -2.0, 3.0, 4.0, -1.0, 0.0, -5.0]
-    alone, three = intervals.over_launches([scattered]), intervals.over_launches([scattered] * 3)
-    assert three.value == alone.value == 0.0
-    # A third of the variance, and t(6) = 2.447 for t(2) = 4.303.
-    assert three.high == approx(alone.high / math.sqrt(3) * 2.447 / 4.303, rel=1e-3)
-
-
-def test_a_launch_without_values_does_not_count():
-    assert intervals.over_launches([[1.5] * 6, [], []]) == (1.5, 1.5, 1.5)
-    assert intervals.over_launches([]) is None
-    assert intervals.over_launches([[], []]) is None
 
 
 @pytest.mark.parametrize(("launches", "scope"), [(1, "within this process"), (2, "within this process"),
@@ -176,21 +133,6 @@ def test_the_interval_of_one_launch_covers_skewed_values_with_outliers(n):
         truth = math.exp(0.7 * 0.0660)  # the median is where the undisturbed 95 % have 0.5 / 0.95 of theirs, about
         covered += interval.low <= truth <= interval.high
     assert 0.93 <= covered / trials <= 0.985
-
-
-@pytest.mark.parametrize("between", [0.0, 0.01, 0.05])
-@pytest.mark.parametrize("count", [3, 5])
-def test_the_interval_over_launches_covers_however_much_they_differ(between, count):
-    """Rounds scatter by 2 % with a correlation of 0.5; launches by as much as `between` says."""
-    draw, trials = random.Random(f"{between}/{count}"), 1500
-    covered = 0
-    for _ in range(trials):
-        offsets = [draw.gauss(1.5, between) for _ in range(count)]
-        launches = [[offset + 0.02 * value for value in autoregressive(draw, 15, 0.5)] for offset in offsets]
-        interval = intervals.over_launches(launches)
-        covered += interval.low <= 1.5 <= interval.high
-    # Three medians that are alike by chance get no narrower interval than their rounds allow, which covers more often.
-    assert 0.935 <= covered / trials <= 0.995
 
 
 @pytest.mark.parametrize("n", [10, 15, 20, 34, 70])
