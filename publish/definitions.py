@@ -39,21 +39,17 @@ def _having(implementation: str, family: str) -> str:
 
 
 def modes_table() -> str:
-    """Return a row for every mode of every framework that is no reference."""
+    """Return a row for every mode of every framework that is no reference: its call, or of a rung what it does."""
     described = [frameworks.describe(name) for name in frameworks.NAMES]
     rows = []
     for framework in (one for one in described if not one.oracle):
         for mode in framework.modes:
-            words = modes.words_for(framework.name, mode.name)
-            devices = "" if len(mode.devices) > 1 else f"{mode.devices[0].upper()} only"
-            passes = "" if set(mode.passes) == set(workloads.PASSES) else f"{', '.join(mode.passes)} only"
-            where = "; ".join(filter(None, (devices, passes))) or "everywhere"
-            in_all = "yes" if "all" in words else "no"
-            others = _code(word for word in words if word != "all") or ("" if words else "its name alone")
-            typed = f"`{mode.call}`" if mode.call else ""
-            rows.append((framework.name, f"`{mode.name}`", typed, mode.summary, where, in_all, others))
-    head = ("framework", "`MODE`", "what users type", "what it is", "device and pass", "in `all`", "also meant by")
-    return _table(head, rows)
+            words = _code(modes.words_for(framework.name, mode.name)) or "its name alone"
+            devices = "" if len(mode.devices) > 1 else mode.devices[0].upper()
+            passes = "" if set(mode.passes) == set(workloads.PASSES) else ", ".join(mode.passes)
+            does = f"`{mode.call}`" if mode.call and mode.deployed else mode.summary
+            rows.append((framework.name, f"`{mode.name}`", does, "; ".join(filter(None, (devices, passes))), words))
+    return _table(("framework", "`MODE`", "call or meaning", "only", "meant by"), rows)
 
 
 def columns_page() -> str:
