@@ -14,19 +14,11 @@ from pathlib import Path
 from doubles.suite import Suite
 
 from studies.faults import (
-    beside,
-    between,
     calls,
-    commands,
-    damage,
-    inherited,
-    interpreters,
     misbehaving,
-    models,
     nodes,
     places,
     signals,
-    strangers,
     system,
     tampering,
 )
@@ -39,19 +31,11 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **system.FAULTS,
     **calls.FAULTS,
     **places.FAULTS,
-    **commands.FAULTS,
-    **between.FAULTS,
-    **beside.FAULTS,
-    **inherited.FAULTS,
-    **strangers.FAULTS,
-    **damage.FAULTS,
-    **interpreters.FAULTS,
-    **models.FAULTS,
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named
 # These take the environments of real frameworks, and only these are tried where named.
-REAL = ("real", "pairs", "own", "ladder", "models")
+REAL = ("real", "pairs")
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "plan", "streams", "together")  # what the tests try
 

@@ -34,25 +34,6 @@ def cut_out(trial: Trial, data: bytes) -> bytes:
     return data[:start] + data[start + trial.rng.randint(1, 500) :]
 
 
-def with_line(line: bytes) -> Callable[[Trial, bytes], bytes]:
-    return lambda trial, data: data + line + b"\n"
-
-
-def in_a_record(**changes) -> Callable[[Trial, bytes], bytes]:
-    """One record with other values; `None` takes the column out."""
-
-    def changed(trial: Trial, data: bytes) -> bytes:
-        lines = data.splitlines(keepends=True)
-        index = trial.rng.randrange(len(lines))
-        record = json.loads(lines[index]) | changes
-        lines[index] = (
-            json.dumps({k: v for k, v in record.items() if k not in changes or v is not None}).encode() + b"\n"
-        )
-        return b"".join(lines)
-
-    return changed
-
-
 def foreign(trial: Trial, data: bytes) -> bytes:
     record = json.loads(data.splitlines()[0])
     return (
@@ -73,25 +54,6 @@ ANY: dict[str, Callable[[Trial, bytes], bytes]] = {
     "a list": lambda trial, data: b"[]\n",
     "null": lambda trial, data: b"null\n",
     "deep": lambda trial, data: DEEP,
-}
-RECORDS = ANY | {
-    "CRLF": lambda trial, data: data.replace(b"\n", b"\r\n"),
-    "line twice": lambda trial, data: data + trial.rng.choice(data.splitlines(keepends=True)),
-    "lines turned": lambda trial, data: b"".join(reversed(data.splitlines(keepends=True))),
-    "blank lines": lambda trial, data: data.replace(b"\n", b"\n\n\n"),
-    "line is a list": with_line(b'[1, "a"]'),
-    "line is a number": with_line(b"3"),
-    "line is deep": with_line(DEEP),
-    "line without a cell": with_line(b'{"status": "ok"}'),
-    "line of another plan": foreign,
-    "cell is a list": in_a_record(cell=["a"]),
-    "cell is null": in_a_record(cell=None),
-    "text as latency": in_a_record(latency_ms_median="fast"),
-    "latency NaN": in_a_record(latency_ms_median=float("nan")),
-    "latency negative": in_a_record(latency_ms_median=-1.0),
-    "schema 99": in_a_record(schema_version=99),
-    "unknown status": in_a_record(status="wonderful"),
-    "no framework": in_a_record(framework=None),
 }
 PLAN = ANY | {
     "no given": lambda trial, data: edited(data, given=None),

@@ -56,7 +56,6 @@ class Trial:
     silence: float = TIMEOUT
     patience: float = PATIENCE
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
-    model: str = ""  # a user's own, which a resume outside of results names again
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -157,8 +156,7 @@ class Trial:
 
     def resume(self, *begin: str, codes: frozenset[int] = DONE, **how) -> Ended:
         """Go on with the run; or begin it, where these words are given."""
-        own = ("--workload", self.model) if self.model else ()
-        words = begin or ("--resume", str(self.out), "--python", self.python, *own, "--timeout", f"{self.silence:g}")
+        words = begin or ("--resume", str(self.out), "--python", self.python, "--timeout", f"{self.silence:g}")
         return self.run(*words, codes=codes, **how)
 
     def go_on(self, words: tuple[str, ...], allowed: dict[str, tuple[str, ...]] | None = ALL_MEASURED, **how) -> None:

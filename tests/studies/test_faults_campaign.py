@@ -9,17 +9,14 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import shutil
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from studies.faults import campaign, strangers, tampering
+from studies.faults import campaign, tampering
 from studies.faults.trial import FAKE, Trial
 
 pytestmark = pytest.mark.slow
@@ -105,32 +102,6 @@ def test_a_command_is_held_to_its_end(trial):
     assert ended("(setsid sleep 1000 &)", 0) == {"process left"}
     while trial.processes():  # one that was killed is gone once the system has taken it
         time.sleep(0.05)
-
-
-def test_what_a_folder_of_somebody_else_sets_off_is_seen(trial):
-    def seen(does) -> set[str]:
-        trial.violations.clear()
-        shutil.rmtree(trial.folder / "outside", ignore_errors=True)
-        with strangers.guarded(trial) as (mark, variables):
-            does(mark, urlsplit(variables["UV_DEFAULT_INDEX"]))
-        mark.unlink(missing_ok=True)
-        return kinds(trial)
-
-    outside = trial.folder / "outside"
-    assert seen(lambda mark, index: None) == set()
-    assert seen(lambda mark, index: mark.touch()) == {"executed"}
-    assert seen(lambda mark, index: socket.create_connection((index.hostname, index.port)).close()) == {"installed"}
-    for does in (
-        lambda mark, index: (outside / "victim").write_text("x"),
-        lambda mark, index: shutil.rmtree(outside / "cache-0"),
-        lambda mark, index: (outside / "new").mkdir(),
-    ):
-        assert seen(does) == {"changed outside"}
-
-
-def test_every_model_that_breaks_its_process_is_a_file(tmp_path):
-    for name in campaign.models.BAD:
-        compile(campaign.models.text_of(name, str(tmp_path)), name, "exec")
 
 
 @pytest.mark.parametrize(("waits", "each", "ends"), [(0, 0, True), (1, 0, False), (5, 2, True), (99, 2, False)])
