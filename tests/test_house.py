@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -23,20 +23,29 @@ FILES = listed_files()
 PYTHON = [path for path in FILES if path.suffix == ".py"]
 
 
-def imported(source: str) -> Iterator[str]:
+@functools.cache
+def nodes(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
+
+
+@functools.cache
+def imported(source: str) -> list[str]:
     """Every module that the source imports anywhere, functions included; `from a import b` may give `a.b`."""
-    for node in ast.walk(ast.parse(source)):
+    found: list[str] = []
+    for node in nodes(source):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
-            yield from (_imported_from(node.module, alias.name) for alias in node.names)
+            found += (_imported_from(node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Call) and node.args and _text(node.args[0]):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
-                yield _text(node.args[0])
+                found.append(_text(node.args[0]))
+    return found
 
 
+@functools.cache
 def _imported_from(module: str, name: str) -> str:
     """`module.name` where that is a module of this project, else `module`."""
     path = ROOT.joinpath(*module.split("."), name)
@@ -288,7 +297,8 @@ def starts_processes(source: str) -> bool:
     """Whether the source starts another program by itself, or becomes one."""
     if any(name.split(".")[0] in ("subprocess", "multiprocessing", "pty") for name in imported(source)):
         return True
-    names = (ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    attributes = (node for node in nodes(source) if isinstance(node, ast.Attribute))
+    names = (f"os.{node.attr}" for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "os")
     return any(name.startswith(STARTING) for name in names)
 
 
