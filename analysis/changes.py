@@ -12,7 +12,7 @@ import numpy as np
 from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
 from analysis.pairs import Pair, few_launches, joined
 from analysis.significance import CHANCE, Estimates, holm
-from measurement.statistics import INCONCLUSIVE, Interval, independent_ratio
+from measurement.statistics import INCONCLUSIVE, Interval
 from records.record import Record
 
 # Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
@@ -41,12 +41,7 @@ def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
 
 def latency(pairs: Sequence[Pair], side: int) -> Estimates:
     """Logarithms of one side's latencies."""
-    return _estimates([pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs])
-
-
-def _estimates(intervals: Sequence[Interval], launches: Sequence[int | None]) -> Estimates:
-    columns = np.array(intervals, float).reshape(-1, 3).T
-    return Estimates.of_intervals(Interval(*columns), np.array([count or 0 for count in launches]))
+    return Estimates.of([pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs])
 
 
 def _open(pair: Pair) -> str:
@@ -83,7 +78,7 @@ class Moves:
         both = [[record.speedup for record in pair.records] for pair in self.pairs]
         known = {n: (ours, theirs) for n, (ours, theirs) in enumerate(both) if ours and theirs}
         launches = [[self.pairs[n].records[side].launches for n in known] for side in (0, 1)]
-        a, b = (_estimates([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1))
+        a, b = (Estimates.of([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1))
         return dict(zip(known, _each(a - b), strict=True))
 
     def judged(self, limit: float) -> list[Compared]:
@@ -97,8 +92,6 @@ class Moves:
         cells = []
         for n, pair in enumerate(self.pairs):
             ratio = intervals[n]
-            if any(map(few_launches, pair.records)):
-                ratio = independent_ratio(*reversed(pair.latencies))
             verdict, why = self._verdict(n, ratio, limit, of_machine)
             times_ms = pair.latencies[0].value, pair.latencies[1].value
             cells.append(Compared(pair.cell, times_ms, ratio, verdict, why, beside_eager=beside.get(n)))

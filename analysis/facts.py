@@ -9,8 +9,9 @@ from functools import cached_property
 from statistics import median
 
 from analysis.points import Point
+from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.statistics import ENOUGH_LAUNCHES, INCONCLUSIVE, Interval, independent_ratio
+from measurement.statistics import ENOUGH_LAUNCHES, INCONCLUSIVE, Interval
 from records.record import Record
 
 FASTER, SLOWER, NO_INTERVAL = "faster", "slower", "no interval"
@@ -116,9 +117,7 @@ class Rank:
     @cached_property
     def ratio(self) -> Interval | None:
         """Return its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
-        if self.fastest or self.point.latency is None or self.first.latency is None:
-            return None
-        return independent_ratio(self.point.latency, self.first.latency)
+        return None if self.fastest else ratio_of_latencies(self.point.record, self.first.record)
 
     @property
     def told_apart(self) -> bool:

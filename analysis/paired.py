@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, median, stdev
-
-import numpy as np
+from statistics import median
 
 from analysis.changes import LIMIT, Moves, in_order
 from analysis.comparison import Comparison
 from analysis.pairs import Pair, joined
-from analysis.significance import SMALLEST, Estimates, quantile
+from analysis.significance import Estimates, independent_ratio
 from measurement import host
-from measurement.statistics import ENOUGH_LAUNCHES
-from records.intervals import half_width_within
+from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from records.intervals import over_launches
 from records.record import Record
 
 Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by launch
@@ -32,18 +30,13 @@ def launches_of(samples: Iterable[Mapping]) -> dict[str, Launches]:
     return cells
 
 
-def difference(a: Launches, b: Launches) -> tuple[float, float, int] | None:
-    """The mean of ln(B / A) over launches that both have, its standard error, and how many; None with under two.
-
-    The error is never smaller than what the scatter within the launches allows, as in `over_launches`.
-    """
+def change(a: Launches, b: Launches) -> tuple[Interval | None, int]:
+    """Return B's time over A's with its interval over the processes that both have, and how many; None below three."""
     both = sorted(a.keys() & b.keys())
-    if len(both) < 2:
-        return None
-    differences = [median(b[launch]) - median(a[launch]) for launch in both]
-    within = [half_width_within([side[launch] for launch in both]) or 0.0 for side in (a, b)]
-    between = stdev(differences) / math.sqrt(len(both))
-    return fmean(differences), max(between, math.hypot(*within) / float(quantile(np.array(len(both) - 1)))), len(both)
+    if len(both) < ENOUGH_LAUNCHES:
+        return None, len(both)
+    interval = over_launches([[median(b[launch]) - median(a[launch])] for launch in both])
+    return interval.map(math.exp) if interval else None, len(both)
 
 
 def compare(
@@ -54,17 +47,17 @@ def compare(
 ) -> Comparison:
     """Compare two sides by their records and both sides' samples."""
     both = joined(a, b)
-    differences = [difference(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
-    means, errors, counts = np.array([one or (0.0, 1.0, 2) for one in differences], float).reshape(-1, 3).T
-    change = Estimates(means, np.maximum(errors, SMALLEST), counts - 1)
-    why = tuple(map(_open, both.pairs, differences))
-    cells = [*Moves(both.pairs, change, why, taken_in_turn=True).judged(limit), *both.others]
+    found = [change(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
+    ratios = [ratio or _not_in_turn(pair) for pair, (ratio, _) in zip(both.pairs, found, strict=True)]
+    moved = Estimates.of(ratios, [count for _, count in found])
+    why = [
+        "" if ratio else f"A and B share only {count} processes; at least three are needed" for ratio, count in found
+    ]
+    cells = [*Moves(both.pairs, moved, why, taken_in_turn=True).judged(limit), *both.others]
     return Comparison(in_order(cells), both.in_both, limit, in_turn=True)
 
 
-def _open(pair: Pair, estimate: tuple | None) -> str:
-    """Return why processes that ran in turn decide nothing; empty if they do."""
-    count = estimate[2] if estimate else 0
-    if count < ENOUGH_LAUNCHES:
-        return f"A and B share only {count} processes; at least three are needed"
-    return ""
+def _not_in_turn(pair: Pair) -> Interval:
+    """Return B's time over A's as if the runs were independent, which decides nothing."""
+    a, b = pair.latencies
+    return independent_ratio(b, a, (pair.records[1].launches, pair.records[0].launches))

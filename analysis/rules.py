@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from analysis import facts
 from analysis.points import Point
 from analysis.settings import Known, Shape, Words, deployed
-from measurement.statistics import INCONCLUSIVE, Interval, independent_ratio
+from analysis.significance import ratio_of_latencies
+from measurement.statistics import INCONCLUSIVE, Interval
 
 USE, STAY = "use", "stay"
 # A mode whose interval ends below this is no reason to compile.
@@ -124,9 +125,9 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
 def _contradicts(point: Point, eager: Point) -> bool:
     """Return whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
     told = facts.verdict(point.speedup)
-    if point.latency is None or eager.latency is None or told not in facts.DIFFERENT:
+    medians = ratio_of_latencies(eager.record, point.record)
+    if medians is None or told not in facts.DIFFERENT:
         return False
-    medians = independent_ratio(eager.latency, point.latency)
     return medians.high < 1 if told == facts.FASTER else medians.low > 1
 
 
@@ -138,9 +139,8 @@ def _best(points: list[Point]) -> list[Point]:
 
 def slower(point: Point, first: Point) -> bool:
     """Return whether the intervals say that a point takes longer."""
-    if point.latency is None or first.latency is None:
-        return False
-    return independent_ratio(point.latency, first.latency).low > 1
+    ratio = ratio_of_latencies(point.record, first.record)
+    return ratio is not None and ratio.low > 1
 
 
 def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advice]:

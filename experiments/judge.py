@@ -1,7 +1,7 @@
 """Predicates that answer from intervals: a claim holds only where the interval says so.
 
-Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. Intervals
-that overlap decide nothing, which is stricter than a test of the difference at 5 %.
+Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. Of two
+figures the interval of their difference decides.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from analysis.significance import independent_difference, independent_ratio
 from experiments.evidence import Records, apart, latency_of, value
 from experiments.spec import Answer, Verdict, all_of
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import Interval
 from records.record import Record
 from reports.numbers import estimate as with_interval
 
@@ -25,6 +26,7 @@ APART = "measured on several machines, whose figures are not compared"
 
 Estimate = Interval | str | None  # where there is none, why, or None for want of an interval
 Figure = Callable[[Record], Interval | None]
+Processes = tuple[int | None, int | None]  # behind two figures; None where not known
 
 
 def inconclusive(why: str) -> Answer:
@@ -63,11 +65,19 @@ def _judged(name: str, estimate: Estimate, unit: str, holds: Rule, fails: Rule) 
     return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 
-def greater(name: str, this: Interval | None, other_name: str, other: Interval | None, unit: str = "") -> Answer:
+def greater(
+    name: str,
+    this: Interval | None,
+    other_name: str,
+    other: Interval | None,
+    unit: str = "",
+    processes: Processes = (None, None),
+) -> Answer:
     """Check that `this` is greater than `other`."""
     if this is None or other is None:
         return inconclusive(f"{name} against {other_name}: no interval")
-    verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.OPEN
+    change = independent_difference(this, other, processes)
+    verdict = Verdict.HOLDS if change.low > 0 else Verdict.FAILS if change.high < 0 else Verdict.OPEN
     return Answer(verdict, f"{name} {with_interval(this, unit)} against {other_name} {with_interval(other, unit)}")
 
 
@@ -80,7 +90,7 @@ def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: 
     """Check that the figure of `this` is greater than that of `other`."""
     if several := of_several(f"{name} against {other_name}", this, other):
         return several
-    return greater(name, figure(this), other_name, figure(other), unit)
+    return greater(name, figure(this), other_name, figure(other), unit, (this.launches, other.launches))
 
 
 def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
@@ -93,9 +103,10 @@ def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = 
         return inconclusive(f"{name}: fewer than two points with an interval")
     numbers = f"{name}: " + ", ".join(f"{label} {with_interval(estimate, unit)}" for label, estimate in known)
     estimates = [estimate for _, estimate in known]
-    if any(later.high < earlier.low for earlier, later in pairwise(estimates)):
+    if any(independent_difference(later, earlier).high < 0 for earlier, later in pairwise(estimates)):
         return Answer(Verdict.FAILS, numbers)
-    return Answer(Verdict.HOLDS if estimates[-1].low > estimates[0].high else Verdict.OPEN, numbers)
+    grown = independent_difference(estimates[-1], estimates[0]).low > 0
+    return Answer(Verdict.HOLDS if grown else Verdict.OPEN, numbers)
 
 
 def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
@@ -158,4 +169,4 @@ def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency
     mine, theirs = figure(this), figure(other)
     if mine is None or theirs is None:
         return None
-    return independent_ratio(mine, theirs)
+    return independent_ratio(mine, theirs, (this.launches, other.launches))

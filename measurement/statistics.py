@@ -150,18 +150,3 @@ def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -
     deviations = [abs(x - centre) for window, centre in zip((earlier, later), centres, strict=True) for x in window]
     error = 1.25 * 1.48 * median(deviations) * math.sqrt(1 / len(earlier) + 1 / len(later))
     return abs(centres[0] - centres[1]) <= max(tolerance * min(centres), 1.96 * error)
-
-
-def independent_ratio(numerator: Interval, denominator: Interval, of=math) -> Interval:
-    """Return the ratio of two positive estimates from independent samples, with a 95 % interval made from theirs.
-
-    `of` is the module of elementary functions: `numpy` where the intervals hold arrays, an estimate an element.
-
-    On logarithms, the recovered-variance method of Zou and Donner (Statistics in Medicine 27, 2008, 1693-1702): each
-    side's distance is the root of the summed squares of the estimates' own distances. It supposes nothing of their
-    distributions beyond what their intervals say.
-    """
-    centre = of.log(numerator.value / denominator.value)
-    below = of.hypot(of.log(numerator.value / numerator.low), of.log(denominator.high / denominator.value))
-    above = of.hypot(of.log(numerator.high / numerator.value), of.log(denominator.value / denominator.low))
-    return Interval(of.exp(centre), of.exp(centre - below), of.exp(centre + above))

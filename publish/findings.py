@@ -9,8 +9,9 @@ from pathlib import Path
 from analysis import facts
 from analysis.modes import labels
 from analysis.points import Point
+from analysis.significance import ratio_of_latencies
 from experiments.geometric_mean import geometric_mean
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import Interval
 from publish import picture
 from publish.evidence import (
     CPU,
@@ -232,9 +233,10 @@ def tf32_gains(folder: Path) -> tuple[Interval, Interval, list[Point]]:
     """Return what TF32 alone brings BERT-base in a folder, what compiling brings on top of it, and the points."""
     exact, rounded = (one(folder, framework="torch", mode="eager", dtype=dtype) for dtype in ("fp32", "tf32"))
     compiled = one(folder, framework="torch", dtype="tf32", mode=REPLAYED)
-    if exact.latency is None or rounded.latency is None:
+    alone = ratio_of_latencies(exact.record, rounded.record)
+    if alone is None:
         raise ValueError(f"{folder} has no intervals of eager mode.")
-    return independent_ratio(exact.latency, rounded.latency), gain(compiled), [exact, rounded, compiled]
+    return alone, gain(compiled), [exact, rounded, compiled]
 
 
 def tf32() -> list[str]:

@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
+from analysis.significance import independent_ratio
+from measurement.statistics import Interval, batch_interval, log_ratios
 from records.shapes import Profile, of_baseline
 from records.statuses import differs
 from reports.numbers import estimate, ratio

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.points import USUAL, natural
-from measurement.statistics import independent_ratio
+from analysis.significance import ratio_of_latencies
 from measurement.text import plain, times
 from records.record import Record
 from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
@@ -108,9 +108,8 @@ def fastest(records: Sequence[Record]) -> list[Record]:
 
 
 def _may_be_as_fast(record: Record, first: Record) -> bool:
-    if record.latency is None or first.latency is None:
-        return record.median_ms <= first.median_ms
-    return independent_ratio(record.latency, first.latency).low <= 1
+    ratio = ratio_of_latencies(record, first)
+    return record.median_ms <= first.median_ms if ratio is None else ratio.low <= 1
 
 
 def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:

@@ -33,10 +33,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
+from analysis.significance import independent_ratio  # noqa: E402
 from frameworks import policies  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
-from measurement.statistics import Interval, independent_ratio  # noqa: E402
+from measurement.statistics import Interval  # noqa: E402
 from records.intervals import over_launches  # noqa: E402
 from studies.by_hand import loop  # noqa: E402
 
@@ -95,7 +96,11 @@ def compared(mode: str, runs: list[dict], record: dict) -> bool:
         print(f"{head}: {record['status']}: {record['reason']}")
         return False
     head = f"{head} {suite:.4g} ({record['regime'] or 'regime unknown'})"
-    ratio = independent_ratio(Interval(suite, low, high), hand) if hand and low else None
+    ratio = (
+        independent_ratio(Interval(suite, low, high), hand, (record.get("launches"), len(runs)))
+        if hand and low
+        else None
+    )
     return told(head, mode, ratio, WITHIN.get(record["regime"], WITHIN_ELSEWHERE))
 
 

@@ -1,8 +1,9 @@
 """How often 95 % intervals over processes hold the truth, by the suite's own functions: `python studies/coverage.py`.
 
 Draws processes with fixed seeds (`tests/doubles/scatter.py`) and prints the share of intervals that hold the true ratio
-and their median relative half-width: for a given number of processes, and for the stopping rule of each profile, which
-adds processes until the half-width is within its target. `--plain` omits the correction, to show what it is for.
+and their median relative half-width: for a given number of processes; for the stopping rule of each profile, which adds
+processes until the half-width is within its target; for ratios of figures that were measured apart; and for several
+runs of one cell. `--plain` omits the correction, to show what it is for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles.scatter import Rounds  # noqa: E402
 
+from analysis.significance import independent_ratio, over_runs  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
 from records import intervals  # noqa: E402
 
@@ -31,6 +33,8 @@ WITHIN, BETWEEN = (0.005, 0.02, 0.1), (0.0, 0.02, 0.1)
 CORRELATION, ROUNDS = (0.0, 0.3, 0.6), (6, 12, 30)
 # Target of the half-width and most processes, from three on, and deviations of processes as shares of the target.
 STOPPING = {"quick": (0.10, 5), "standard": (0.05, 10), "rigorous": (0.02, 20)}
+SIDES = ((3, 3), (3, 10), (10, 10))
+RUNS, BETWEEN_RUNS = (1, 2, 3, 5, 10), (0.0, 0.02, 0.05)
 SHARES = (0.1, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 
 
@@ -42,12 +46,11 @@ class Count:
     widths: list[float] = field(default_factory=list)
     processes: list[int] = field(default_factory=list)
 
-    def add(self, interval: Interval | None, truth: float, processes: int) -> None:
+    def add(self, interval: Interval, truth: float, processes: int) -> None:
         """Count the interval of a ratio."""
-        if interval is not None:
-            self.held.append(interval.low <= truth <= interval.high)
-            self.widths.append(interval.relative_half_width)
-            self.processes.append(processes)
+        self.held.append(interval.low <= truth <= interval.high)
+        self.widths.append(interval.relative_half_width)
+        self.processes.append(processes)
 
     @property
     def coverage(self) -> float:
@@ -58,17 +61,18 @@ class Count:
         return f"{self.coverage:.3f}  ±{median(self.widths):6.1%}  {fmean(self.processes):4.1f} processes"
 
 
-def ratio(logarithms: Sequence[Sequence[float]]) -> Interval | None:
-    """Return the interval of a ratio from ln ratios by process."""
+def known(logarithms: Sequence[Sequence[float]]) -> Interval:
+    """Return the interval of a ratio from ln ratios by process, three or more."""
     interval = intervals.over_launches(logarithms)
-    return interval.map(math.exp) if interval else None
+    assert interval is not None
+    return interval.map(math.exp)
 
 
 def fixed(scatter: Rounds, processes: int, trials: int, seed: int) -> Count:
     """Count intervals over so many processes."""
     count = Count()
     for drawn in scatter.drawn(np.random.default_rng(seed), trials, processes).tolist():
-        count.add(ratio(drawn), 1.0, processes)
+        count.add(known(drawn), 1.0, processes)
     return count
 
 
@@ -78,10 +82,32 @@ def stopped(scatter: Rounds, target: float, most: int, trials: int, seed: int) -
     for drawn in scatter.drawn(np.random.default_rng(seed), trials, most).tolist():
         medians = [[median(rounds)] for rounds in drawn]
         for processes in range(3, most + 1):
-            interval = ratio(medians[:processes])
-            if interval is None or interval.relative_half_width <= target:
+            interval = known(medians[:processes])
+            if interval.relative_half_width <= target:
                 break
         count.add(interval, 1.0, processes)
+    return count
+
+
+def two_sides(processes: tuple[int, int], deviations: tuple[float, float], trials: int, seed: int) -> Count:
+    """Count ratios of two figures that were measured apart, over so many processes that deviate by so much each."""
+    draw, count = np.random.default_rng(seed), Count()
+    sides = [
+        Rounds(deviation / 2, deviation, 0.3, 6).drawn(draw, trials, number).tolist()
+        for number, deviation in zip(processes, deviations, strict=True)
+    ]
+    for one, other in zip(*sides, strict=True):
+        count.add(independent_ratio(known(one), known(other), processes), 1.0, sum(processes))
+    return count
+
+
+def several_runs(runs: int, processes: int, deviation: float, trials: int, seed: int) -> Count:
+    """Count intervals over runs of three or more processes; runs deviate so much, their processes by 4 %."""
+    draw, count = np.random.default_rng(seed), Count()
+    levels = draw.normal(0, deviation, (trials, runs, 1, 1))
+    drawn = Rounds(0.02, 0.04, 0.3, 6).drawn(draw, trials * runs, processes).reshape(trials, runs, processes, -1)
+    for run_by_run in (levels + drawn).tolist():
+        count.add(over_runs(list(map(known, run_by_run)), [processes] * runs), 1.0, runs * processes)
     return count
 
 
@@ -98,6 +124,13 @@ def rows(trials: int, seed: int) -> Iterator[tuple[str, Count]]:
             scatter = Rounds(share * target / 2, share * target, 0.3, 12)
             label = f"{name}: until ±{target:.0%} or {most} processes, between {share:.1f} × target"
             yield label, stopped(scatter, target, most, trials, next(seeds))
+    for processes, deviations in itertools.product(SIDES, ((0.03, 0.03), (0.03, 0.1), (0.1, 0.03))):
+        between = " and ".join(f"{deviation:.0%}" for deviation in deviations)
+        label = f"measured apart, {processes[0]} and {processes[1]} processes, between {between}"
+        yield label, two_sides(processes, deviations, trials, next(seeds))
+    for deviation, number, runs in itertools.product(BETWEEN_RUNS, (3, 6), RUNS):
+        label = f"{runs:2} runs of {number} processes, runs deviate by {deviation:.0%}"
+        yield label, several_runs(runs, number, deviation, trials, next(seeds))
 
 
 def main() -> None:

@@ -147,7 +147,16 @@ def allowed_to(path: Path) -> set[str] | None:
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
         "launchers": {"launchers.*", "measurement.machine", "measurement.programs"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
-        "experiments": {"experiments", "experiments.*", "measurement.*", *TYPES, "numpy", "reports.numbers", "rich.*"},
+        "experiments": {
+            "experiments",
+            "experiments.*",
+            "measurement.*",
+            "analysis.significance",
+            *TYPES,
+            "numpy",
+            "reports.numbers",
+            "rich.*",
+        },
         "reports": {
             "analysis.*",
             "reports",

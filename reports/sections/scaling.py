@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from analysis.points import Point, grouped
-from measurement.statistics import independent_ratio
+from analysis.significance import ratio_of_latencies
 from reports import drawing, numbers
 from reports.content import Chart, Panel, Row, Section, Table, number
 from reports.material import Material
@@ -101,10 +101,8 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
 
 
 def _row(point: Point, first: Point, axis: Along) -> Row:
-    ratio = None
-    if point is not first and point.latency and first.latency:
-        ends = (first.latency, point.latency) if axis is THREADS else (point.latency, first.latency)
-        ratio = independent_ratio(*ends)
+    ends = (first.record, point.record) if axis is THREADS else (point.record, first.record)
+    ratio = None if point is first else ratio_of_latencies(*ends)
     cells = (
         point.series,
         number(getattr(point.record, axis.column)),

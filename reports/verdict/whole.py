@@ -10,7 +10,8 @@ from analysis import facts
 from analysis.points import Point, Points, grouped
 from analysis.rules import STAY, USE, Advice, advise, judge
 from analysis.settings import Known, Setting, Shape, deployed, entrants, settings
-from measurement.statistics import Interval, independent_ratio
+from analysis.significance import ratio_of_latencies
+from measurement.statistics import Interval
 from reports.numbers import ratio, span, text_of
 from reports.verdict import wording
 
@@ -29,8 +30,7 @@ class Absent:
     @property
     def ratio(self) -> Interval | None:
         """Return its time over the fastest one's of this machine."""
-        mine, fastest = self.point.latency, self.first.latency
-        return independent_ratio(mine, fastest) if mine and fastest else None
+        return ratio_of_latencies(self.point.record, self.first.record)
 
     @property
     def time(self) -> str:

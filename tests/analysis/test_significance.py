@@ -11,9 +11,10 @@ import pytest
 from scipy.stats import linregress, ttest_ind
 from scipy.stats import t as student
 
-from analysis.significance import Estimates, holm
+from analysis.significance import Estimates, holm, independent_difference, independent_ratio, over_runs
 from measurement.statistics import Interval
 from records.intervals import over_launches, trend
+from studies import coverage
 
 
 def estimates(values: list[float]) -> Estimates:
@@ -50,6 +51,45 @@ def test_a_record_s_interval_is_taken_as_student_s():
     interval = over_launches(launches).map(math.exp)
     (error,) = Estimates.of_intervals(Interval(*(np.array([end]) for end in interval)), np.array([3])).error
     assert error * student.ppf(0.975, 2) == pytest.approx(math.log(interval.high / interval.low) / 2)
+
+
+def test_a_ratio_is_welch_s_and_an_interval_of_unknown_processes_is_taken_as_of_known_error():
+    a, b = Interval(2.0, 1.8, 2.0 / 0.9), Interval(1.0, 0.9, 1.0 / 0.9)
+    width = -math.log(0.9)
+    for processes, factor in (((None, None), 1.0), ((3, 3), student.ppf(0.975, 4) / student.ppf(0.975, 2))):
+        ratio = independent_ratio(a, b, processes)
+        half = factor * math.sqrt(2) * width
+        assert ratio == pytest.approx((2.0, 2 * math.exp(-half), 2 * math.exp(half)))
+    exact = independent_ratio(a, Interval(1.0, 1.0, 1.0), (3, None))
+    assert exact == pytest.approx(a)
+
+
+def test_a_difference_has_the_same_rule_without_logarithms():
+    found = independent_difference(Interval(-1.0, -4.0, 2.0), Interval(2.0, -2.0, 6.0))
+    assert found == pytest.approx((-3.0, -8.0, 2.0))
+
+
+def test_runs_that_agree_narrow_the_interval_and_runs_that_differ_widen_it():
+    def run(value: float) -> Interval:
+        return Interval(value, value / 1.1, value * 1.1)
+
+    assert over_runs([run(2.0)], [3]) == run(2.0)
+    widths = [over_runs([run(2.0)] * count, [3] * count).relative_half_width for count in (1, 2, 3, 5, 10)]
+    assert widths == sorted(widths, reverse=True)
+    assert over_runs([run(1.5), run(2.0), run(2.6)], [3] * 3).relative_half_width > widths[0]
+
+
+@pytest.mark.parametrize("processes", [(3, 3), (3, 10)])
+def test_ratios_of_figures_measured_apart_cover_as_they_promise(processes):
+    count = coverage.two_sides(processes, (0.03, 0.1), trials=1500, seed=1)
+    assert 0.94 <= count.coverage <= 0.985
+
+
+def test_more_runs_give_narrower_intervals_that_cover():
+    counts = [coverage.several_runs(runs, 3, 0.02, trials=600, seed=runs) for runs in (1, 2, 3, 5)]
+    widths = [np.median(count.widths) for count in counts]
+    assert widths == sorted(widths, reverse=True)
+    assert all(count.coverage >= 0.95 for count in counts[1:])
 
 
 def test_holm_by_its_definition():

@@ -21,17 +21,17 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     (fastest,) = here.fastest.values()
     assert fastest.sentence == (
         "At batch 1, 128 tokens the fastest is beta graph, 4 ms; then alpha plain, 5 ms (1.25× the time, "
-        "95 %: 1.23 to 1.27×)."
+        "95 %: 1.24 to 1.26×)."
     )
     assert fastest.absent == ()
     _, (first, second) = beside(elsewhere=True)
     (fastest,) = first.fastest.values()
     assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
     assert [absent.sentence for absent in fastest.absent] == [
-        "not ranked: beta graph, 4 ms on Another processor: 1.25× the speed of the fastest here (95 %: 1.23 to 1.27×)"
+        "not ranked: beta graph, 4 ms on Another processor: 1.25× the speed of the fastest here (95 %: 1.24 to 1.26×)"
     ]
     (other,) = second.fastest.values()
-    assert "1.25× the time of the fastest here (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
+    assert "1.25× the time of the fastest here (95 %: 1.24 to 1.26×)" in other.absent[0].sentence
     again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
     rows = [point.record for point in beside(elsewhere=True)[0].all]
     for whole in verdict.verdicts_of(Points(rows + again), KNOWN):
