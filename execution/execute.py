@@ -12,6 +12,7 @@ import frameworks
 from execution import cluster, turns, unchanged
 from execution.attempt import Attempt, Display
 from execution.launcher import Launcher, changed_since
+from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
 from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
@@ -25,7 +26,8 @@ from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
 from records import assemble, lines
 from records.manifest import NODES
-from records.outcomes import Failure, Kept, Outcome
+from records.outcomes import Failure, Outcome
+from records.outcomes import Kept as KeptReport
 from records.runs import Run, utc_now
 
 MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
@@ -40,7 +42,7 @@ class Executor:
     recorder: Recorder
     display: Display
     breakdown: TimeBreakdown = field(default_factory=TimeBreakdown)
-    kept: dict[str, list[Kept]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
+    kept: dict[str, list[KeptReport]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     slots: tuple[Slot, ...] = ()
     control: Group | None = None  # what every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that did
@@ -94,7 +96,7 @@ class Executor:
                 raise UsageError(f"{left} cannot be removed: remove it, then go on.")
         for entry in self.run.kept_reports():
             with contextlib.suppress(Misfit):  # what cannot be used is measured again
-                kept = read(Kept, entry)
+                kept = read(KeptReport, entry)
                 self.kept.setdefault(kept.cell, []).append(kept)
 
     def end(self) -> None:
@@ -218,11 +220,12 @@ class Executor:
             # A cell of the sweep may be the same as a peak benchmark.
             outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
             settled = [group for group in groups if all(outcomes[cell.id].compared for cell in group.cells)]
-            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled)
+            kept = self.recorder.kept_peaks(bundle.first) if peak_benchmarks else None
+            versions = kept.versions if kept else None
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
             unchanged.check_files(job.user_models)
-            # Records tell the peaks, which are measured last.
-            failure = self.run_worker(attempt, job, None if peak_benchmarks else bundle)
+            failure = self.run_worker(attempt, job, bundle, kept)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)
             left = [rest for group in groups if (rest := group.without(attempt.done))]
             if not left:
@@ -237,8 +240,9 @@ class Executor:
                 outcomes[cell_id].failure, outcomes[cell_id].failed_step = failure, attempt.step
             groups = [rest for group in left if (rest := group.without(culprits))]
 
-    def run_worker(self, attempt: Attempt, job: Job, settled: Bundle | None) -> Failure:
-        """Run one worker to its end; how it failed cells it left out. Writes groups of `settled` as they finish."""
+    def run_worker(self, attempt: Attempt, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
+        """Run one worker to its end; how it failed cells it left out. Writes groups of the bundle as they finish."""
+        waits = bool(job.peak_benchmarks)  # which are measured last, and records tell the peaks
         start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
         try:
             self.breakdown.enter("start")
@@ -251,9 +255,12 @@ class Executor:
                     self.display.progress(message.rounds, message.seconds)
                 elif isinstance(message, Hello):
                     unchanged.note_versions(self.run, job.cells[0], message.installed)
+                    if kept and message.versions == kept.versions:
+                        self.recorder.take_peaks(bundle.first, kept.peaks)
+                        waits = False
                 self.keep(attempt)
-                if settled and (message is None or isinstance(message, Ended)):
-                    self.finish_settled(settled, attempt.outcomes)
+                if not waits and (message is None or isinstance(message, Ended)):
+                    self.finish_settled(bundle, attempt.outcomes)
         except local.SlotFailure:
             raise
         except local.WorkerFailure as error:

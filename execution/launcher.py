@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,7 @@ class Launcher:
         number: int = 0,
         peak_benchmarks: Sequence[Group] = (),
         settled: Collection[Group] = (),
+        peaks_known_of: Mapping[str, str] | None = None,
     ) -> Job:
         """What a worker is to do; `number` is that of the launch, `settled` the groups whose outputs are there."""
         own_cpus = self.slot.cpus or allotted_cpus()
@@ -92,6 +93,7 @@ class Launcher:
             seed=self.sweep.seed,
             launch=number,
             peak_benchmarks=tuple(self._group_job(group, settled=True) for group in peak_benchmarks),
+            peaks_known_of=dict(peaks_known_of or {}),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
             user_models=self.sweep.user_models,

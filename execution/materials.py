@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,15 +63,17 @@ class Materials:
         return [path for path in (self.weights, self.inputs, self.reference) if path]
 
 
-def ensure(request: dict[str, Any], seals: dict[str, str]) -> Materials:
-    """The materials of a request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
+def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Materials]:
+    """The materials of each request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
 
     The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
     this run has compared with their digests; others are added. Raises MaterialsError.
     """
-    workload, request = request["workload"], {**request, "seals": seals}
     command = [sys.executable, "-m", "execution.materials"]
-    done = programs.run(command, programs.LONG, programs.MUCH, words=json.dumps(request), cwd=ROOT)
+    words = json.dumps({"requests": requests, "seals": seals})
+    done = programs.run(command, programs.LONG, programs.MUCH, words=words, cwd=ROOT)
+    lines = [line for line in done.output.splitlines() if line.startswith("{")]
+    workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # at work, where it did not end well
     if done.problem:
         raise MaterialsError(f"Making the weights and reference outputs of {workload} was ended: {done.problem}.")
     if done.code and done.code < 0:
@@ -82,14 +84,18 @@ def ensure(request: dict[str, Any], seals: dict[str, str]) -> Materials:
     if done.code:
         kind = Unkept if done.code == UNKEPT else MaterialsError
         raise kind(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
-    made = json.loads(done.output.splitlines()[-1])
-    seals |= made["seals"]
-    return Materials(
-        weights=Path(made["weights"]),
-        inputs=Path(made["inputs"]),
-        reference=Path(made["reference"]) if made["reference"] else None,
-        weights_name=made["weights_name"],
-    )
+    made = [json.loads(line) for line in lines]
+    for one in made:
+        seals |= one["seals"]
+    return [
+        Materials(
+            weights=Path(one["weights"]),
+            inputs=Path(one["inputs"]),
+            reference=Path(one["reference"]) if one["reference"] else None,
+            weights_name=one["weights_name"],
+        )
+        for one in made
+    ]
 
 
 class Store:
@@ -100,28 +106,33 @@ class Store:
         self._made: dict[tuple[object, ...], tuple[dict[str, Any], Materials]] = {}
         self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
 
-    def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
+    def prepare(self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False) -> None:
         """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
-        by_key = {self._key(group): group for group in groups}
-        for number, (key, group) in enumerate(by_key.items(), start=1):
-            workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
-            report(f"Weights and reference outputs {number}/{len(by_key)}: {workload}")
-            request = {
-                "workload": workload,
-                "pass": pass_name,
+        requests = {}
+        for key, group in {self._key(group): group for group in groups}.items():
+            cell = group.cells[0]
+            requests[key] = {
+                "workload": cell.workload,
+                "pass": cell.pass_name,
                 "parameters": with_conventions(group),
                 "seed": self._seed,
+                "source": None if seeded else self._source,
+                "own": workloads.source_of(cell.workload),
+                "storage": storage(cell.dtype, cell.pass_name),
             }
-            request["source"] = None if seeded else self._source
-            request["own"] = workloads.source_of(workload)
-            request["storage"] = storage(group.cells[0].dtype, pass_name)
-            self._made[key] = request, ensure(request, self._seals)
+        if not requests:
+            return
+        if not seeded:  # else those of peak benchmarks
+            names = dict.fromkeys(group.cells[0].workload for group in groups)
+            report(f"Weights and reference outputs: {', '.join(names)}")
+        made = zip(requests.values(), ensure(list(requests.values()), self._seals), strict=True)
+        self._made |= dict(zip(requests, made, strict=True))
 
     def __call__(self, group: Group) -> Materials:
         """The materials of a group that was prepared for; what was changed or removed since is made anew."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
-            made = ensure(request, self._seals)
+            (made,) = ensure([request], self._seals)
             self._made[self._key(group)] = request, made
         return made
 
@@ -159,7 +170,7 @@ def _code_digest() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def _make(request: dict[str, Any]) -> dict[str, Any]:
+def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     import numpy as np
 
     from workloads.rounding import stored
@@ -171,7 +182,6 @@ def _make(request: dict[str, Any]) -> dict[str, Any]:
     name, load = _weights_source(workload, dimensions, request["source"], request["seed"])
     tensors = sorted(workload.weight_shapes(dimensions))  # passes share their weights unless one has more of them
     weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, dimensions, name)}"
-    cache = Cache(request["seals"])
     if not cache.holds(weights):
         with _temporary() as folder:
             made = folder / weights.name
@@ -296,14 +306,17 @@ class Cache:
 
 def main() -> int:
     try:
-        made = _make(json.loads(sys.stdin.read()))
+        asked = json.loads(sys.stdin.read())
+        for request in asked["requests"]:
+            made = _make(request, Cache(asked["seals"]))
+            asked["seals"] |= made["seals"]
+            print(json.dumps(made, default=str), flush=True)
     except (UsageError, Unreadable) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
         print(f"Weights and reference outputs cannot be kept. {sentence(error)}", file=sys.stderr)
         return UNKEPT
-    print(json.dumps(made, default=str))
     return 0
 
 

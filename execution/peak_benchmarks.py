@@ -1,10 +1,18 @@
-"""Measured peaks: matrix products, vectors in memory and in the caches, cosines; once per run and kind of launch."""
+"""Measured peaks: matrix products, vectors in memory and in the caches, cosines; kept for later runs on the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
+from launchers import local
+from measurement import durable
 from measurement.cells import Cell
+from measurement.checked import Misfit, read
+from measurement.flags import OTHER_LOAD_CORES, STEAL_SHARE
 from measurement.peaks import Peaks
 from plan.plan import Group, baseline_of, known_obstacle
 from records.costs import cost_of
@@ -30,6 +38,7 @@ SIZES = {
         ("matvec", {"size": 12288}),
     ),
 }
+CACHE = local.ROOT / ".cache" / "peaks"
 # Of an addition's time: the extra time from which on a cosine's rate is visible.
 VISIBLE_SHARE = 0.2
 
@@ -75,3 +84,38 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
         transcendentals_per_s=cosines.transcendentals / longer if visible else None,
         matvec_bytes_per_s=rows[0].compulsory_bytes / seconds[4] if rows else None,
     )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Peaks that an earlier run measured, and the versions of the framework's packages that it measured with."""
+
+    peaks: Peaks
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def kept(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Kept | None:
+    """Return the peaks that the cache has for a cell on this machine; None where it has none that are rates."""
+    try:
+        found = read(Kept, json.loads(_entry(cell, machine_id, policies).read_text()))
+    except (OSError, ValueError, Misfit):
+        return None
+    return found if found.peaks.are_rates else None
+
+
+def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], outcomes: Iterable[Outcome], peaks: Peaks) -> None:
+    """Keep peaks for later runs, unless another program or the hypervisor disturbed a measurement of them."""
+    measured = list(outcomes)
+    noise = [report.noise for outcome in measured for report in outcome.reports]
+    if any((n.other_load_cores or 0) > OTHER_LOAD_CORES or (n.steal_share or 0) > STEAL_SHARE for n in noise):
+        return
+    hello = measured[0].hello
+    CACHE.mkdir(parents=True, exist_ok=True)
+    content = json.dumps(asdict(Kept(peaks, hello.versions if hello else {})))
+    durable.replace(_entry(cell, machine_id, policies), content.encode())
+
+
+def _entry(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Path:
+    """Return the file of a machine's peaks, whose name has all that they depend on but the framework's version."""
+    parts = [machine_id, key(cell), SIZES[cell.device_kind], sorted(policies.items())]
+    return CACHE / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}.json"

@@ -12,6 +12,7 @@ import workloads
 from execution import peak_benchmarks
 from execution.comparison import References
 from execution.materials import Materials
+from execution.peak_benchmarks import Kept
 from execution.slots import Slot
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.peaks import Peaks
@@ -99,12 +100,21 @@ class Recorder:
         lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
         return peak_benchmarks.groups_for(cell) if lacking else ()
 
+    def kept_peaks(self, cell: Cell) -> Kept | None:
+        """The peaks that an earlier run measured for such cells on this machine."""
+        return peak_benchmarks.kept(cell, self.context.machine_id, self.context.policies) if self.with_peaks else None
+
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
         """Keep the peaks that a launch measured, also for a resumed run."""
         measured = [outcomes[PEAK_PREFIX + group.cells[0].id] for group in groups]
         peaks = peak_benchmarks.peaks_from(measured) if measured else None
-        # Where another slot was faster its peaks stay: one for all records.
-        if peaks and peak_benchmarks.key(cell) not in self.peaks:
+        if peaks:
+            peak_benchmarks.keep(cell, self.context.machine_id, self.context.policies, measured, peaks)
+            self.take_peaks(cell, peaks)
+
+    def take_peaks(self, cell: Cell, peaks: Peaks) -> None:
+        """Let these be the peaks for all records of such cells, also in a resumed run."""
+        if peak_benchmarks.key(cell) not in self.peaks:  # where another slot was faster its peaks stay
             self.peaks[peak_benchmarks.key(cell)] = peaks
             self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})
 

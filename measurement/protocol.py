@@ -83,6 +83,7 @@ class Job:
     seed: int
     launch: int = 0
     peak_benchmarks: tuple[GroupJob, ...] = ()
+    peaks_known_of: dict[str, str] = field(default_factory=dict)  # the versions with which they need not be measured
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload

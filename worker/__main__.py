@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+import frameworks
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
@@ -44,7 +45,8 @@ def measure(context: Context, cells: list[Cell]) -> None:
         InterleavedComparison(context, group, job.profile, position, releases).run()
     # Last, so that the peak benchmark disturbs nothing that is measured by it.
     context.channel.prefix = PEAK_PREFIX
-    for group in job.peak_benchmarks:
+    known = job.peaks_known_of == frameworks.versions(job.framework)
+    for group in () if known else job.peak_benchmarks:
         InterleavedComparison(context, group, PEAK_BENCHMARK, position=0, releases=False).run()
 
 

@@ -229,7 +229,7 @@ def test_a_llama_s_checkpoint_is_what_is_measured(llamas, tmp_path):
         assert record["status"] in MEASURED, (record["cell"], record["reason"])
         assert record["weights"].startswith("tied#")
     request = {"workload": "llama-tiny", "pass": "prefill", "parameters": PROMPT, "storage": "fp32"}
-    kept = ensure(request | {"seed": 0, "source": str(folder), "own": None}, {})  # as the run has it
+    (kept,) = ensure([request | {"seed": 0, "source": str(folder), "own": None}], {})  # as the run has it
     assert kept.weights_name == done.records[0]["weights"]
     with np.load(kept.reference) as reference:
         logits = reference["0.logits"].reshape(expected.shape)

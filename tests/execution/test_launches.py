@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -121,6 +123,32 @@ def test_outputs_are_compared_once_by_the_first_process_that_measures_the_whole_
     assert outputs == [0] * (first - 1) + [2, 0, 0]
     record = done.record("graph")
     assert (record["launches"], record["program"], record["status"]) == (3, "same", record["latency_status"])
+
+
+KEEP = """
+import frameworks
+from execution import peak_benchmarks
+from measurement import machine
+from measurement.cells import Cell
+from measurement.peaks import Peaks
+from measurement.protocol import Hello, Readback
+from records.outcomes import Outcome
+
+cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "eager")
+hello = Hello({versions}, Readback())
+told, peaks = [Outcome(cell, hello=hello)], Peaks(2e12, 1e10, "an earlier run")
+peak_benchmarks.keep(cell, machine.facts()["machine_id"], {{}}, told, peaks)
+"""
+
+
+@pytest.mark.parametrize("versions", ["frameworks.versions('numpy')", "{'numpy': '0.1'}"])
+def test_kept_peaks_spare_the_measurement_under_the_same_version_alone(run, suite, versions):
+    subprocess.run([sys.executable, "-c", KEEP.format(versions=versions)], cwd=suite.folder, check=True)
+    done = run("--framework", "numpy")
+    peaks = {entry["cell"] for entry in Run(done.folder).samples() if entry["cell"].startswith("peak")}
+    assert len(peaks) == (0 if "frameworks" in versions else 5)
+    told = done.record("eager", "numpy")["framework_peak_source"]
+    assert (told == "an earlier run") == (not peaks)
 
 
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):

@@ -66,8 +66,9 @@ def make(tmp_path, monkeypatch, capsys):
 
     def made(seals: dict | None = None) -> dict:
         request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
-        request |= {"parameters": {"batch_size": 3, "width": 8, "depth": 2}, "seals": seals or {}}
-        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(request)))
+        request |= {"parameters": {"batch_size": 3, "width": 8, "depth": 2}}
+        asked = {"requests": [request], "seals": seals or {}}
+        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
         assert materials.main() == 0
         return json.loads(capsys.readouterr().out)
 
@@ -174,12 +175,13 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
 def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
     """Killed at many instants; what lies in the cache fits its digest, and the next run finds or makes the rest."""
     command = [sys.executable, "-m", "execution.materials"]
-    request = '{"workload": "mlp", "pass": "inference", "parameters": {"batch_size": 3, "width": 256, "depth": 4},'
-    request += ' "source": null, "seed": 7, "storage": "fp32", "seals": {}}'
+    request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 7, "storage": "fp32"}
+    request |= {"parameters": {"batch_size": 3, "width": 256, "depth": 4}}
+    asked = json.dumps({"requests": [request], "seals": {}})
     how = dict(cwd=suite.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for number in range(12):
         process = subprocess.Popen(command, **how)
-        process.stdin.write(request)
+        process.stdin.write(asked)
         process.stdin.close()
         time.sleep(0.1 + 0.03 * number)
         process.send_signal(signal.SIGKILL)
@@ -187,7 +189,7 @@ def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
         cache = suite.folder / ".cache/materials"
         kept = [p for p in cache.glob("*") if p.suffix != ".sha256" and p.name != ".lock" and ".new-" not in p.name]
         assert all(map(durable.fits, kept))
-    done = subprocess.run(command, cwd=suite.folder, input=request, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=suite.folder, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not list((suite.folder / ".cache/materials").glob(".new-*"))
 

@@ -117,11 +117,12 @@ def test_a_cache_that_is_deleted_while_it_is_filled_is_one_sentence(tmp_path, mo
         shutil.rmtree(tmp_path / "cache")
         return {"weight": np.ones(2)}
 
-    request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32", "seals": {}}
+    request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
     parameters = {"parameters": {"batch_size": 1, "width": 8, "depth": 1}}
     monkeypatch.setattr(materials, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(materials, "_weights_source", lambda *_: ("deleted", delete))
-    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(request | parameters)))
+    asked = {"requests": [request | parameters], "seals": {}}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
     assert materials.main() == materials.UNKEPT
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"{tmp_path}/cache" in said and "No such file or directory" in said

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
 from execution import peak_benchmarks
 from measurement.cells import Cell
-from measurement.peaks import may_be_cached
+from measurement.peaks import Peaks, may_be_cached
+from measurement.protocol import Hello, Readback
 from records import costs, recordfile
 from records import record as schema
 from records.outcomes import Outcome
@@ -128,6 +130,44 @@ def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds(
     told = [Outcome(group.cells[0], reports=[report((2.0, 1.0))]) for group in groups]
     assert peak_benchmarks.peaks_from(told).matvec_bytes_per_s == 4 * (6144 * 6144 + 2 * 6144)
     assert peak_benchmarks.peaks_from(told[:-1]).matvec_bytes_per_s is None
+
+
+@pytest.fixture
+def kept(report, tmp_path, monkeypatch):
+    """Keep peaks of a cell, with what disturbed them, and return where they lie."""
+    monkeypatch.setattr(peak_benchmarks, "CACHE", tmp_path)
+    cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
+
+    def keep(noise: dict | None = None) -> tuple[Cell, list[Path]]:
+        hello = Hello({"numpy": "2.0"}, Readback())
+        told = [Outcome(cell, reports=[report(noise=noise)], hello=hello)]
+        peak_benchmarks.keep(cell, "a machine", {}, told, Peaks(1e12, 1e10, "measured here"))
+        return cell, list(tmp_path.glob("*.json"))
+
+    return keep
+
+
+def test_peaks_are_kept_for_later_runs_of_the_same_machine_and_settings(kept):
+    cell, _ = kept()
+    assert peak_benchmarks.kept(cell, "a machine", {}) == peak_benchmarks.Kept(
+        Peaks(1e12, 1e10, "measured here"), {"numpy": "2.0"}
+    )
+    for other in (replace(cell, threads=2), replace(cell, dtype="bf16")):
+        assert peak_benchmarks.kept(other, "a machine", {}) is None
+    assert peak_benchmarks.kept(cell, "another", {}) is None
+    assert peak_benchmarks.kept(cell, "a machine", {"threads": "users"}) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"peaks": {"flops_per_s": -1, "bytes_per_s": 1, "source": ""}}'])
+def test_a_file_without_rates_holds_no_peaks(kept, content):
+    cell, (path,) = kept()
+    path.write_text(content)
+    assert peak_benchmarks.kept(cell, "a machine", {}) is None
+
+
+@pytest.mark.parametrize("noise", [{"other_load_cores": 0.2}, {"steal_share": 0.02}])
+def test_peaks_of_a_busy_machine_are_not_kept(kept, noise):
+    assert kept(noise)[1] == []
 
 
 def test_a_small_vector_is_no_peak_of_the_memory():
