@@ -39,8 +39,11 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/columns.md": definitions.columns_page,
     ROOT / "results/results.schema.json": table_schema_text,
     ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
-    ROOT / "docs/picture-light.svg": partial(picture.svg, "light", findings.SHORT),
-    ROOT / "docs/picture-dark.svg": partial(picture.svg, "dark", findings.SHORT),
+    **{
+        ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
+        for name in picture.PICTURES
+        for theme in picture.STYLES
+    },
     ROOT / "docs/sample.html": sample,
 }
 PAGES = (*PARTS, *WHOLE)

@@ -1,24 +1,25 @@
-"""The committed records behind the findings, and where they were measured: host, processes, folder."""
+"""The committed records behind the findings: which count, over all runs of a cell, and where they lie."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from analysis import modes
 from analysis.points import Point, Points
+from analysis.significance import over_runs
 from commands import published
 from measurement.statistics import Interval
 from records import recordfile
 from records.record import FIELDS
 from reports.material import Material
-from reports.numbers import estimate, text_of
-from reports.verdict import Verdict
+from reports.numbers import ratio, text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", ROOT / "results/cpu"
+ACROSS = "across processes"  # intervals of three processes or more
 
 
 @cache
@@ -32,10 +33,16 @@ def _command(folder: Path) -> str:
     return published.command("bench", json.loads((folder / "plan.json").read_text())["given"])
 
 
-def points(*folders: Path, **columns: object) -> list[Point]:
-    """Return the points of these runs that are not excluded and whose columns have these values."""
-    every = [point for point in material(*folders).points.all if not point.excluded]
-    return [point for point in every if fits(point, columns)]
+def measured(*folders: Path, excluded: bool = False, **columns: object) -> list[Point]:
+    """Return the points of three processes or more whose columns have these values; those excluded if asked for."""
+    return [
+        point
+        for folder in folders
+        for point in material(folder).points.all
+        if bool(point.excluded) == excluded
+        and fits(point, columns)
+        and (excluded or point.record.interval_scope == ACROSS)
+    ]
 
 
 def fits(point: Point, columns: Mapping[str, object]) -> bool:
@@ -43,21 +50,17 @@ def fits(point: Point, columns: Mapping[str, object]) -> bool:
     return all(getattr(point.record, FIELDS[name]) == value for name, value in columns.items())
 
 
-def one(*folders: Path, **columns: object) -> Point:
-    """Return the only point that fits. Raises ValueError where none or several do."""
-    (point,) = points(*folders, **columns)
-    return point
+def pooled(points: Iterable[Point], figure: Callable[[Point], Interval | None]) -> Interval | None:
+    """Return a figure over all runs of a cell, by random effects; None without a run that has it."""
+    known = [(interval, point.record.launches) for point in points if (interval := figure(point))]
+    return over_runs(*zip(*known, strict=True)) if known else None
 
 
-def verdict(content: Material, implementation: str, parameters: str = "") -> Verdict:
-    """Return the verdict on an implementation's largest bf16 setting, or on the one with `parameters`."""
-    firsts = ((one, one.setting.points[0]) for one in content.verdicts)
-    return next(
-        one
-        for one, first in firsts
-        if (first.record.implementation, first.record.dtype) == (implementation, "bf16")
-        and parameters in ("", first.record.parameters)
-    )
+def precise(interval: Interval, unit: str = "") -> str:
+    """Return a figure with half its interval's width, which no line break separates: `5.27× ±8 %`."""
+    width = 100 * (interval.high - interval.low) / 2 / interval.value
+    show = ratio if unit else text_of
+    return f"{show(interval.value)}{unit} ±{max(width, 0.1):.{0 if width >= 1 else 1}f} %".replace(" ", "\u00a0")
 
 
 @cache
@@ -66,56 +69,23 @@ def hosts() -> dict[str, str]:
     return json.loads((H200 / "hosts.json").read_text(encoding="utf-8"))
 
 
-def letters(measured: Iterable[Point]) -> str:
+def letters(points: Iterable[Point]) -> str:
     """Return the hosts of these points: `H`, `C, D and H`. Raises KeyError for a host without a letter."""
-    *others, last = sorted({hosts()[str(point.record.machine_id)] for point in measured})
+    *others, last = sorted({hosts()[str(point.record.machine_id)] for point in points})
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def place(measured: Iterable[Point], *folders: Path) -> str:
-    """Return where and how often something was measured, with a link to each folder of records.
-
-    `[H](../results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
-    """
-    measured = list(measured)
-    names = [points(folder)[0].record.framework for folder in folders]
-    names = names if len(set(names)) == len(names) else [folder.name for folder in folders]
-    links = [f"[{name}]({path(folder)})" for name, folder in zip(names, folders, strict=True)]
-    known = all(point.record.machine_id in hosts() for point in measured)
-    host = letters(measured) if known else "records"
-    where = f"[{host}]({path(folders[0])})" if len(folders) == 1 else ", ".join([host, *links])
-    return f"{where}, {processes(measured)}"
+def links(points: Sequence[Point], folders: Sequence[Path]) -> str:
+    """Return links to the runs that these points are of, or to all of the folders: `[1](…) [2](…)`."""
+    held = [folder for folder in folders if any(point in material(folder).points.all for point in points)] or folders
+    return " ".join(f"[{place}](../{folder.relative_to(ROOT).as_posix()})" for place, folder in enumerate(held, 1))
 
 
-def path(folder: Path) -> str:
-    """Return a folder as `docs/findings.md` links it."""
-    return f"../{folder.relative_to(ROOT).as_posix()}"
-
-
-def processes(measured: Iterable[Point]) -> str:
+def processes(points: Iterable[Point]) -> str:
     """Return how many processes: `3 processes`, `2 or 3 processes`."""
-    return f"{' or '.join(map(str, sorted({point.record.launches or 0 for point in measured})))} processes"
+    return f"{' or '.join(map(str, sorted({point.record.launches or 0 for point in points})))} processes"
 
 
-def gain(point: Point) -> Interval:
-    """Return the speedup over eager of a point that has one. Raises ValueError."""
-    if point.speedup is None:
-        raise ValueError(f"{point.series} at {point.shape} has no speedup.")
-    return point.speedup
-
-
-def unsure(measured: list[Point]) -> str:
-    """Return how many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
-    count = sum(point.record.status != "ok" for point in measured)
-    share = f"all {count}" if count == len(measured) else f"{count} of the {len(measured)}"
-    return f"{share} figures are noisy or disturbed"
-
-
-def ms(point: Point) -> str:
-    """Return a median in ms with its 95 % interval: `0.564 (0.552 to 0.576)`."""
-    return estimate(point.latency) or text_of(point.median_ms)
-
-
-def versions(measured: list[Point]) -> str:
+def versions(points: Iterable[Point]) -> str:
     """Return frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
-    return ", ".join(dict.fromkeys(f"{point.record.framework} {point.record.framework_version}" for point in measured))
+    return ", ".join(dict.fromkeys(f"{point.record.framework} {point.record.framework_version}" for point in points))

@@ -1,42 +1,74 @@
-"""The README's picture: every mode of BERT-base at one shape, drawn for light and for dark pages.
-
-Its points are those of one row of the README's table, and of the other frameworks on the same host.
-"""
+"""Pictures of the README and the gallery: every mode at one shape on one machine, for light and for dark pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from analysis.points import Point
-from analysis.settings import Shape
-from publish.evidence import letters, material, processes, versions
+from publish import findings
+from publish.evidence import hosts, letters, material, measured, processes, versions
 from reports import drawing
 from reports.material import Material
 from reports.numbers import text_of
 
 WIDTH, TITLE, FOOT = 840, 30, 40
-SHAPE = Shape.sized(8, 128)
-HEADING = f"BERT-base at {SHAPE.text}, one NVIDIA H200, bf16: ms per call, less is better"
-CERTAINTY = "Bars are 95 % intervals, ~ is known less well than the profile promises. The axis is logarithmic."
+CERTAINTY = "Bars are 95 % intervals. The axis is logarithmic."
 STYLES = {
     "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
     "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
 }
+UNITS = "ms per call, less is better"
 
 
-def svg(theme: str, folders: Sequence[Path]) -> str:
-    """Return every mode at one shape on one axis, as a file that stands alone."""
-    content = material(*folders)
-    points = drawn(content)
+class Picture(NamedTuple):
+    """A picture's heading, the runs whose points it draws, and the values of their records' columns."""
+
+    heading: str
+    folders: tuple[Path, ...]
+    columns: dict[str, object]
+
+    @property
+    def points(self) -> list[Point]:
+        """Return every mode that was measured, the fastest first."""
+        return sorted(measured(*self.folders, **self.columns), key=lambda point: point.median_ms)
+
+
+PICTURES = {
+    "bert": Picture(
+        f"BERT-base at batch 8, 128 tokens, one NVIDIA H200, bf16: {UNITS}", findings.SHORT, findings.bert(8, 128)
+    ),
+    "large-batch": Picture(
+        f"BERT-base at batch 64, 512 tokens, one NVIDIA H200, bf16: {UNITS}",
+        findings.TORCH[1:2],
+        findings.bert(64, 512),
+    ),
+    "decoding": Picture(
+        f"Llama 1.2B, one token at batch 1, two NVIDIA H200s of one host, bf16: {UNITS}",
+        (*findings.DECODING, findings.JAX_DECODING),
+        {"workload": "llama-1b", "batch_size": 1},
+    ),
+    "cpu": Picture(
+        f"BERT-base at batch 1, 128 tokens, two CPU cores, fp32: {UNITS}",
+        (findings.TWO_CORES,),
+        {"workload": "bert-base"},
+    ),
+}
+
+
+def svg(theme: str, name: str) -> str:
+    """Return a picture as a file that stands alone."""
+    picture = PICTURES[name]
+    content, points = material(*picture.folders), picture.points
     chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
-    lower = f"Host {letters(points)}, {processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
+    host = f"Host {letters(points)}, " if points[0].record.machine_id in hosts() else ""
+    lower = f"{host}{processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
         drawing.symbols(),
-        f'<text class="title" y="18">{HEADING}</text>',
+        f'<text class="title" y="18">{picture.heading}</text>',
         f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
         f'<text class="soft" y="{height - 22:g}">{lower}</text>',
         f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
@@ -44,17 +76,8 @@ def svg(theme: str, folders: Sequence[Path]) -> str:
     return "".join(parts)
 
 
-def drawn(content: Material) -> list[Point]:
-    """Return the library's model at the picture's shape in every mode, the fastest first."""
-    points = [p for p in content.points.measured if (p.record.implementation, p.record.dtype) == ("library", "bf16")]
-    here = [point for point in points if Shape.of(point.record) == SHAPE]
-    return sorted(here, key=lambda point: point.median_ms)
-
-
 def _dot(content: Material, point: Point) -> drawing.Dot:
     value = point.median_ms
-    noisy = "~" if point.record.is_noisy("latency") else ""
-    note = f"excluded: {point.excluded}" if point.excluded else ""
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     name = f"{point.record.framework} {point.record.mode}"
-    return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
+    return drawing.Dot(name, content.look(point), value, f"{text_of(value)} ms", *ends)

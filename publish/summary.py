@@ -1,30 +1,39 @@
-"""The README's findings: one table and a few sentences; `docs/findings.md` has every run, with hosts and cautions."""
+"""The README's findings: one table and a few sentences; `docs/findings.md` has more, with links to the runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from analysis import facts
 from analysis.points import Point
-from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval
 from publish import findings
-from publish.evidence import gain, ms, one, points, versions
-from publish.findings import DECODING, DEFAULT, MEAN, MEAN_TRAINING, REPLAYED, RESNET, SHORT, TWO_CORES
+from publish.evidence import measured, pooled, precise, versions
+from publish.findings import (
+    BERT,
+    CALLS,
+    COLD,
+    DEFAULT,
+    IMAGES,
+    MEAN,
+    MEAN_TRAINING,
+    MODES,
+    REPLAYED,
+    SHORT,
+    TOKENS,
+    TRAINING,
+    TWO_CORES,
+    Row,
+)
 from reports.numbers import range_of, ratio, span, text_of
 
-MODES = DEFAULT, REPLAYED
-CALLS = "`torch.compile(m)`", '`mode="reduce-overhead"`'
-LONG = findings.TORCH[1]
-LIBRARY = {"implementation": "library", "dtype": "bf16"}
-ROWS: dict[str, tuple[Path, dict[str, object]]] = {
-    "BERT-base (Hugging Face), 8 × 128 tokens": (SHORT[0], {**LIBRARY, "batch_size": 8}),
-    "BERT-base (Hugging Face), 64 × 512 tokens": (LONG, {**LIBRARY, "batch_size": 64}),
-    "Llama 1.2B, one token, batch 1, context 1,024": (DECODING[0], {"batch_size": 1}),
-    "ResNet-50, 64 images, channels last": (RESNET, {"workload": "resnet50", "batch_size": 64}),
-    "LSTM (`torch.lstm`), 8 × 128 tokens": (MEAN, {"workload": "lstm"}),
-    "GPT-2 124M training, 32 × 1,024 tokens": (findings.GPT2, {}),
-}
+LSTM = Row("LSTM (`torch.lstm`), 8 × 128 tokens", (MEAN,), {"workload": "lstm"})
+ROWS = [
+    BERT[1]._replace(title="BERT-base (Hugging Face), 8 × 128 tokens"),
+    BERT[3]._replace(title="BERT-base (Hugging Face), 64 × 512 tokens"),
+    TOKENS[0]._replace(title="Llama 1.2B, one token, batch 1, context 1,024"),
+    IMAGES[1]._replace(title="ResNet-50, 64 images, channels last"),
+    LSTM,
+    TRAINING[0]._replace(title="GPT-2 124M training, 32 × 1,024 tokens"),
+]
 MEANS = {"inference of {count} models, batch 8": MEAN, "training of {count} models, batch 8": MEAN_TRAINING}
 
 
@@ -34,30 +43,16 @@ def text() -> str:
 
 
 def table() -> list[str]:
-    """Return a row for each kind of work, of one run of three processes: eager mode's time and the speedups."""
-    return [
-        f"| PyTorch, bf16, speedup over eager (95 % interval) | eager, ms | {' | '.join(CALLS)} |",
-        "| --- | --- | --- | --- |",
-        *(_row(title, folder, columns) for title, (folder, columns) in ROWS.items()),
-        *(_mean(title, folder) for title, folder in MEANS.items()),
-    ]
-
-
-def _row(title: str, folder: Path, columns: dict[str, object]) -> str:
-    by_mode = {point.record.mode: point for point in points(folder, **columns) if _last(point)}
-    cells = [times(gain(by_mode[mode])) if mode in by_mode else "not measured" for mode in MODES]
-    return f"| {title} | {text_of(by_mode['eager'].median_ms)} | {' | '.join(cells)} |"
-
-
-def _last(point: Point) -> bool:
-    """Return whether images have their channels last, where there are images."""
-    return "layout=nchw" not in (point.record.other_parameters or "")
-
-
-def _mean(title: str, folder: Path) -> str:
-    means = [geometric_mean(gain(point) for point in points(folder, mode=mode)) for mode in MODES]
-    title = title.format(count=len(points(folder, mode=MODES[0])))
-    return f"| Geometric mean, {title} | | {' | '.join(map(times, means))} |"
+    """Return a row for each kind of work, over all its runs: eager mode's time and the speedups."""
+    lines = findings.table("PyTorch, bf16, speedup over eager", "eager, ms", *CALLS)
+    for row in ROWS:
+        cells = [findings.speedup(row, mode) or "not measured" for mode in MODES]
+        lines.append(findings.line(row.title, findings.latency(row, "eager"), *cells))
+    for title, folder in MEANS.items():
+        means = [findings.mean(folder, mode) for mode in MODES]
+        title = f"Geometric mean, {title.format(count=means[0][1])}"
+        lines.append(findings.line(title, "", *(precise(interval, "×") for interval, _ in means)))
+    return lines
 
 
 def times(interval: Interval) -> str:
@@ -76,10 +71,8 @@ def sentences() -> list[str]:
 
 
 def _frameworks() -> str:
-    alike = {"implementation": "library", "batch_size": 8}
-    modes = zip(SHORT, ("inductor-reduce-overhead", "jit", "function-xla"), strict=True)
-    torch, jax, xla = (_ms(one(folder, mode=mode, **alike)) for folder, mode in modes)
-    graph = _ms(one(SHORT[2], mode="function", **alike))
+    row = BERT[1]._replace(folders=SHORT)
+    torch, jax, xla, graph = (_ms(row, mode) for mode in (REPLAYED, "jit", "function-xla", "function"))
     return (
         "- **Compare frameworks in milliseconds.** BERT-base at 8 × 128 tokens, each library's own model: "
         f"torch `reduce-overhead` {torch}, `jax.jit` {jax}, `tf.function(jit_compile=True)` {xla}, "
@@ -87,12 +80,14 @@ def _frameworks() -> str:
     )
 
 
-def _ms(point: Point) -> str:
-    return f"{dashed(ms(point))} ms"
+def _ms(row: Row, mode: str) -> str:
+    (point,) = measured(*row.folders, **row.of(mode))
+    latency = point.latency
+    return f"{text_of(latency.value)} ({dashed(span(latency.low, latency.high))}) ms" if latency else ""
 
 
 def _precision() -> str:
-    (alone, compiled, _) = findings.tf32_gains(findings.KERAS["training"])
+    alone, compiled = findings.tf32_gains(findings.KERAS["training"])
     return (
         f"- **TF32 is not the compiler's gain.** In BERT-base's training TF32 alone brings {times(alone)}, "
         f"compiling on top of it {times(compiled)}."
@@ -101,35 +96,34 @@ def _precision() -> str:
 
 def _first_call() -> str:
     small, trained = (
-        [point for point in points(folder, compile_cache="cold") if point.record.mode in MODES and _not_lstm(point)]
+        [point for mode in MODES for point in measured(folder, mode=mode, **COLD) if point.record.workload != "lstm"]
         for folder in (MEAN, MEAN_TRAINING)
     )
-    lstm = [point for point in points(MEAN, workload="lstm") if point.record.mode in MODES]
+    lstm = [point for mode in MODES for point in measured(*LSTM.folders, **LSTM.of(mode))]
     return (
         f"- **The first call compiles**: {_seconds(small)} in inference at batch 8 (LSTM: {_seconds(lstm)}), "
-        f"{_seconds(trained)} in training. The report says when that pays for itself."
+        f"{_seconds(trained)} in training."
     )
 
 
-def _not_lstm(point: Point) -> bool:
-    return point.record.workload != "lstm"
-
-
-def _seconds(measured: list[Point]) -> str:
-    known = (seconds for point in measured if (seconds := facts.first_s(point)) is not None)
+def _seconds(points: list[Point]) -> str:
+    known = (seconds for point in points if (seconds := facts.first_s(point)) is not None)
     return dashed(range_of(known, " s", "{:.2g}".format))
 
 
 def _processors() -> str:
-    bert_base, mlp = (
-        gain(one(TWO_CORES, framework="torch", workload=workload, mode=DEFAULT, batch_size=1))
-        for workload in ("bert-base", "mlp")
-    )
-    return f"- **On two CPU cores** `torch.compile` brings BERT-base {times(bert_base)} and an MLP {times(mlp)}."
+    gains = []
+    for workload in ("bert-base", "mlp"):
+        found = measured(TWO_CORES, framework="torch", workload=workload, mode=DEFAULT)
+        gains.append(pooled(found, lambda point: point.speedup))
+    bert_base, mlp = (times(gain) if gain else "" for gain in gains)
+    return f"- **On two CPU cores** `torch.compile` brings BERT-base {bert_base} and an MLP {mlp}."
 
 
 def _versions() -> str:
-    tables = [point for folder, columns in ROWS.values() for point in points(folder, **columns)]
-    others = points(*SHORT[1:], MEAN_TRAINING)
-    rounded = findings.tf32_gains(findings.KERAS["training"])[2]
-    return f"- Versions: {versions([*tables, *others])}; TF32: {versions(rounded)}; CPU: {versions(points(TWO_CORES))}."
+    tables = [point for row in ROWS for mode in MODES for point in measured(*row.folders, **row.of(mode))]
+    others = measured(*SHORT[1:], MEAN_TRAINING)
+    rounded = measured(findings.KERAS["training"], framework="torch")
+    return (
+        f"- Versions: {versions([*tables, *others])}; TF32: {versions(rounded)}; CPU: {versions(measured(TWO_CORES))}."
+    )

@@ -14,15 +14,16 @@ import frameworks.description
 import workloads
 from commands import bench
 from measurement.profiles import PROFILES
+from measurement.statistics import Interval
 from plan import sweep
 from publish import definitions, documents, evidence, findings, summary
 from records import jsonfiles
+from reports.numbers import text_of
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
 BEGIN, END = (mark.format(name="figures") for mark in (documents.BEGIN, documents.END))
 SUMMARY, FIGURES = (text[text.index(BEGIN) : text.index(END)] for text in (TEXT, PAGE))
-ROWS = [line.strip("| ").split(" | ") for line in FIGURES.splitlines() if line.startswith("| bert-base library, batch")]
 
 
 @pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: path.name)
@@ -39,108 +40,86 @@ def test_only_the_text_between_the_marks_of_a_page_is_made():
             documents.filled(page.replace(missing, ""), {"figures": "new"})
 
 
-def test_a_tie_is_told_with_its_intervals():
-    assert (
-        "0.564 ms (95 %: 0.552 to 0.576), and jax jit, 0.672 ms (95 %: 0.293 to 1.54), are not shown to differ" in PAGE
-    )
+PRECISE = r"[\d.]+×\xa0±[\d.]+\xa0%"
 
 
-def test_every_interval_of_the_summary_is_one_of_the_findings():
-    """Means of several models have no row there."""
-    told = [line for line in SUMMARY.splitlines() if "Geometric mean" not in line and "MLP" not in line]
-    found = re.findall(r"× \(([\d.]+)–([\d.]+)\)", "\n".join(told))
-    assert len(found) > 10
-    assert [ends for ends in found if f"{ends[0]} to {ends[1]}" not in PAGE] == []
+def test_every_figure_of_the_summary_s_table_is_one_of_the_findings():
+    found = re.findall(PRECISE, SUMMARY)
+    assert len(found) > 12 and [figure for figure in found if figure not in FIGURES] == []
 
 
-def test_every_multiple_of_the_summary_has_an_interval():
-    assert re.findall(r"[\d.]+×(?! \([\d.]+–[\d.]+\))", SUMMARY) == []
+@pytest.mark.parametrize("part", [SUMMARY, FIGURES], ids=["README.md", "findings.md"])
+def test_every_multiple_has_its_precision_or_its_interval(part):
+    assert re.findall(r"[\d.]+×(?!\xa0±[\d.]+\xa0%| \([\d.]+–[\d.]+\)|\d)", part) == []
 
 
-def test_every_row_of_the_summary_is_of_three_processes_or_more():
-    for folder, columns in summary.ROWS.values():
-        assert {point.record.interval_scope for point in evidence.points(folder, **columns)} == {"across processes"}
+def test_every_figure_is_of_three_processes_or_more():
+    for row in (*summary.ROWS, *findings.BERT, *findings.TOKENS, *findings.IMAGES, *findings.TRAINING):
+        points = evidence.measured(*row.folders, **row.of("eager"))
+        assert points and {point.record.interval_scope for point in points} == {evidence.ACROSS}, row.title
+    long = evidence.material(findings.LONG[2]).points.all
+    assert {point.record.launches for point in long} == {2, 3}
+    assert {point.record.launches for point in evidence.measured(findings.LONG[2])} == {3}
 
 
-def bare(told: str) -> tuple[list[str], list[str]]:
-    """Ranges of multiples, and multiples without an interval behind them, in a text."""
-    for interval in (r"95 %: [\d.]+ to [\d.]+×", r"× \([\d.]+ to [\d.]+×?\)"):
-        told = re.sub(interval, " @", told)
-    ranges = r"[\d.]+ to [\d.]+×"
-    return re.findall(ranges, told), re.findall(r"[\d.]+×(?![^×@\n]*@)", re.sub(ranges, "", told))
+def test_a_cell_is_over_all_its_runs_and_one_run_is_itself():
+    row = findings.BERT[1]
+    points = evidence.measured(*row.folders, **row.of("inductor"))
+    assert len({point.record.machine_id for point in points}) == len(points) == 3
+    gain = evidence.pooled(points, lambda point: point.speedup)
+    lows, values, highs = zip(*((p.speedup.low, p.speedup.value, p.speedup.high) for p in points), strict=True)
+    assert min(values) < gain.value < max(values) and min(lows) < gain.low and gain.high < max(highs)
+    assert evidence.pooled(points[:1], lambda point: point.speedup) == pytest.approx(points[0].speedup)
+    assert evidence.pooled([], lambda point: point.speedup) is None
 
 
-def test_every_measured_multiple_has_its_interval():
-    assert bare(FIGURES.replace(findings.PUBLISHED, "")) == ([], [])
-    assert bare("2.00× (95 %: 1.00 to 3.00×), 4.00× (3.9 to 4.1) or 5.00×, 1.20 to 1.30×") == (
-        ["1.20 to 1.30×"],
-        ["5.00×"],
-    )
-
-
-def test_a_range_holds_every_interval():
-    gains = [point.speedup for point in evidence.points(findings.MEAN_TRAINING, mode="inductor")]
-    low, high = min(gain.low for gain in gains), max(gain.high for gain in gains)
-    assert findings.span(evidence.points(findings.MEAN_TRAINING, mode="inductor")) == f"{low:.2f} to {high:.2f}×"
+def test_a_precise_figure_is_the_interval_s_half_width():
+    assert evidence.precise(Interval(5.0, 4.0, 6.0), "×") == "5.00×\xa0±20\xa0%"
+    assert evidence.precise(Interval(0.5, 0.498, 0.502)) == "0.5\xa0±0.4\xa0%"
 
 
 def test_no_figure_is_of_an_excluded_cell():
     """The LSTM's graphs are flagged `program_differs`, torchvision's outputs are zero, F's ResNet-50 is a mismatch."""
-    trained = {point.record.workload for point in evidence.points(findings.MEAN_TRAINING, mode="inductor")}
+    trained = {point.record.workload for point in evidence.measured(findings.MEAN_TRAINING, mode="inductor")}
     assert len(trained) == 7 and "lstm" not in trained
-    assert "Geometric mean, training of 7 models, batch 8 | | 1.48× (1.39–1.57) | 3.91× (3.71–4.12) |" in TEXT
-    (row,) = [
-        line
-        for line in PAGE.splitlines()
-        if line.startswith("| lstm, batch 8, 128 tokens, training | [P](") and "geometric" in line
-    ]
-    assert row.endswith("| 13.3 (12.9 to 13.7) | `program_differs` | `program_differs` |")
-    assert evidence.points(evidence.H200 / "vision-q-torchvision") == []
-    resnet = evidence.points(evidence.H200 / "training-f-torch-resnet")
+    assert "| Geometric mean, training of 7 models, batch 8 |  | 1.48×" in TEXT
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| lstm |")]
+    assert row.count("| excluded |") == 1 and row.count("excluded") == 2
+    assert evidence.measured(evidence.H200 / "vision-q-torchvision") == []
+    resnet = evidence.measured(evidence.H200 / "training-f-torch-resnet")
     assert {point.record.mode for point in resnet} == {"eager", "cuda-graph"}
 
 
 def test_hosts_have_the_letters_of_the_page_that_describes_them():
-    letters = evidence.hosts()
     page = (evidence.H200 / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| \| ([A-Z |]+) \|\n\|[-|]+\n\| `machine_id` \| (.+) \|$", page)
-    assert list(letters.items()) == [
+    assert list(evidence.hosts().items()) == [
         (machine, letter)
         for names, machines in rows
         for letter, machine in zip(names.split(" | "), machines.split(" | "), strict=True)
     ]
-    measured = evidence.points(findings.SHORT[0], findings.LONG[0])
-    assert evidence.place(measured, *findings.SHORT[:2]) == (
-        "C and H, [torch](../results/h200/torch-2.13-h-short), [jax](../results/h200/jax-h-short), 2 or 3 processes"
-    )
 
 
-@pytest.mark.parametrize("folders", [findings.SHORT, findings.LONG], ids=["short", "long"])
-def test_frameworks_are_ranked_on_one_machine(folders):
+@pytest.mark.parametrize("folders", [findings.SHORT, (*findings.DECODING, findings.JAX_DECODING)])
+def test_frameworks_of_a_row_ran_on_one_machine(folders):
     assert len(evidence.material(*folders).points.machines) == 1
 
 
-def test_torch_s_findings_are_of_three_processes_or_more():
-    points = evidence.material(findings.SHORT[0], findings.TORCH[1]).points.measured
-    assert {point.record.interval_scope for point in points} == {"across processes"}
-
-
-def test_its_picture_has_the_figures_and_the_host_of_a_row_of_the_table():
-    svg = (ROOT / "docs/picture-light.svg").read_text(encoding="utf-8")
+def test_its_picture_has_the_figures_of_one_run_of_each_framework():
+    svg = (ROOT / "docs/pictures/bert-light.svg").read_text(encoding="utf-8")
     drawn = re.findall(r' dx="-?11"[^>]*>([\d.]+)~? ms<', svg)
     assert len(drawn) == 9 and drawn == sorted(drawn, key=float)
-    (row,) = [row for row in ROWS if row[0].partition(", ")[2] in svg and row[1].startswith("[H]") and len(row) == 6]
-    for mode, cell in zip((*findings.MODES, "cuda-graph"), row[2:], strict=True):
-        time, unsure = re.match(r"([\d.]+) \([\d.]+ to [\d.]+\)(~?)", cell).groups()
-        assert re.search(rf">torch {mode}</text>.*?>{time}{unsure} ms<", svg), mode
-    assert "Host H, 3 processes;" in svg and row[1].endswith("3 processes")
+    for point in evidence.measured(*findings.SHORT, **findings.bert(8, 128)):
+        name = f"{point.record.framework} {point.record.mode}"
+        assert re.search(rf">{name}</text>.*?>{re.escape(text_of(point.median_ms))}~? ms<", svg), name
+    assert "Host H, 3 processes;" in svg
 
 
 @pytest.mark.parametrize("text", [TEXT, PAGE], ids=["README.md", "findings.md"])
 def test_no_figure_stands_outside_of_what_is_made_from_records(text):
     before, _, rest = text.partition(BEGIN)
     by_hand = before + rest.partition(END)[2]
-    assert re.findall(r"\d[\d.]*\s?(?:×|ms\b|%)", re.sub(r"95 % (confidence )?interval", "", by_hand)) == []
+    assert re.findall(r"\d[\d.]*\s?(?:×(?!\d)|ms\b|%)", re.sub(r"95 % (confidence )?interval", "", by_hand)) == []
 
 
 LINKED = ("README.md", "docs/usage.md")
