@@ -3,8 +3,7 @@
 A `[[row]]` has a `file`, which rows may share, and says in `what` why it is there. Optional are:
 
 - `thread`, an address where users met the kind;
-- `options`, flags of `bench`, and `requirements`, lines for its flag of that name;
-- `alone`, where the file changes its process for good.
+- `options`, flags of `bench`.
 
 `expected.<mode>` has columns of the mode's record, `expected.all` those of every mode:
 
@@ -40,8 +39,6 @@ class Row:
     expected: Mapping[str, Mapping[str, Any]]
     thread: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    requirements: Sequence[str] = ()
-    alone: bool = False
 
     @property
     def path(self) -> Path:

@@ -23,8 +23,6 @@ from measurement.refusals import DONE, INCOMPLETE
 ROOT = Path(__file__).resolve().parent.parent.parent
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 QUICKLY = ("--threads", "1", "--budget", "0.1")
-# Modes that compile for minutes what others compile in seconds: in fewer cells than these.
-COSTLY = ("inductor-max-autotune-no-cudagraphs", "inductor-whole-iteration")
 
 
 def interpreter(framework: str) -> Path:
@@ -49,14 +47,15 @@ def modes_apart(framework: str) -> list[str]:
 def run_sweep(framework: str, folder: Path, *texts: str, launches: int = 1) -> tuple[Framework, list[dict]]:
     """The framework with the records of sweep files' cells, one for each that was planned.
 
-    Modes that are `all` in a text are those that users deploy; `usual`, without what is costly; `costly`, that and
-    eager mode, whose program it is compared with.
+    Modes that are `all` in a text are those that users deploy: `default` eager mode, the graphs that are measured where
+    none is named, and what a CPU lacks; `others` the rest beside eager mode, whose program it is compared with.
     """
     interpreter(framework)
-    modes, records = modes_apart(framework), []
-    kinds = {"all": modes, "usual": [mode for mode in modes if mode not in COSTLY]}
-    costly = [mode for mode in modes if mode in COSTLY]
-    kinds["costly"] = [frameworks.describe(framework).baseline.name, *costly] if costly else []
+    description, modes, records = frameworks.describe(framework), modes_apart(framework), []
+    first = [description.baseline.name, *description.default_graph]
+    default = [mode for mode in modes if mode in first or "cpu" not in description.mode(mode).devices]
+    others = [mode for mode in modes if mode not in default]
+    kinds = {"all": modes, "default": default, "others": [first[0], *others] if others else []}
     for number, text in enumerate(texts):
         kind = next((kind for kind in kinds if f'mode = "{kind}"' in text), None)
         if kind and not kinds[kind]:
@@ -68,7 +67,7 @@ def run_sweep(framework: str, folder: Path, *texts: str, launches: int = 1) -> t
         assert done.code in (DONE, INCOMPLETE), done.output  # a gap that is known may be a mismatch
         assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
         records += done.records
-    return frameworks.describe(framework), records
+    return description, records
 
 
 def answers_of(framework: str, check: str, *words: str) -> dict:

@@ -22,13 +22,12 @@ from records.statuses import MEASURED
 # Compiling for a dozen cells takes its time on a busy machine.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 PEAKS = ("matmul", "stream", "fused-cos")  # without all of them a framework has no peaks of its own
-# Every model of every framework in every mode, with the attention that is its default; `test_padding.py` has the other,
-# `tests/checks` has the modes that are another one on a CPU, and
-# `test_rungs.py` those that stand in ladders alone.
+# Every model of every framework in eager mode and its graphs, with the attention that is its default; `test_padding.py`
+# has the other, `tests/checks` the modes that are another one on a CPU, and `test_rungs.py` those of ladders alone.
 SWEEP = """
 workload = ["bert-tiny", "gpt-tiny", "matmul", "matvec", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
 impl = ["library", "plain"]
-mode = "usual"
+mode = "default"
 batch = 2
 seq = 16
 mask = "full"
@@ -39,15 +38,14 @@ additions = 10
 threads = 1
 budget = 0.1
 """
-# Every product is tuned: `test_generation.py` has those of spelled-out attention.
-SWEEP_OF_COSTLY = """
+# Each on a transformer and an MLP.
+SWEEP_OF_OTHER_MODES = """
 workload = ["bert-tiny", "mlp"]
 impl = "plain"
-mode = "costly"
+mode = "others"
 batch = 2
 seq = 16
 mask = "full"
-attention = "fused"
 width = 32
 depth = 2
 threads = 1
@@ -57,7 +55,7 @@ budget = 0.1
 SWEEP_OF_TWO_LAUNCHES = """
 workload = "mlp"
 impl = ["library", "plain"]
-mode = "usual"
+mode = "default"
 batch = 2
 width = 32
 depth = 2
@@ -70,7 +68,7 @@ budget = 0.1
 def swept(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of its tiny sweep."""
     once, twice = (tmp_path_factory.mktemp(f"{request.param}-{number}") for number in (1, 2))
-    framework, records = run_sweep(request.param, once, SWEEP, SWEEP_OF_COSTLY)
+    framework, records = run_sweep(request.param, once, SWEEP, SWEEP_OF_OTHER_MODES)
     return framework, records + run_sweep(request.param, twice, SWEEP_OF_TWO_LAUNCHES, launches=2)[1]
 
 

@@ -20,16 +20,10 @@ from records.record import NAMES
 
 pytestmark = pytest.mark.slow
 
-# Modes that compile nothing where a compiler takes seconds a file; `studies/field.py` measures the others.
+# Modes that compile nothing where a compiler takes seconds a file.
 MODES = {"torch": "eager,dynamo"}
-# Frameworks of which rows with options run as well, each set of options in one process.
-WITH_OPTIONS = ("jax", "paddle", "tensorflow")
-ROWS = [
-    row
-    for name in field_rows.frameworks()
-    for row in field_rows.rows(name)
-    if not (row.alone or row.requirements) and (name in WITH_OPTIONS or not row.options)
-]
+# Each set of options has one process.
+ROWS = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
 CASES = [
     pytest.param(row, marks=pytest.mark.xdist_group(f"field-{row.framework}"), id=f"{row.framework}-{row.file}")
     for row in ROWS
@@ -74,8 +68,7 @@ def test_a_users_file_is_judged_as_it_should_be(found, row):
 
 
 def test_every_row_has_its_file_and_known_columns():
-    rows = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
-    for row in rows:
+    for row in ROWS:
         columns = {column for expected in row.expected.values() for column in expected}
         assert row.path.exists() and row.modes and columns <= set(NAMES), row
 

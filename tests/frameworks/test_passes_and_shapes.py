@@ -25,7 +25,7 @@ budget = 0.1
 width = 32
 depth = 2
 """
-TRAINING = TRAINED + 'workload = ["mlp", "bert-tiny", "gpt-tiny"]\nmode = "usual"\nseq = 16\nmask = "full"\n'
+TRAINING = TRAINED + 'workload = ["mlp", "bert-tiny", "gpt-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
 # In every mode: those that compile an iteration for a minute `test_vision.py` has of a transformer.
 ACCUMULATED = TRAINED + 'workload = "mlp"\nmode = "all"\naccumulate = 2\n'
 
