@@ -3,9 +3,10 @@
 A `[[row]]` has a `file`, which rows may share, and says in `what` why it is there. Optional are:
 
 - `thread`, an address where users met the kind;
-- `options`, flags of `bench`.
+- `options`, flags of `bench`, beside those that the table begins with;
+- `modes` that must have a record, if not those that the table begins with, eager mode first.
 
-`expected.<mode>` has columns of the mode's record, `expected.all` those of every mode:
+`expected.<mode>` has columns of the mode's record, `expected.all` those of every mode, `expected.graphs` those of graphs:
 
 - `status` "measured" stands for any status of a measured and correct cell, and is expected where none is given;
 - text is a phrase that the column must hold, or must not hold after "!"; a list holds several; "" is an empty column;
@@ -36,7 +37,8 @@ class Row:
     framework: str
     file: str
     what: str
-    expected: Mapping[str, Mapping[str, Any]]
+    modes: Sequence[str]
+    expected: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     thread: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -44,15 +46,11 @@ class Row:
     def path(self) -> Path:
         return FOLDER / self.framework / self.file
 
-    @property
-    def modes(self) -> list[str]:
-        """The modes that must have a record."""
-        return [mode for mode in self.expected if mode != "all" and mode not in STANDS_FOR]
-
     def of(self, mode: str) -> dict[str, Any]:
         """What the record of a mode must hold."""
         own = self.expected.get(mode, self.expected.get(STANDS_FOR.get(mode, ""), {}))
-        return {"status": "measured", **self.expected.get("all", {}), **own}
+        graphs = {} if mode == self.modes[0] else self.expected.get("graphs", {})
+        return {"status": "measured", **self.expected.get("all", {}), **graphs, **own}
 
     def unlike(self, record: Mapping[str, Any]) -> list[str]:
         """Return what of a record is not as expected, a phrase a column."""
@@ -67,8 +65,10 @@ class Row:
 def rows(framework: str) -> list[Row]:
     """Return a framework's table, in its order."""
     path = FOLDER / f"{framework}.toml"
-    entries = tomllib.loads(path.read_text()).get("row", []) if path.exists() else []
-    return [Row(framework=framework, **entry) for entry in entries]
+    table = tomllib.loads(path.read_text())
+    usual = {"framework": framework, "modes": table["modes"]}
+    of_all = table.get("options", {})
+    return [Row(**{**usual, **entry, "options": of_all | entry.get("options", {})}) for entry in table["row"]]
 
 
 def frameworks() -> list[str]:
