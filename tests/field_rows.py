@@ -6,7 +6,7 @@ A `[[row]]` has a `file`, which rows may share, and says in `what` why it is the
 - `options`, flags of `bench`, beside those that the table begins with;
 - `modes` that must have a record, if not those that the table begins with, eager mode first.
 
-`expected.<mode>` has columns of the mode's record, `expected.all` those of every mode, `expected.graphs` those of graphs:
+`expected.<mode>` has columns of the mode's record, `expected.all` those of every mode, `expected.graphs` of graphs:
 
 - `status` "measured" stands for any status of a measured and correct cell, and is expected where none is given;
 - text is a phrase that the column must hold, or must not hold after "!"; a list holds several; "" is an empty column;
