@@ -1,11 +1,13 @@
-"""Which records a report is about: those asked for, and of a cell measured again the newest."""
+"""Which records a report is about: those asked for, and one of each cell, over all runs that measured it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from analysis.significance import over_runs
 from measurement.cells import matches
 from records.record import FIELDS, Record
 from records.shapes import Profile
@@ -23,8 +25,14 @@ FLAGS = {
     "device": "device",
 }
 
-# What two records of a cell have in common, of which the newer one counts.
+# What two records of a cell have in common, of which the newer one is shown.
 _same = attrgetter("machine_id", "cell", "weights", "compile_cache")
+
+
+FIGURES = {
+    "latency": ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
+    "speedup": ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
+}
 
 
 def fits(value, words: Sequence[str]) -> bool:
@@ -54,11 +62,31 @@ def _value(entry: Record | Profile, column: str) -> Any:
     return getattr(entry, FIELDS[column]) if isinstance(entry, Record) else entry.get(column)
 
 
-def newest(records: Iterable[Record]) -> list[Record]:
-    """Return one record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
-    latest: dict[tuple, Record] = {}
+def combined(records: Iterable[Record]) -> list[Record]:
+    """Return one record of each cell, machine, weights and state of the compile cache: the one that was begun last.
+
+    Its latency and speedup are over all runs of the same version of the framework, with intervals that hold how runs
+    differ. Everything else is the newest run's.
+    """
+    groups: dict[tuple, list[Record]] = defaultdict(list)
     for record in records:
-        key = _same(record)
-        if key not in latest or (record.started_at or "") >= (latest[key].started_at or ""):
-            latest[key] = record
-    return list(latest.values())
+        groups[_same(record)].append(record)
+    return [of_cell[0] if len(of_cell) == 1 else _over_runs(of_cell) for of_cell in groups.values()]
+
+
+def _over_runs(of_cell: Sequence[Record]) -> Record:
+    *_, newest = sorted(of_cell, key=lambda record: record.started_at or "")
+    alike = [r for r in of_cell if not r.excluded and r.framework_version == newest.framework_version]
+    if newest.excluded or len(alike) == 1:
+        return newest
+    changes: dict[str, Any] = {"launches": sum(record.launches or 0 for record in alike) or None}
+    for figure, names in FIGURES.items():
+        found = [(interval, record.launches) for record in alike if (interval := getattr(record, figure))]
+        if found:
+            changes |= dict(zip(names, over_runs(*zip(*found, strict=True)), strict=True))
+    for rate in ("items_per_s", "tokens_per_s"):
+        if (value := getattr(newest, rate, None)) and "latency_ms_median" in changes:
+            changes[rate] = value * newest.median_ms / changes["latency_ms_median"]
+    read = {name: getattr(newest, field) for name, field in FIELDS.items() if hasattr(newest, field)}
+    (record,) = Record.from_columns({name: [value] for name, value in (read | changes).items()})
+    return record

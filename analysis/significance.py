@@ -116,11 +116,11 @@ def ratio_of_latencies(this: Record, other: Record) -> Interval | None:
     return independent_ratio(this.latency, other.latency, (this.launches, other.launches))
 
 
-def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None]) -> Interval:
+def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | None = None) -> Interval:
     """Return one cell's figure over its runs, with an interval that holds how runs differ; a single run's own."""
     if len(intervals) == 1:
         return intervals[0]
-    return one_interval(Estimates.of(intervals, processes).random_effects)
+    return one_interval(Estimates.of(intervals, processes or [None] * len(intervals)).random_effects)
 
 
 def one_interval(estimates: Estimates) -> Interval:

@@ -122,10 +122,11 @@ def run(arguments: argparse.Namespace) -> int:
     profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
     if not records and not profiles:
         raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
-    kept = select.newest(records)
+    kept = select.combined(records)
     if len(kept) < len(records):
         again = len(records) - len(kept)
-        source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
+        shown = "figures are over all runs, the rest is the newest run's"
+        source.remarks.append(f"{again:,} records are of cells that were measured again; {shown}.")
     folder = folder_for(arguments.out, source.home)
     from reports import material, sections, write
 

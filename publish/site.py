@@ -66,7 +66,7 @@ def _page(folder: Path, out: Path) -> Run:
     source = report.read([str(folder)], COLUMNS_READ)
     (command, *_) = *source.commands, ""
     remarks = tuple(source.remarks)
-    records = select.newest(source.records)
+    records = select.combined(source.records)
     ladders = tuple(source.ladders(records))
     material = Material(Points(records), (), source.machines, remarks, modes.labels(), (command,), ladders)
     target = out / place

@@ -141,7 +141,7 @@ def _shows(
     if interval is None:
         return f"Not known: how {mode} does {circumstances}: too few samples for an interval.", False
     beginning = f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(interval)}"
-    if interval.low > loss.high:
+    if independent_ratio(interval, loss).low > 1:
         if loses(interval):
             return f"{beginning}: {EACH}, a part of the loss comes with {part}; the rest is not known.", False
         return f"{beginning}: {EACH}, the loss comes with {part}.", True

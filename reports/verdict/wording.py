@@ -9,6 +9,7 @@ from analysis import facts
 from analysis.points import Point
 from analysis.rules import GAIN, STAY, USE, Advice, Judged
 from analysis.settings import Shape
+from analysis.significance import over_runs
 from measurement.statistics import INCONCLUSIVE, Interval
 from records.statuses import WORDS
 from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
@@ -73,7 +74,7 @@ def _gain(advice: Advice) -> str:
     speedups = advice.speedups
     low, high = (kind(speedups, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
-        return f"{ratio(low.value)}× as fast as eager ({certain(hull(speedups))}), {milliseconds(advice.chosen)}"
+        return f"{ratio(low.value)}× as fast as eager ({certain(over_runs(speedups))}), {milliseconds(advice.chosen)}"
     shapes = {point.speedup: (j.shape, point) for j in advice.judged if (point := j.mode(advice.mode))}
     ends = [
         f"{ratio(end.value)}× at {shapes[end][0].text} ({milliseconds([shapes[end][1]])}; {certain(end)})"
@@ -82,20 +83,14 @@ def _gain(advice: Advice) -> str:
     return f"{ends[0]} to {ends[1]} as fast as eager"
 
 
-def hull(multiples: Sequence[Interval]) -> Interval:
-    """Return the lowest multiple, with an interval that holds those of all."""
-    lows, highs = [one.low for one in multiples], [one.high for one in multiples]
-    return Interval(min(one.value for one in multiples), min(lows), max(highs))
-
-
 def spread(multiples: Sequence[Interval]) -> str:
     """Return one multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest so.
 
-    Several that are the same as printed have one interval, which holds all of theirs.
+    Several that are the same as printed have one interval, their mean's.
     """
     low, high = (kind(multiples, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
-        return multiple(hull(multiples))
+        return multiple(over_runs(multiples))
     return f"{multiple(low)} to {estimate(high, '×', ratio)}"
 
 

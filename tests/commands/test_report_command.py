@@ -12,6 +12,7 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
+from analysis import select
 from analysis.points import COLUMNS_READ
 from plan.sweep import DTYPES
 from records import jsonfiles
@@ -72,12 +73,22 @@ def test_bad_runs_are_one_sentence(tmp_path, capsys):
         assert code == 2 and sentence in err and "Traceback" not in err
 
 
-def test_of_a_cell_measured_twice_the_newest_is_shown(tmp_path, capsys):
+def test_of_a_cell_measured_twice_the_figures_are_over_both_runs(tmp_path, capsys):
     later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
-    paths = [write_run(tmp_path / "a", [record("alpha", "eager")]), write_run(tmp_path / "b", [later])]
+    paths = [write_run(tmp_path / "a", [record("alpha", "eager", latency=11.0)]), write_run(tmp_path / "b", [later])]
     code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
-    assert code == 0 and "1 records are of cells that were measured again later" in out and "44" in out
+    assert code == 0 and "1 records are of cells that were measured again; figures are over all runs" in out
+    assert "22" in out  # the geometric mean
     assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
+
+
+def test_excluded_runs_and_other_versions_of_a_framework_stay_out_of_the_figures_of_a_cell():
+    newest = record("alpha", "graph", latency=16.0, started_at="2026-02-02T00:00:00Z")
+    for changes in ({"status": "mismatch", "reason": "wrong"}, {"program": "differs"}, {"framework_version": "0.9"}):
+        (kept,) = select.combined([newest, record("alpha", "graph", latency=99.0) | changes])
+        assert kept is newest
+    (kept,) = select.combined([newest | {"program": "differs"}, record("alpha", "graph", latency=99.0)])
+    assert kept.excluded and kept.median_ms == 16.0
 
 
 def test_the_table_is_read_only_where_it_has_all_records(tmp_path, capsys):

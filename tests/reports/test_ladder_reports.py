@@ -49,7 +49,7 @@ def test_a_report_shows_the_ladder_and_advises_no_rung(tmp_path, capsys):
 def tops(*folders) -> list[tuple]:
     """Eager's milliseconds, and what all rungs bring together, by the ladders of a report on these folders."""
     source = report.read(list(map(str, folders)))
-    found = list(source.ladders(select.newest(source.records)))
+    found = list(source.ladders(select.combined(source.records)))
     return [(ladder.rungs[0].median_ms, round(ladder.whole.value, 1)) for ladder in found]
 
 
