@@ -9,9 +9,10 @@ try:
     import signal
     import sys
     import threading
+    from collections.abc import Callable
     from pathlib import Path
     from types import FrameType, ModuleType
-    from typing import TYPE_CHECKING
+    from typing import TYPE_CHECKING, NoReturn
 except KeyboardInterrupt:  # before anything here could take it
     raise SystemExit(130) from None
 if TYPE_CHECKING:
@@ -87,15 +88,15 @@ def is_loading(frame: FrameType | None) -> bool:
     return frame is not None
 
 
-def main(words: list[str] | None = None) -> int:
+def main(given: list[str] | Callable[[], list[str]] | None = None) -> int:
     """Run a command line and return the exit code (docs/robustness.md). Print user errors in one sentence."""
-    from measurement import refusals
+    from measurement import places, refusals
 
     refusals.prepare_streams()
     try:
-        words = sys.argv[1:] if words is None else words
+        words = given() if callable(given) else sys.argv[1:] if given is None else given
         if words[:1] in (["-h"], ["--help"]):
-            print(HELP.read_text(encoding="utf-8"), end="")
+            print(places.as_typed(HELP.read_text(encoding="utf-8")), end="")
             return refusals.DONE
         module, arguments = parse(words)
         code: int = module.run(arguments)
@@ -116,15 +117,20 @@ def main(words: list[str] | None = None) -> int:
         raise
 
 
-if __name__ == "__main__":
+def run_and_exit(words: Callable[[], list[str]]) -> NoReturn:
+    """Run the words and exit the process. A signal between two of Python's own steps ends it quietly."""
     if sys.flags.safe_path:  # which leaves the script's folder out of the path, also in processes that inherit it
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
         os.environ.pop("PYTHONSAFEPATH", None)
     stop_politely()
     try:
-        sys.exit(main())
+        sys.exit(main(words))
     except KeyboardInterrupt:  # between the loading of two modules
         sys.exit(130)
     finally:  # what comes while Python shuts down stops nothing any more
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    run_and_exit(lambda: sys.argv[1:])

@@ -21,6 +21,7 @@ from analysis import modes
 from environments import environments
 from launchers import local
 from measurement import machine, programs
+from measurement.places import CACHE, SUITE
 from measurement.text import make_command
 from plan import sweep
 from plan.aliases import UsageError
@@ -28,7 +29,7 @@ from plan.options import Option, chosen, variable
 from reports import terminal
 
 PROBE_SECONDS = 120
-ANSWERS = local.ROOT / ".cache" / "inventory"
+ANSWERS = CACHE / "inventory"
 ORACLE = "no framework but a reference: measured only where FRAMEWORK names it"
 
 
@@ -155,7 +156,7 @@ def _fingerprint(interpreter: Path) -> str:
     home = interpreter.parent.parent
     stamp = home / ".stamp"
     places = [interpreter.resolve(), *sorted(home.glob("lib*/python*/*-packages"))]
-    code = sorted((local.ROOT / "frameworks").rglob("*.py"))
+    code = sorted((SUITE / "frameworks").rglob("*.py"))
     parts = [
         str(interpreter),
         stamp.read_text() if stamp.is_file() else None,
@@ -172,7 +173,7 @@ def _probe(name: str, device: str, interpreter: Path) -> dict | str:
         results = Path(folder) / "probe.json"
         command = [str(interpreter), "-m", "worker.probe", name, device, str(results)]
         variables = local.environment(additions)
-        done = programs.run(command, PROBE_SECONDS, programs.MUCH, cwd=local.ROOT, env=variables)
+        done = programs.run(command, PROBE_SECONDS, programs.MUCH, cwd=SUITE, env=variables)
         if done.problem:
             return f"no: {done.problem}"
         if not results.exists():

@@ -15,6 +15,7 @@ from analysis import ladders, modes, select
 from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
+from measurement.places import shown
 from plan import sweep
 from plan.options import Option, chosen
 from plan.sweep import UsageError
@@ -174,7 +175,7 @@ def places(name: str) -> list[Path]:
     if name == "newest":
         folders = manifest.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
         if not folders:
-            raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
+            raise UsageError(f"There is no run under {shown(runs.RUNS)} yet; `make bench` makes one.")
         measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]
         return within((measured or folders)[-1])  # profiles of `make explain` alone do not stand before a run
     for path in (Path(name), runs.RUNS / name):

@@ -21,6 +21,7 @@ from execution.campaign import Request
 from execution.progress import duration
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
+from measurement.places import shown
 from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
 from measurement.text import make_word
@@ -212,7 +213,7 @@ def measure(
 ) -> int:
     """Run one sweep with bench's own command, or go on with it; the exit code."""
     out = folder / part.name if folder else None
-    console.print(f"{part.name}: {part.path.relative_to(runs.ROOT)}", style="bold", highlight=False)
+    console.print(f"{part.name}: {shown(part.path)}", style="bold", highlight=False)
     if part.about.get("scaled_down"):
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
     exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))

@@ -19,7 +19,8 @@ from pathlib import Path
 from commands import setup
 from environments import environments, offline, uv
 from environments.environments import Recipe
-from environments.uv import ROOT, SetupError
+from environments.uv import SetupError
+from measurement.places import SUITE
 from measurement.text import make_command, shell_word
 from plan.options import Option
 from plan.sweep import choose, resolve
@@ -57,7 +58,7 @@ def collect(recipes: list[Recipe | None], out: Path, report: Callable[[str], Non
     with tempfile.TemporaryDirectory(dir=out) as scratch:
         pip = Pip(Path(scratch), out)
         report("collecting uv")
-        pins = (ROOT / UV_PINS).read_text()
+        pins = (SUITE / UV_PINS).read_text()
         pip.collect("uv", hashlib.sha256(pins.encode()).hexdigest(), pip.pinned(pins))
         for recipe in [environments.runner_recipe(), *filter(None, recipes)]:
             report(f"collecting {recipe.home.name}")

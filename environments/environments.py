@@ -35,8 +35,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments import offline
-from environments.uv import ROOT, VENVS, SetupError, environment, exclusive, run, use, uv
+from environments.uv import SetupError, environment, exclusive, run, use, uv
 from measurement import programs
+from measurement.places import SUITE, VENVS
 
 __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
 
@@ -91,12 +92,12 @@ def recipe(framework: str, device: str) -> Recipe | None:
     """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError."""
     if device not in DEVICES:
         raise SetupError(f"no environments for device '{device}'; choose cpu or gpu.")
-    folder = ROOT / "frameworks" / framework
+    folder = SUITE / "frameworks" / framework
     if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
         return None
     lock_file = folder / f"requirements-{device}.txt"
     if not lock_file.is_file():
-        known = sorted(p.parent.name for p in ROOT.glob(f"frameworks/*/requirements-{device}.txt"))
+        known = sorted(p.parent.name for p in SUITE.glob(f"frameworks/*/requirements-{device}.txt"))
         near = difflib.get_close_matches(framework, known, 1)
         raise SetupError(
             f"no locked requirements for '{framework}' on {device}"
@@ -108,7 +109,7 @@ def recipe(framework: str, device: str) -> Recipe | None:
 
 def runner_recipe() -> Recipe:
     """Return what the runner's own environment is made of: `requirements.txt`."""
-    return Recipe(VENVS / "runner", ROOT / "requirements.txt", (ROOT / "requirements.txt").read_text(), (), {})
+    return Recipe(VENVS / "runner", SUITE / "requirements.txt", (SUITE / "requirements.txt").read_text(), (), {})
 
 
 def _recipe(home: Path, lock_file: Path) -> Recipe:
@@ -178,13 +179,13 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
     jobs: list[tuple[str, str, dict[str, str]]] = []
     if not frameworks:
         jobs.append(("pyproject.toml", "requirements.txt", {"uv": "--group dev"}))
-    sources = sorted(ROOT.glob("frameworks/*/requirements-*.in"))
+    sources = sorted(SUITE.glob("frameworks/*/requirements-*.in"))
     for name in frameworks or []:
         if name not in {source.parent.name for source in sources}:
             raise SetupError(f"no frameworks/{name}/requirements-*.in to lock.")
     for source in sources:
         if not frameworks or source.parent.name in frameworks:
-            relative = source.relative_to(ROOT)
+            relative = source.relative_to(SUITE)
             jobs.append((str(relative), str(relative.with_suffix(".txt")), _directives(source)))
     # Local files must not get into a lock: nobody else has them.
     env = {**environment(), "UV_CUSTOM_COMPILE_COMMAND": "make lock", "UV_FIND_LINKS": "", "UV_INDEX": ""}
@@ -194,10 +195,10 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
         universal = ["--universal", "--python-version", "3.11", "--generate-hashes"]
         command = ["pip", "compile", "--quiet", *universal, *options, requirements, "--output-file", target]
         uv(command, env, f"{target} could not be locked", report=report)
-        text = (ROOT / target).read_text()
+        text = (SUITE / target).read_text()
         for package in directives.get("unhashed", "").split():
             text = re.sub(_pin(package), lambda pin: re.sub(r" \\\n +--hash=\S+", "", pin[0]), text)
-        (ROOT / target).write_text(text)
+        (SUITE / target).write_text(text)
 
 
 def _environment(recipe: Recipe, report: Callable[[str], None]) -> Path:
@@ -226,7 +227,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
     if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.fingerprint)):
         raise SetupError(f"{failed}: {why}")
     source = f" from {wheelhouse}" if wheelhouse else ""
-    report(f"{home.name}: installing {recipe.lock_file.relative_to(ROOT)}{source} …")
+    report(f"{home.name}: installing {recipe.lock_file.relative_to(SUITE)}{source} …")
     env = offline.without_sources(environment(), wheelhouse)
     if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
         variable, _, value = directives["without-find-links"].partition("=")
@@ -302,7 +303,7 @@ def main(argv: list[str] | None = None) -> int:
         elif options.command == "lock":
             lock(options.frameworks, upgrade=options.upgrade)
         else:
-            locks = sorted(ROOT.glob(f"frameworks/*/requirements-{options.device}.txt"))
+            locks = sorted(SUITE.glob(f"frameworks/*/requirements-{options.device}.txt"))
             for name in options.frameworks or [file.parent.name for file in locks]:
                 ensure(name, options.device)
     except SetupError as error:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from environments import locks, offline
 from measurement import programs
+from measurement.places import SUITE, VENVS
 
-ROOT = Path(__file__).resolve().parent.parent
-VENVS = ROOT / ".venvs"
 # pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
 PIP_TO_UV = {
     "find-links": ("UV_FIND_LINKS", ","),
@@ -30,7 +29,7 @@ PIP_TO_UV = {
 HINTS = {
     "Hash mismatch|DO NOT MATCH THE HASHES": "A file is not the one that was locked: get it again from where it came.",
     "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
-    "No space left": "The disk is full: remove environments under .venvs that are not needed.",
+    "No space left": f"The disk is full: remove environments under {VENVS} that are not needed.",
     "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
     "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
     "PIP_FIND_LINKS).",
@@ -56,7 +55,7 @@ def uv(
     report: Callable[[str], None] = print,
 ) -> None:
     """Run uv: the project's own, else the one on PATH, else the project's own made first. Raises SetupError."""
-    home, pins = VENVS / "uv", (ROOT / "requirements-uv.txt").read_text()
+    home, pins = VENVS / "uv", (SUITE / "requirements-uv.txt").read_text()
     digest, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
     command = str(home / "bin" / "uv")
     if not home.exists() and (on_path := shutil.which("uv")):
@@ -115,7 +114,7 @@ def run(
     `limits` are on its seconds and on the bytes that it prints.
     """
     try:
-        done = programs.run(command, *limits, words=stdin or "", cwd=ROOT, env=env)
+        done = programs.run(command, *limits, words=stdin or "", cwd=SUITE, env=env)
     except OSError as error:
         raise SetupError(f"{failed}: {error}.") from None
     if done.problem:
@@ -134,7 +133,7 @@ def run(
 @contextlib.contextmanager
 def exclusive(home: Path, report: Callable[[str], None] = print) -> Iterator[None]:
     """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
-    VENVS.mkdir(exist_ok=True)
+    VENVS.mkdir(parents=True, exist_ok=True)
     waiting = f"{home.name}: another process is making it or measures in it, waiting until it is done …"
     with locks.exclusive(VENVS / f".{home.name}.lock", lambda: report(waiting)):
         yield

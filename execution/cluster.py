@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import frameworks
@@ -20,13 +19,13 @@ from execution.launcher import Launcher
 from execution.slots import Slot
 from launchers import local, slurm
 from measurement import programs
+from measurement.places import SUITE
 from measurement.protocol import MEASURE
 from measurement.refusals import UsageError, sentence
 from plan.hosts import Hosts
 from plan.plan import Group
 from records.outcomes import Outcome
 
-ROOT = Path(__file__).resolve().parent.parent
 PROBE_SECONDS = 120.0  # for a node to tell what it is
 MOST_ASKED = 64  # nodes at once
 _ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}  # of `measurement.machine`
@@ -91,7 +90,7 @@ def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
 
     def asked(node: str) -> dict[str, Any] | str:
         command = [*slurm.asking(job.job, node), sys.executable, "-m", "measurement.machine"]
-        return _answer(programs.run(command, PROBE_SECONDS, cwd=ROOT, env=variables))
+        return _answer(programs.run(command, PROBE_SECONDS, cwd=SUITE, env=variables))
 
     try:
         with ThreadPoolExecutor(min(len(job.nodes), MOST_ASKED)) as pool:

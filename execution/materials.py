@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import frameworks
 import workloads
 from environments import locks
-from measurement import durable, programs
+from measurement import durable, places, programs
+from measurement.places import SUITE
 from measurement.refusals import UsageError, naming, sentence
 from workloads.signature import Unreadable
 
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from plan.plan import Group
     from workloads.spec import Arrays, Parameters, Weights, Workload
 
-ROOT = Path(__file__).resolve().parent.parent
-CACHE = ROOT / ".cache" / "materials"
+CACHE = places.CACHE / "materials"
 LOCK = ".lock"
 UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
@@ -71,7 +71,7 @@ def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Ma
     """
     command = [sys.executable, "-m", "execution.materials"]
     words = json.dumps({"requests": requests, "seals": seals})
-    done = programs.run(command, programs.LONG, programs.MUCH, words=words, cwd=ROOT)
+    done = programs.run(command, programs.LONG, programs.MUCH, words=words, cwd=SUITE)
     lines = [line for line in done.output.splitlines() if line.startswith("{")]
     workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # at work, where it did not end well
     if done.problem:
@@ -166,7 +166,7 @@ def _digest(*parts: object) -> str:
 
 def _code_digest() -> str:
     """Changes whenever a workload's code does, so that no stale reference survives an edit."""
-    files = sorted((ROOT / "workloads").glob("*.py"))
+    files = sorted((SUITE / "workloads").glob("*.py"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from measurement import durable, programs
+from measurement.places import SUITE
 from measurement.refusals import UsageError, read_text
 from measurement.text import shell_word
 from plan.options import Option
 
-ROOT = Path(__file__).resolve().parent.parent
 _OF_THE_JOB = "of the job to be submitted: "
 # What sbatch is given as it is.
 TO_SBATCH = (
@@ -75,7 +75,7 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     lines = given.get("lines")
     further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
     body = _BODY.format(
-        root=shell_word(str(ROOT)),
+        root=shell_word(str(SUITE)),
         out=shell_word(str(out)),
         again=" ".join(map(shell_word, again)),
         words=" ".join(map(shell_word, words)),
@@ -90,7 +90,7 @@ def submit(out: Path, text: str) -> str:
     durable.replace(path, text.encode())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
     try:
-        done = programs.run(["sbatch", "--parsable", str(path)], SECONDS, env=environment, cwd=ROOT)
+        done = programs.run(["sbatch", "--parsable", str(path)], SECONDS, env=environment, cwd=SUITE)
     except OSError as error:
         raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
     if done.problem:

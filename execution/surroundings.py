@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from launchers import local
+from measurement.places import SUITE
 from measurement.refusals import UsageError
 
 APPTAINER, PYXIS = "apptainer", "pyxis"
-SCRATCH = local.ROOT / "launchers" / "scratch.py"
+SCRATCH = SUITE / "launchers" / "scratch.py"
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Surroundings:
         if self.tool != PYXIS:
             return ()
         mounts = ",".join(f"{folder}:{folder}" for folder in self._shown(folders))
-        return (f"--container-image={self.image}", f"--container-mounts={mounts}", f"--container-workdir={local.ROOT}")
+        return (f"--container-image={self.image}", f"--container-mounts={mounts}", f"--container-workdir={SUITE}")
 
     def relay(self, python: str | None) -> str:
         """The interpreter that runs the suite's own part on a node: within a pyxis container that of the image."""
         return (python or "python3") if self.tool == PYXIS else sys.executable
 
     def _shown(self, folders: list[Path]) -> list[Path]:
-        return list(dict.fromkeys([local.ROOT, *folders, *([Path(self.scratch)] if self.scratch else [])]))
+        return list(dict.fromkeys([SUITE, *folders, *([Path(self.scratch)] if self.scratch else [])]))
 
 
 def resolve(scratch: str | None, container: str | None, python: str | None) -> Surroundings:

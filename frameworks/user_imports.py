@@ -17,16 +17,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-SUITE = (*sorted(init.parent.name for init in ROOT.glob("*/__init__.py")), "runner")
+from measurement.places import SUITE as FOLDER
+
+SUITE = (*sorted(init.parent.name for init in FOLDER.glob("*/__init__.py")), "runner")
 
 
 def put_first(folder: str) -> None:
     """Make `folder` the first place to import from, and give way to its modules that are called as the suite's."""
-    if Path(folder).resolve() == ROOT:  # a file in the suite's own folder has the suite's packages
+    if Path(folder).resolve() == FOLDER:  # a file in the suite's own folder has the suite's packages
         return
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
-    elsewhere = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
+    elsewhere = [entry for entry in sys.path if Path(entry).resolve() != FOLDER]
     if shadowed := frozenset(name for name in SUITE if PathFinder.find_spec(name, elsewhere)):
         _GivenWay(shadowed).install(elsewhere)
 
@@ -71,7 +72,7 @@ class _GivenWay:
             return
         theirs, path = self._take(), sys.path[:]
         sys.modules.update(self._hidden)
-        sys.path[:], self._inside = [str(ROOT), *path], True
+        sys.path[:], self._inside = [str(FOLDER), *path], True
         try:
             yield
         finally:
@@ -88,4 +89,4 @@ class _GivenWay:
 def _is_suite(globals: Mapping[str, Any] | None) -> bool:
     """Return whether an import statement with these globals stands in a module of the suite."""
     file = (globals or {}).get("__file__")
-    return isinstance(file, str) and any(Path(file).is_relative_to(ROOT / name) for name in SUITE)
+    return isinstance(file, str) and any(Path(file).is_relative_to(FOLDER / name) for name in SUITE)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from launchers.messages import Message, Messages, TooLong
+from measurement.places import SUITE
 
-ROOT = Path(__file__).resolve().parent.parent
-GUARD = ROOT / "launchers" / "guard.py"
+GUARD = SUITE / "launchers" / "guard.py"
 KILL_SECONDS = 5.0
 DAY = 86400.0  # longer than a selector can be told to wait at once
 HELD_UP_SECONDS = 1.0  # later than asked to be woken: this process was stopped, and perhaps its worker with it
@@ -75,7 +75,7 @@ def environment(additions: dict[str, str]) -> dict[str, str]:
 
 
 def _python_path(inherited: dict[str, str]) -> str:
-    return os.pathsep.join([str(ROOT)] + [p for p in [inherited.get("PYTHONPATH")] if p])
+    return os.pathsep.join([str(SUITE)] + [p for p in [inherited.get("PYTHONPATH")] if p])
 
 
 def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Generator[Message, None, None]:
@@ -127,7 +127,7 @@ def _start(launch: Launch, descriptors: list[int]) -> subprocess.Popen:
         try:
             return subprocess.Popen(
                 [sys.executable, "-IS", str(GUARD), *numbers, str(launch.log), cpus, *worker],
-                cwd=ROOT,
+                cwd=SUITE,
                 env=launch.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -27,8 +27,9 @@ from launchers.local import KILL_SECONDS, Launch, SlotFailure, WorkerFailure
 from launchers.messages import Message, Messages, TooLong
 from launchers.step import ENDED, WHERE
 from measurement import programs
+from measurement.places import SUITE
 
-STEP = local.ROOT / "launchers" / "step.py"
+STEP = SUITE / "launchers" / "step.py"
 IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of a step that has just ended
 ASKING = 20.0  # seconds for an answer of the controller
 # Of a node that is to serve no more: states as sinfo words them, a star after those of one that does not answer.
@@ -183,7 +184,7 @@ class _Process:
             try:
                 self._srun = subprocess.Popen(
                     step.command(launch.threads, launch.folder),
-                    cwd=local.ROOT,
+                    cwd=SUITE,
                     env=of_srun(launch.environment),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,

@@ -108,10 +108,11 @@ def silence(stream) -> None:
 
 def refused(sentence: str) -> int:
     """Say why nothing goes on; the exit code."""
+    from measurement.places import as_typed
     from measurement.text import plain
 
     try:
-        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
+        print(f"runner.py: {plain(as_typed(sentence))}", file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr)
     try:

@@ -7,6 +7,8 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from measurement.places import PROGRAM
+
 # Control characters but line breaks and tabs, invisible ones that turn the direction of writing, and lone surrogates,
 # which no encoding takes.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -74,8 +76,8 @@ def _entity(match: re.Match[str]) -> str:
 
 
 def make_command(target: str, values: Mapping[str, str]) -> str:
-    """Return `make target VARIABLE=value …` as it can be pasted into a shell, from a terminal or from a page."""
-    return " ".join(["make", target, *(make_word(name, value) for name, value in values.items())])
+    """Return `make target VARIABLE=value …`, where the suite is installed `egvg target …`, as a shell takes it."""
+    return " ".join([PROGRAM, target, *(make_word(name, value) for name, value in values.items())])
 
 
 def make_word(variable: str, value: str) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import frameworks
 from environments import environments
-from environments.uv import ROOT, VENVS, SetupError, environment, uv
+from environments.uv import SetupError, environment, uv
 from measurement import durable
+from measurement.places import SUITE, VENVS
 from plan.sweep import UsageError
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
@@ -146,7 +147,7 @@ def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
     options = shlex.split(base.directives.get("uv", ""))
     if "--config-file" in options:
         place = options.index("--config-file") + 1
-        text = (ROOT / options[place]).read_text()
+        text = (SUITE / options[place]).read_text()
         for package, version in pins(word).items():
             text = re.sub(rf'(name = "{re.escape(package)}"\nversion = )"[^"]*"', rf'\1"{version}"', text)
         settings.write_text(text)

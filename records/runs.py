@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib.metadata
 import itertools
 import json
 import os
@@ -15,14 +16,13 @@ from typing import Any
 
 from environments import locks
 from measurement import durable, programs
+from measurement.places import INSTALLED, NAME, RUNS, SUITE, shown
 from measurement.refusals import UsageError
 from measurement.text import make_word
 from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
 from records.manifest import EXPLANATION, PLAN, REPRODUCTION
 from records.record import NAMES, Record
 
-ROOT = Path(__file__).resolve().parent.parent
-RUNS = ROOT / "results" / "runs"
 VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
@@ -110,7 +110,7 @@ class Run:
         if folder in (None, "", "newest"):
             folders = manifest.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
             if not folders:
-                raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
+                raise UsageError(f"There is no run under {shown(RUNS)} yet; `make bench` makes one.")
             return cls(folders[-1])
         path = Path(folder)
         for candidate in (path, RUNS / folder):
@@ -281,9 +281,11 @@ def new_folder(parent: Path) -> Path:
 
 
 def git_revision() -> str | None:
-    """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
+    """Return the suite's revision, with `+` where tracked files changed; an installed one's version; else None."""
+    if INSTALLED:
+        return importlib.metadata.version(NAME)
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    return (programs.answer(command, cwd=ROOT) or "").strip() or None
+    return (programs.answer(command, cwd=SUITE) or "").strip() or None
 
 
 def utc_now() -> str:

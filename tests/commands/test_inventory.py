@@ -46,7 +46,7 @@ def test_an_environment_is_asked_once_until_something_it_depends_on_changes(aske
     home = tmp_path / "torch-cpu"
     code = tmp_path / "frameworks"
     code.mkdir()
-    monkeypatch.setattr(inventory.local, "ROOT", tmp_path)
+    monkeypatch.setattr(inventory, "SUITE", tmp_path)
 
     def count() -> int:
         assert inventory.ask("torch", "cpu", None) == ANSWER

@@ -79,7 +79,7 @@ def collected(tmp_path_factory) -> Path:
     (home / "frameworks/tiny/requirements-cpu.in").write_text("# check: import tinything\ntinything==1.0\n")
     with pytest.MonkeyPatch.context() as patch:
         for module in (environments, wheelhouse):
-            patch.setattr(module, "ROOT", home)
+            patch.setattr(module, "SUITE", home)
         only_links = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home / "links"), "PIP_CONFIG_FILE": "/dev/null"}
         for name, value in only_links.items():
             patch.setenv(name, value)
@@ -96,7 +96,7 @@ def house(collected, tmp_path, monkeypatch) -> Path:
     venvs.mkdir()
     if (uv.VENVS / "uv").exists():
         (venvs / "uv").symlink_to(uv.VENVS / "uv")
-    monkeypatch.setattr(environments, "ROOT", home)
+    monkeypatch.setattr(environments, "SUITE", home)
     for module in (environments, uv):
         monkeypatch.setattr(module, "VENVS", venvs)
     for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_INDEX"):
@@ -177,7 +177,7 @@ def test_another_c_library_is_named_after_a_failure(house):
 
 @pytest.mark.slow
 def test_a_file_that_is_nowhere_is_named_when_collecting(collected, tmp_path, monkeypatch):
-    monkeypatch.setattr(wheelhouse, "ROOT", collected)
+    monkeypatch.setattr(wheelhouse, "SUITE", collected)
     for name, value in {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SetupError) as caught:

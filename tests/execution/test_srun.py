@@ -149,7 +149,7 @@ def test_a_node_that_does_not_answer_is_given_up_once_slurm_does(monkeypatch, st
 
 def test_a_container_and_a_scratch_disk_stand_before_a_worker_s_command(tmp_path):
     around = surroundings.resolve("/scratch", "apptainer:image.sif", "/opt/python")
-    root = str(slurm.local.ROOT)
+    root = str(slurm.SUITE)
     assert list(around.prefix([Path("/run")], True, "/opt/python")) == [
         *("apptainer", "exec", "--nv", "--bind", root, "--bind", "/run", "--bind", "/scratch", "image.sif"),
         *("/opt/python", "-IS", str(surroundings.SCRATCH), "/scratch"),

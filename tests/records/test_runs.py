@@ -149,7 +149,7 @@ def test_a_folder_with_a_run_is_refused_and_left_alone(tmp_path, file):
 
 def test_the_newest_run_is_the_last_by_name_with_a_plan(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path)
-    monkeypatch.setattr(runs, "ROOT", tmp_path)
+    monkeypatch.setattr(runs, "SUITE", tmp_path)
     with pytest.raises(UsageError, match="There is no run"):
         Run.open("newest")
     for name in ("20260101-000000", "20260102-000000", "20260103-000000"):
@@ -163,7 +163,7 @@ def test_the_newest_run_is_the_last_by_name_with_a_plan(tmp_path, monkeypatch):
 
 
 def test_the_revision_is_the_checkout_s_with_a_plus_for_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "ROOT", tmp_path)
+    monkeypatch.setattr(runs, "SUITE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert git_revision() is None  # no checkout
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from environments.uv import ROOT
+from measurement.places import SUITE
 
 FORKING = """
 import os, sys
@@ -28,6 +28,6 @@ except Exception as error:
 
 def test_a_model_that_forks_makes_no_second_worker(tmp_path):
     results = tmp_path / "results"
-    subprocess.run([sys.executable, "-c", FORKING, results, tmp_path / "marker"], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", FORKING, results, tmp_path / "marker"], cwd=SUITE, check=True)
     told = [json.loads(line)["phase"] for line in results.read_text().splitlines() if line]
     assert told[0] == "4" and "forks the process" in told[1] and len(told) == 2  # without a watch 16 of each

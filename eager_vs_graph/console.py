@@ -1,0 +1,86 @@
+"""The console command: the runner's command line, with a model first and the user's own interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+HERE = Path(__file__).resolve().parent
+SUITE = HERE if (HERE / "runner.py").is_file() else HERE.parent  # installed, or a checkout
+LOCKED = "locked"  # the word for environments of the suite's own versions
+MEASURING = ("bench", "ladder", "explain", "reproduce", "selfcheck")
+MODULES = {"torch": "torch", "paddle": "paddle", "tensorflow": "tensorflow", "jax": "jax"}
+
+
+def main() -> NoReturn:
+    """Run the words of the command line and exit with the runner's code."""
+    sys.path.insert(0, str(SUITE))
+    import runner
+
+    runner.run_and_exit(lambda: completed(sys.argv[1:]))
+
+
+def completed(words: Sequence[str]) -> list[str]:
+    """Return the runner's words: a model's file alone is measured, with the interpreter that has a framework.
+
+    Raises UsageError where no interpreter has one and the words name none.
+    """
+    from workloads.user_model import is_user_model
+
+    words = list(words) or ["--help"]
+    if is_user_model(words[0]):
+        words[:1] = ["bench", "--workload", words[0]]
+    if words[0] not in MEASURING or {"-h", "--help"} & set(words):
+        return words
+    named = [place for place, word in enumerate(words) if word.startswith(("PYTHON=", "--python"))]
+    if named:
+        return _without_locked(words, named[-1])
+    interpreter, frameworks = _interpreter()
+    print(f"Measuring with {interpreter}, which has {' and '.join(frameworks)}.", file=sys.stderr)
+    words += ["--python", interpreter]
+    if not any(word.startswith(("FRAMEWORK=", "--framework", "--workload", "WORKLOAD=", "--preset")) for word in words):
+        words += ["--framework", ",".join(frameworks)]
+    return words
+
+
+def _without_locked(words: list[str], place: int) -> list[str]:
+    """Return the words without `--python locked`, which asks for what the runner does by default."""
+    word, _, value = words[place].partition("=")
+    if value == LOCKED:
+        return [*words[:place], *words[place + 1 :]]
+    if word == "--python" and not value and words[place + 1 : place + 2] == [LOCKED]:
+        return [*words[:place], *words[place + 2 :]]
+    return words
+
+
+def _interpreter() -> tuple[str, list[str]]:
+    """Return the interpreter to measure with, and its frameworks: this one, else that of the active environment."""
+    from measurement.refusals import UsageError
+
+    own = [name for name, module in MODULES.items() if importlib.util.find_spec(module)]
+    if own:
+        return sys.executable, own
+    active = os.environ.get("VIRTUAL_ENV")
+    if active and Path(active).resolve() != Path(sys.prefix).resolve():
+        python = str(Path(active) / "bin" / "python")
+        if found := _installed_for(python):
+            return python, found
+    raise UsageError(
+        f"{sys.prefix} has no PyTorch, JAX, TensorFlow or PaddlePaddle: install one there, name an interpreter "
+        f"that has one with --python PATH, or let --python {LOCKED} make environments (some GB)."
+    )
+
+
+def _installed_for(python: str) -> list[str]:
+    """Return the frameworks that an interpreter has; none where it does not run."""
+    from environments import environments
+
+    try:
+        lacking = environments.lacking(Path(python), [[module] for module in MODULES.values()])
+    except environments.SetupError:
+        return []
+    return [name for name, module in MODULES.items() if module not in lacking]
