@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from launchers import local
-from measurement import durable
+from measurement import durable, places
 from measurement.cells import Cell
 from measurement.checked import Misfit, read
 from measurement.flags import OTHER_LOAD_CORES, STEAL_SHARE
@@ -38,7 +37,7 @@ SIZES = {
         ("matvec", {"size": 12288}),
     ),
 }
-CACHE = local.ROOT / ".cache" / "peaks"
+CACHE = places.CACHE / "peaks"
 # Of an addition's time: the extra time from which on a cosine's rate is visible.
 VISIBLE_SHARE = 0.2
 
