@@ -60,6 +60,10 @@ class Sided:
         self.console.print(self.letter, end=" ")
         self.display.record(record)
 
+    def bound(self, cell_id: str, sentence: str) -> None:
+        self.console.print(self.letter, end=" ")
+        self.display.bound(cell_id, sentence)
+
     def launch_done(self, bundle: Bundle) -> None:
         if self.letter == "B":
             self.display.launch_done(bundle)

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
-from execution import cluster, turns, unchanged
+from execution import bounds, cluster, peak_benchmarks, turns, unchanged
 from execution.attempt import Attempt, Display
 from execution.launcher import Launcher, changed_since
 from execution.peak_benchmarks import Kept
@@ -20,7 +20,7 @@ from launchers import local
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
-from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Progress
+from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
@@ -175,6 +175,7 @@ class Executor:
         compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
         cache `warm` a launch that measures nothing fills it beforehand.
         """
+        self.find_bounds(bundle)
         try:
             if self.sweep.compile_cache == "warm":
                 self.launch(bundle, list(bundle.groups), outcomes, PRIME)
@@ -186,6 +187,21 @@ class Executor:
                     self.display.launch_done(bundle)
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)
+
+    def find_bounds(self, bundle: Bundle) -> None:
+        """Profile eager mode of the groups whose bounds are not known yet, before a launch compiles anything."""
+        groups = [group for group in bounds.profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
+        if not groups:
+            return
+        self.breakdown.enter("profile")
+        self.display.phase(groups[0].cells[0].id, "profile")
+        for cell, answer, device_name in bounds.answers(self.launcher, groups):
+            if isinstance(answer, Profiled):
+                self.recorder.busy[cell.id] = answer.busy_s
+            kept = self.recorder.kept_peaks(cell)
+            peaks = self.recorder.peaks.get(peak_benchmarks.key(cell)) or (kept.peaks if kept else None)
+            self.display.bound(cell.id, bounds.sentence(cell, answer, device_name, peaks))
+        self.breakdown.enter("records")
 
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything.

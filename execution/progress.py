@@ -150,6 +150,11 @@ class Bar:
         if self._lines:
             self._console.print(line(record, self._names), soft_wrap=True)
 
+    def bound(self, cell_id: str, sentence: str) -> None:
+        """What a cell's graphs can bring is known, before any is compiled."""
+        if self._lines:
+            self._console.print(Text(f"{self._named(cell_id)}: {plain(sentence)}", style="dim"), soft_wrap=True)
+
     def launch_done(self, bundle: Bundle) -> None:
         """What is left is one launch less, and the pace of those so far is known."""
         name = bundle.first.id

@@ -43,6 +43,7 @@ class Recorder:
     unseen_seq: int | str | None = None
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
+    busy: dict[str, float] = field(default_factory=dict)  # by eager's cell: seconds of a call with the device at work
     references: References = field(init=False)
     written: set[Group] = field(default_factory=set)
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext  # goes around what a disk takes for a record

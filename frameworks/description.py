@@ -30,6 +30,11 @@ class Mode:
     one_shape: str = ""
 
     @property
+    def replays(self) -> bool:
+        """Whether a call replays eager's own kernels, so that it cannot take less than they do."""
+        return self.cuda_graphs and not self.fuses
+
+    @property
     def is_rung(self) -> bool:
         """Whether it is a mode that nobody deploys, beside the baseline."""
         return not self.deployed and (self.graph or bool(self.cache))

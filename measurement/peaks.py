@@ -79,6 +79,28 @@ def datasheet(device_name: str | None) -> Datasheet | None:
     return DATASHEETS.get(device_name or "")
 
 
+def least_seconds(
+    flops: int,
+    compulsory_bytes: int,
+    device: str,
+    device_name: str | None,
+    dtype: str,
+    tflops: float | None = None,
+    gb_per_s: float | None = None,
+) -> float | None:
+    """Return the larger of a call's roofline terms at the highest rates known, in seconds: no implementation is faster.
+
+    The rates are the data sheet's, or the measured `tflops` and `gb_per_s` where these are higher. Bytes count only
+    where the caches cannot hold them. None where no rate is known for what counts.
+    """
+    sheet = datasheet(device_name)
+    most_flops = max(tflops or 0.0, sheet.tflops.get(dtype, 0.0) if sheet else 0.0) * 1e12
+    most_bytes = max(gb_per_s or 0.0, sheet.terabytes_per_s * 1e3 if sheet else 0.0) * 1e9
+    moved = 0 if may_be_cached(compulsory_bytes, device) else compulsory_bytes
+    terms = [amount / rate for amount, rate in ((flops, most_flops), (moved, most_bytes)) if rate]
+    return max(terms, default=0.0) or None
+
+
 def above_datasheet(device_name: str | None, dtype: str | None, tflops: float | None, gb_per_s: float | None) -> bool:
     """Return whether a measured peak of arithmetic or bandwidth is above the device's data sheet."""
     sheet = datasheet(device_name)

@@ -18,8 +18,9 @@ from measurement.noise import Noise
 from measurement.profiles import Profile
 from measurement.user_model import UserModelReport
 
-# Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once.
-MEASURE, PRIME, EXPLAIN, CHECK = "measure", "prime", "explain", "check"
+# Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once, a profiling one
+# profiles eager mode alone.
+MEASURE, PRIME, EXPLAIN, CHECK, PROFILE = "measure", "prime", "explain", "check", "profile"
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000
@@ -311,7 +312,21 @@ class Explained(Ended):
     status: str = "explained"
 
 
-_ENDED: dict[str, type[Ended]] = {"measured": Report, "primed": Primed, "explained": Explained}
+@dataclass(frozen=True)
+class Profiled(Ended):
+    """Seconds of a call of eager mode without the profiler, and of them those in which the device is busy."""
+
+    latency_s: Positive
+    busy_s: Positive
+    status: str = "profiled"
+
+
+_ENDED: dict[str, type[Ended]] = {
+    "measured": Report,
+    "primed": Primed,
+    "explained": Explained,
+    "profiled": Profiled,
+}
 _KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, Progress, Hello, Done, Ended)}
 
 

@@ -15,11 +15,11 @@ import frameworks
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
-from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase, Refused
+from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, PROFILE, TRACES, Done, Job, Phase, Refused
 from worker import writing
 from worker.channel import Channel
 from worker.context import Context
-from worker.explanation import Explanation, load_profiler
+from worker.explanation import EagerProfile, Explanation, load_profiler
 from worker.group import GroupWork
 from worker.interleaved import InterleavedComparison
 
@@ -32,7 +32,7 @@ def work(context: Context) -> None:
         context.start(cells[0])
     if trouble:
         return
-    {EXPLAIN: explain, CHECK: check}.get(context.job.kind, measure)(context, cells)
+    {EXPLAIN: explain, PROFILE: explain, CHECK: check}.get(context.job.kind, measure)(context, cells)
     context.channel.send(Done())
 
 
@@ -55,8 +55,9 @@ def explain(context: Context, cells: list[Cell]) -> None:
     job, folder = context.job, Path(context.job.folder)
     with context.reporting(cells) as trouble:
         profiler = load_profiler(job.framework, folder / DUMPS)
+    kind = EagerProfile if job.kind == PROFILE else Explanation
     for index, group in enumerate([] if trouble else job.groups):
-        Explanation(context, profiler, group, folder / TRACES / str(index)).run()
+        kind(context, profiler, group, folder / TRACES / str(index)).run()
 
 
 def check(context: Context, cells: list[Cell]) -> None:

@@ -1,4 +1,4 @@
-"""One group under the profiler in a worker: prepare its modes, time them in turn, and profile a few calls of each."""
+"""One group under the profiler in a worker: its modes timed in turn, then a few calls of each; or eager alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from frameworks.adapter import Unsupported
 from frameworks.traces.profile import Profile, Profiler
 from measurement.cells import Cell
 from measurement.profiles import EXPLAINED
-from measurement.protocol import Explained, GroupJob
+from measurement.protocol import Explained, GroupJob, Profiled
 from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import writing
@@ -26,6 +26,7 @@ from worker.group import GroupWork, Member, load_inputs
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
 CALLS_BEFORE = 5  # where a mode is profiled before it is timed
+TIMINGS = 3  # of as many calls as a profile has at least, in eager mode
 
 
 class Explanation(GroupWork):
@@ -130,6 +131,25 @@ class Explanation(GroupWork):
                 traceback.print_exc()
             return []
         return calls
+
+
+class EagerProfile(Explanation):
+    """Eager mode of a group, profiled in a process that measures nothing else: a profiler may slow what follows it."""
+
+    def run(self) -> None:
+        """Report how long a call takes, and how long of it the device is busy. Frees what the group held."""
+        (cell,) = self.cells
+        with self.context.reporting([cell]):
+            _ = self.profiler  # refuse before anything is built
+            member = self.first_called(cell, self.weights(), load_inputs(self.group.inputs))
+            if member.step.fresh:
+                raise Unsupported("Each call needs new inputs, and the profile would hold the kernels that make them.")
+            time_calls(member.variant, FEWEST_CALLS, self.context.clocks)
+            latency = median(time_calls(member.variant, FEWEST_CALLS, self.context.clocks) for _ in range(TIMINGS))
+            self.profile(member, latency)
+            _, profile = self.profiles[cell.id]
+            self.channel.send(Profiled(cell.id, latency, profile.busy_s))
+        self.adapter.release()
 
 
 def load_profiler(framework: str, dumps: Path) -> Profiler | None:

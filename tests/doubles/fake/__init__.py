@@ -1,4 +1,7 @@
-"""A framework written with NumPy whose modes misbehave in chosen ways; see the adapter. Only tests register it."""
+"""A framework written with NumPy whose modes misbehave in chosen ways; see the adapter. Only tests register it.
+
+`FAKE_REPLAYS` names a mode that replays eager's kernels, as far as its description says.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,14 @@ FRAMEWORK = Framework(
     modes=(
         Mode("eager", graph=False, summary="as the NumPy oracle", devices=("cpu", "gpu"), passes=("inference",)),
         *(
-            Mode(name, graph=True, summary=wrong, devices=("cpu", "gpu"), passes=("inference",))
+            Mode(
+                name,
+                graph=True,
+                summary=wrong,
+                devices=("cpu", "gpu"),
+                passes=("inference",),
+                cuda_graphs=name == os.environ.get("FAKE_REPLAYS"),
+            )
             for name, wrong in MODES.items()
         ),
     ),

@@ -1,0 +1,62 @@
+"""How much a graph can bring, before any is compiled: from a profile of eager mode in a process of its own.
+
+A profiler may stay attached to its process and slow later calls: no figure of a record comes from that process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import frameworks
+from execution.launcher import Launcher
+from launchers import local
+from measurement import protocol
+from measurement.cells import Cell
+from measurement.peaks import Peaks, least_seconds
+from measurement.protocol import PROFILE, Failed, Hello, Profiled, ProtocolError
+from plan.plan import Group
+from records.costs import known_cost
+from reports import bounds
+
+
+def profiled(groups: Sequence[Group]) -> list[Group]:
+    """Return eager mode of the groups where a profile bounds something: replaying its kernels is a mode there."""
+    found = []
+    for group in groups:
+        cell = group.cells[0]
+        modes = frameworks.describe(cell.framework).modes
+        if cell.device_kind == "gpu" and any(mode.replays for mode in modes) and len(group.cells) > 1:
+            eager = [member for member in group.cells if frameworks.is_baseline(member)]
+            found += [Group(tuple(eager), frozenset())] if eager else []
+    return found
+
+
+def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell, Profiled | Failed, str | None]]:
+    """Yield each eager cell's profile, or why it has none, with the device's name. Raises SlotFailure."""
+    left = {group.cells[0].id: group.cells[0] for group in groups}
+    folder = launcher.run.new_launch()
+    start = launcher.start_of(groups[0].cells[0], folder, folder / "cache")
+    device_name, reason = None, "The worker ended without a word."
+    try:
+        for message in map(protocol.message, launcher.messages(start, launcher.job(PROFILE, groups, folder))):
+            if isinstance(message, Hello):
+                device_name = message.effective.device_name
+            elif isinstance(message, Profiled | Failed) and message.cell in left:
+                yield left.pop(message.cell), message, device_name
+    except local.SlotFailure:
+        raise
+    except (local.WorkerFailure, ProtocolError) as error:
+        reason = str(error)
+    for cell in left.values():
+        yield cell, Failed(cell.id, "error", reason), device_name
+
+
+def sentence(cell: Cell, answer: Profiled | Failed, device_name: str | None, peaks: Peaks | None) -> str:
+    """Return what a profile bounds, for the terminal, or why there is none."""
+    if isinstance(answer, Failed):
+        return f"no bound: {answer.reason}"
+    least_s, cost = None, known_cost(cell, None)
+    if cost:
+        measured = (peaks.flops_per_s / 1e12, peaks.bytes_per_s / 1e9) if peaks else ()
+        least_s = least_seconds(cost.flops, cost.compulsory_bytes, cell.device, device_name, cell.dtype, *measured)
+    return bounds.sentence(answer.latency_s, answer.busy_s, least_s)

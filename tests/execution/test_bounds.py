@@ -1,0 +1,72 @@
+"""What a profile of eager mode bounds, by a framework whose GPU runs two streams for 3 µs of a call."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from doubles import gpus
+from doubles.suite import TINY
+
+from execution import bounds
+from measurement.peaks import Peaks
+from measurement.protocol import Failed, Profiled
+from plan.plan import Group
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def measured(suite, tmp_path_factory):
+    """Measure eager mode and a graph on the fake's GPU."""
+
+    def bench(**environment: str):
+        out, path = tmp_path_factory.mktemp("runs") / "run", gpus.install(tmp_path_factory.mktemp("gpus") / "bin")
+        words = (*TINY, "--framework", "fake", "--mode", "eager,graph", "--device", "gpu", "--python", sys.executable)
+        return suite.bench(out, *words, "--out", str(out), environment={"PATH": path, **environment})
+
+    return bench
+
+
+def test_a_replay_is_bounded_by_the_time_in_which_eager_s_device_is_busy(measured):
+    """Kernels at work at once count once; the profile's process gives no other figure."""
+    run = measured(FAKE_REPLAYS="graph")
+    assert run.complete()
+    assert {record["launches"] for record in run.records} == {3}
+    assert len(list(run.folder.glob("launches/*/job.json"))) == 4
+    assert run.output.index("the GPU is idle") < run.output.index(" ms")
+
+
+def test_a_profile_that_fails_costs_its_bound_alone(measured):
+    run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER="raises")
+    assert run.complete()
+    assert {record["launches"] for record in run.records} == {3}
+    assert "no bound: RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" in run.output
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "modes", "profiled"),
+    [
+        ("torch", "gpu:0", ("eager", "inductor"), ["eager"]),
+        ("torch", "gpu:0", ("eager",), []),
+        ("torch", "gpu:0", ("inductor", "cuda-graph"), []),
+        ("torch", "cpu", ("eager", "inductor"), []),
+        ("jax", "gpu:0", ("eager", "jit"), []),  # nothing there replays eager's kernels
+    ],
+)
+def test_eager_mode_is_profiled_where_its_kernels_can_be_replayed(cell, framework, device, modes, profiled):
+    cells = tuple(cell(framework=framework, device=device, mode=mode) for mode in modes)
+    groups = bounds.profiled([Group(cells, frozenset())])
+    assert [member.mode for group in groups for member in group.cells] == profiled
+
+
+def test_the_sentence_says_what_replaying_and_what_the_device_allow(cell):
+    large = cell(device="gpu:0", parameters=(("batch_size", 4096), ("width", 4096), ("depth", 2)))
+    flops = 2 * 2 * 4096**3  # of two products
+    answer = Profiled("", latency_s=76e-3, busy_s=10e-3)
+    said = bounds.sentence(large, answer, None, None)
+    assert said == "the GPU is idle 87% of a call: replaying these kernels brings at most 7.6×"
+    beside = bounds.sentence(large, answer, None, Peaks(flops / 8e-3, 1e15, ""))
+    assert beside.startswith(f"{said}; no implementation beats 9.") and beside.endswith("× on this device (roofline)")
+    assert "at most 1×" in bounds.sentence(large, Profiled("", latency_s=1e-3, busy_s=2e-3), None, None)
+    assert bounds.sentence(large, Failed("", "error", "it broke"), None, None) == "no bound: it broke"
