@@ -5,7 +5,7 @@ SHELL := /bin/bash
 override GIVEN := $(sort $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v))))
 # These say how environments are made, and may come from the environment as well.
 override SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION
-override COMMANDS := bench ladder explain reproduce report compare ab history watch gather site selfcheck list new-workload setup wheelhouse
+override COMMANDS := bench ladder explain reproduce report compare ab history export watch gather site selfcheck list new-workload setup wheelhouse
 override TARGETS := help $(COMMANDS) test test-fast lint lock clean
 .PHONY: $(TARGETS)
 # A line break would end a recipe's line: what follows would be a command, which runs with -i.

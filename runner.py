@@ -28,6 +28,7 @@ COMMANDS = {
     "compare": "commands.compare",
     "ab": "commands.ab",
     "history": "commands.history",
+    "export": "commands.export",
     "watch": "commands.watch",
     "gather": "commands.gather",
     "site": "publish.site",
