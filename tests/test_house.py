@@ -101,7 +101,7 @@ OUTSIDE = {
     "records": {"pandas.*", "scipy.special"},
     "analysis": {"scipy.special"},
     "execution": {*REPORTS, "rich.*", "safetensors.*", "huggingface_hub.*"},
-    "commands": {*REPORTS, "experiments", "experiments.*", "rich.*"},
+    "commands": {*REPORTS, "experiments", "experiments.*", "pyarrow.*", "rich.*"},
     "publish": {*REPORTS, "experiments", "experiments.*"},
 }
 
