@@ -1,4 +1,4 @@
-"""The language of pages and messages: no word of a short list, no statement whose subject begins with what or who."""
+"""The language of pages and messages: no word of a short list, no subject that begins with what or who, 25 words."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 STATEMENT = re.compile(r"(?:^|(?<=[.:;] )|(?<=\| )|(?<=- ))(?:What|Who|Whoever) [^.?|]*[.|]", re.MULTILINE)
+MOST_WORDS = 25
 PAGES = sorted(
     {*(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))), "docs/help.txt"}
 )
@@ -48,6 +49,29 @@ def test_lines_have_at_most_140_characters(page):
     by_hand = re.sub(r"(?s)```.*?```|<!-- [\w-]+: made by.*?<!-- end of|<picture>.*?</picture>", "", text)
     long = [line for line in by_hand.splitlines() if len(line) > 140 and not line.lstrip().startswith("|")]
     assert long == []
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the sentences of a page that are written by hand: cells of tables apart, code as one word."""
+    text = re.sub(r"(?s)```.*?```|<!-- [\w-]+: made by.*?<!-- end of[^\n]*|<picture>.*?</picture>", "", text)
+    text = re.sub(r"`[^`]*`", "CODE", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))
+    parts = re.split(r"\n\s*\n|\n\s*(?=[-*] |\d+\. )| ?\| |\|\n", text)
+    for part in parts:
+        yield from re.split(r"(?<=[:;])\s+|(?<=[.!?])\s+(?=[A-Z*(]|\d)", " ".join(part.split()))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md") and page != "docs/columns.md"])
+def test_sentences_have_at_most_25_words(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [one for one in statements(text) if len(re.findall(r"\S*\w\S*", one)) > MOST_WORDS] == []
+
+
+def test_long_sentences_are_found():
+    long = "word " * MOST_WORDS
+    assert list(statements("One two. Three `a b c`: four.\n\n- Five\n  six.\n\n| a b | c |\n")) == [
+        *("One two.", "Three CODE:", "four.", "- Five six.", "", "a b", "c", "")
+    ]
+    assert max(len(one.split()) for one in statements(f"{long}word. Short.")) > MOST_WORDS
 
 
 @pytest.mark.parametrize("kind", MESSAGES)

@@ -123,7 +123,7 @@ def test_a_parameter_of_a_user_s_own_model_is_a_part_of_the_command(tmp_path):
 
 
 WRITTEN = re.compile(rf"\bmake ({'|'.join(runner.COMMANDS)})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
-PLACEHOLDER = re.compile(r"[<…]|path/|\.toml|WEIGHTS|RESUME|LAUNCHER|PADDLE_INDEX|WHEELHOUSE")
+PLACEHOLDER = re.compile(r"[<…]|path/|\.py\b|REQUIREMENTS|\.toml|WEIGHTS|RESUME|LAUNCHER|PADDLE_INDEX|WHEELHOUSE")
 
 
 def written_in(page: Path) -> list[tuple[str, list[str]]]:
@@ -132,9 +132,19 @@ def written_in(page: Path) -> list[tuple[str, list[str]]]:
     return [(command, words.replace("[", " ").replace("]", " ").split()) for command, words in found]
 
 
+PAGES = [
+    *(
+        ROOT / path
+        for path in listed_files()
+        if path.suffix == ".md" and (len(path.parts) == 1 or path.parts[0] == "docs")
+    ),
+    ROOT / "studies/README.md",
+    runner.HELP,
+]
+
+
 def test_every_command_in_the_documentation_takes_the_variables_given_to_it():
-    pages = [ROOT / path for path in listed_files() if path.suffix == ".md" and path.parts[0] in ("README.md", "docs")]
-    written = [one for page in (*pages, runner.HELP) for one in written_in(page)]
+    written = [one for page in PAGES for one in written_in(page)]
     assert len(written) > 90
     refused = []
     for command, words in written:
@@ -144,11 +154,10 @@ def test_every_command_in_the_documentation_takes_the_variables_given_to_it():
     assert refused == []
 
 
-def test_the_sweeps_of_the_readme_can_be_planned():
-    pages = (ROOT / "README.md", ROOT / "docs/usage.md", runner.HELP)
+def test_the_sweeps_of_the_documentation_can_be_planned():
     written = [
         [command, *words]
-        for page in pages
+        for page in PAGES
         for command, words in written_in(page)
         if command in ("bench", "ladder", "explain") and not PLACEHOLDER.search(" ".join(words))
     ]

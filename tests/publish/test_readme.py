@@ -152,6 +152,13 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if not page.startswith("results/")])
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", without_code(page))
+    ours = [name for name in named if (ROOT / name.split("/")[0]).is_dir() and not name.startswith("results/runs")]
+    assert [name for name in ours if not (ROOT / name).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_no_chapter_stands_twice(page):
     chapters = re.findall(r"(?m)^##? .*$", without_code(page))
