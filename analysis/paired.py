@@ -30,6 +30,27 @@ def launches_of(samples: Iterable[Mapping]) -> dict[str, Launches]:
     return cells
 
 
+def speedups_by_process(samples: Iterable[Mapping], record: Record, eager: str) -> dict[tuple, float]:
+    """Return ln of a cell's speedup in each process that timed it and the cell `eager` in turn, by the process."""
+    entries: dict[tuple, dict[str, dict[int, float]]] = defaultdict(dict)
+    for entry in samples:
+        if entry["cell"] in (record.cell, eager) and entry.get("launch") is not None:
+            seconds, loop = entry["seconds_per_call"], entry.get("host_loop_s") or ()
+            kept = {place: math.log(seconds[place]) for place in host.kept(loop, len(seconds))}
+            entries[record.run_id, entry["launch"], entry.get("worker")][entry["cell"]] = kept
+    speedups = {}
+    for process, cells in entries.items():
+        ours, theirs = cells.get(record.cell, {}), cells.get(eager, {})
+        if both := ours.keys() & theirs.keys():
+            speedups[process] = median(theirs[place] - ours[place] for place in both)
+    return speedups
+
+
+def baselines(records: Iterable[Record]) -> dict[str, str]:
+    """Return the cell of each group's eager mode by the group."""
+    return {record.cell.rpartition("/")[0]: record.cell for record in records if record.is_baseline}
+
+
 def change(a: Launches, b: Launches) -> tuple[Interval | None, int]:
     """Return B's time over A's with its interval over the processes that both have, and how many; None below three."""
     both = sorted(a.keys() & b.keys())

@@ -5,15 +5,17 @@ Everything is an array, an element a cell: a comparison may have a hundred thous
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval
-from records.intervals import CONFIDENCE
+from records.intervals import CONFIDENCE, over_launches
 from records.record import Record
 
 # Of any false alarm in a comparison: whoever compares twenty times is to see none, while an interval may miss in one.
@@ -121,6 +123,24 @@ def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | N
     if len(intervals) == 1:
         return intervals[0]
     return one_interval(Estimates.of(intervals, processes or [None] * len(intervals)).random_effects)
+
+
+def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Mapping] = lambda record: {}) -> Interval:
+    """Return the geometric mean of the speedups of records that have one and are not excluded, with its 95 % interval.
+
+    Where three or more processes measured every cell, its half-width is that of the means within each (`by_process`
+    gives a record's ln speedups by process): what a process does to one cell it may do to all. Elsewhere the cells'
+    errors count as independent. It says nothing of other workloads.
+    """
+    known = [(speedup, record) for record in records if not record.excluded and (speedup := record.speedup)]
+    mean = Estimates.of([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
+    by_cell = [by_process(record) for _, record in known]
+    shared = set.intersection(*map(set, by_cell))
+    if len(shared) < ENOUGH_LAUNCHES:
+        return one_interval(mean)
+    of_processes = over_launches([[fmean(of_cell[process] for of_cell in by_cell)] for process in shared])
+    half = (of_processes.high - of_processes.low) / 2 if of_processes else math.inf
+    return Interval(*(math.exp(mean.mean + distance) for distance in (0.0, -half, half)))
 
 
 def one_interval(estimates: Estimates) -> Interval:

@@ -15,6 +15,7 @@ from rich.table import Table as Grid
 
 import experiments
 from analysis.ladders import Series
+from analysis.paired import baselines, speedups_by_process
 from commands import bench, explain
 from execution import campaign, preparation
 from execution.campaign import Request
@@ -233,14 +234,22 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """Return what the sweeps of a reproduction left in its folder."""
     records: list[Record] = []
     samples: dict[Record, list[dict[str, Any]]] = {}  # of each record, by its object
+    eager: dict[Record, str] = {}
     for part in chosen:
         path = folder / part.name / "records.jsonl"
         taken = recordfile.load(path).records if path.exists() else []
         samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
+        groups = baselines(taken)
+        eager |= {record: groups.get(record.cell.rpartition("/")[0], "") for record in taken}
         records += taken
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
     profiles = [entry for entry in entries if not entry.get("control")]
-    return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, samples))
+    return Evidence(
+        Records(records),
+        tuple(explanation.explained(profiles)),
+        paired=partial(paired, samples),
+        by_process=lambda record: speedups_by_process(samples[record], record, eager[record]),
+    )
 
 
 def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:

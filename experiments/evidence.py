@@ -131,13 +131,15 @@ class Evidence:
     """The records of an experiment's sweeps, and the profiles of its explained cells (see `commands.explain`).
 
     `references` are the records of frameworks without a graph mode, such as Python itself. `paired` gives the ratio of
-    the times of two records where one process timed them in turn, and None elsewhere.
+    the times of two records where one process timed them in turn, and None elsewhere. `by_process` gives ln of a
+    record's speedup by process, as far as samples are there.
     """
 
     records: Records
     profiles: tuple[Mapping[str, Any], ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
     paired: Callable[[Record, Record], Interval | None] = lambda this, other: None
+    by_process: Callable[[Record], Mapping[tuple, float]] = lambda record: {}
 
     @property
     def device_kinds(self) -> set[str]:

@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from analysis import modes
+from analysis.paired import baselines, speedups_by_process
 from analysis.points import Point, Points
 from analysis.significance import over_runs
 from commands import published
 from measurement.statistics import Interval
 from records import recordfile
-from records.record import FIELDS
+from records.record import FIELDS, Record
+from records.runs import Run
 from reports.material import Material
 from reports.numbers import ratio, text_of
 
@@ -54,6 +56,17 @@ def pooled(points: Iterable[Point], figure: Callable[[Point], Interval | None]) 
     """Return a figure over all runs of a cell, by random effects; None without a run that has it."""
     known = [(interval, point.record.launches) for point in points if (interval := figure(point))]
     return over_runs(*zip(*known, strict=True)) if known else None
+
+
+def by_process(folder: Path, record: Record) -> dict[tuple, float]:
+    """Return ln of a record's speedup in each process of its run."""
+    eager = baselines(point.record for point in material(folder).points.all)
+    return speedups_by_process(_samples(folder), record, eager.get(record.cell.rpartition("/")[0], ""))
+
+
+@cache
+def _samples(folder: Path) -> list[dict]:
+    return Run(folder).samples()
 
 
 def precise(interval: Interval, unit: str = "") -> str:

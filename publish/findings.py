@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from analysis import facts
-from analysis.significance import ratio_of_latencies
-from experiments.geometric_mean import geometric_mean
+from analysis.significance import geometric_mean, ratio_of_latencies
 from measurement.statistics import Interval
-from publish.evidence import CPU, EXPERIMENTS, H200, links, measured, pooled, precise
+from publish.evidence import CPU, EXPERIMENTS, H200, by_process, links, measured, pooled, precise
 from reports.numbers import text_of
 
 DEFAULT, REPLAYED, CONSTANT = "inductor", "inductor-reduce-overhead", "inductor-freezing"
@@ -134,8 +134,8 @@ def _cell(row: Row, mode: str, figure: Callable, unit: str, **columns: object) -
 
 def mean(folder: Path, mode: str) -> tuple[Interval, int]:
     """Return the geometric mean of a mode's speedups, and of how many workloads."""
-    parts = [point.speedup for point in measured(folder, mode=mode) if point.speedup]
-    return geometric_mean(parts), len(parts)
+    parts = [point.record for point in measured(folder, mode=mode) if point.speedup]
+    return geometric_mean(parts, partial(by_process, folder)), len(parts)
 
 
 def eight() -> list[str]:

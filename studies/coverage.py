@@ -2,8 +2,8 @@
 
 Draws processes with fixed seeds (`tests/doubles/scatter.py`) and prints the share of intervals that hold the true ratio
 and their median relative half-width: for a given number of processes; for the stopping rule of each profile, which adds
-processes until the half-width is within its target; for ratios of figures that were measured apart; and for several
-runs of one cell. `--plain` omits the correction, to show what it is for.
+processes until the half-width is within its target; for ratios of figures that were measured apart; for several runs
+of one cell; and for geometric means. `--plain` omits the correction, to show what it is for.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from doubles.reported import record  # noqa: E402
 from doubles.scatter import Rounds  # noqa: E402
 
-from analysis.significance import independent_ratio, over_runs  # noqa: E402
+from analysis.significance import geometric_mean, independent_ratio, over_runs  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
 from records import intervals  # noqa: E402
+from records.record import Record  # noqa: E402
 
 PROCESSES = (3, 5, 10)
 WITHIN, BETWEEN = (0.005, 0.02, 0.1), (0.0, 0.02, 0.1)
@@ -111,6 +113,23 @@ def several_runs(runs: int, processes: int, deviation: float, trials: int, seed:
     return count
 
 
+def means(processes: int, likeness: float, trials: int, seed: int) -> Count:
+    """Count geometric means over eight cells that share processes, whose medians correlate so much between cells."""
+    draw, count = np.random.default_rng(seed), Count()
+    common = math.sqrt(likeness) * draw.normal(size=(trials, 1, processes))
+    own = math.sqrt(1 - likeness) * draw.normal(size=(trials, 8, processes))
+    for cells in (0.05 * (common + own)).tolist():
+        records = {_record([[value] for value in cell]): dict(enumerate(cell)) for cell in cells}
+        count.add(geometric_mean(records, records.get), 1.0, processes)
+    return count
+
+
+def _record(logarithms: list[list[float]]) -> Record:
+    speedup = known(logarithms)
+    names = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+    return record("alpha", "graph", launches=len(logarithms), **dict(zip(names, speedup, strict=True)))
+
+
 def rows(trials: int, seed: int) -> Iterator[tuple[str, Count]]:
     """Yield a line for each setting."""
     seeds = itertools.count(seed)
@@ -131,6 +150,9 @@ def rows(trials: int, seed: int) -> Iterator[tuple[str, Count]]:
     for deviation, number, runs in itertools.product(BETWEEN_RUNS, (3, 6), RUNS):
         label = f"{runs:2} runs of {number} processes, runs deviate by {deviation:.0%}"
         yield label, several_runs(runs, number, deviation, trials, next(seeds))
+    for processes, likeness in itertools.product(PROCESSES, (0.0, 0.6, 0.8)):
+        label = f"geometric mean of 8 cells, {processes} processes, correlation {likeness}"
+        yield label, means(processes, likeness, trials // 4, next(seeds))
 
 
 def main() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from analysis.significance import geometric_mean
 from experiments.evidence import Evidence, speedup_of
 from experiments.judge import between, inconclusive
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
-from measurement.statistics import Interval
 from records.record import Record
 from reports.numbers import estimate, text_of
 
@@ -18,22 +17,9 @@ FEWEST = 8  # workloads, below which a mean is not formed
 ABOUT = 0.05  # of a published mean, which is over other models
 
 
-def geometric_mean(parts: Iterable[Interval]) -> Interval:
-    """Return the mean of ratios on a logarithmic scale.
-
-    Its 95 % interval says how well these workloads' mean is known, their errors being independent: half its width is
-    the root of the sum of the parts' squared half-widths, over their number. It says nothing of other workloads.
-    """
-    logarithms = [tuple(map(math.log, part)) for part in parts]
-    count = len(logarithms)
-    middle = sum(value for value, _, _ in logarithms) / count
-    half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in logarithms)) / count
-    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
-
-
-def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
-    """Return the speedup of each workload that has one and is not excluded."""
-    return {record.workload: speedup for record in records if (speedup := speedup_of(record))}
+def parts_of(records: Iterable[Record]) -> dict[str, Record]:
+    """Return the record of each workload that has a speedup and is not excluded."""
+    return {record.workload: record for record in records if speedup_of(record)}
 
 
 def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
@@ -43,6 +29,10 @@ def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
     return {
         name: known.get(name, "not measured") for name in (*known, *planned(pass_name)) if name not in parts_of(records)
     }
+
+
+def _shown(record: Record | None) -> str:
+    return estimate(speedup_of(record)) if record else ""
 
 
 def _why(record: Record) -> str:
@@ -66,8 +56,8 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
             why = ", ".join(f"{name} ({reason})" for name, reason in missing(records, pass_name).items())
             return inconclusive(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
-        answer = between("geometric mean", geometric_mean(parts.values()), low, high, "×")
-        made_of = ", ".join(f"{name} {text_of(part.value)}×" for name, part in parts.items())
+        answer = between("geometric mean", geometric_mean(parts.values(), evidence.by_process), low, high, "×")
+        made_of = ", ".join(f"{name} {text_of(part.speedup_vs_eager)}×" for name, part in parts.items())
         return Answer(answer.verdict, f"{answer.numbers} of {made_of}")
 
     return check
@@ -96,12 +86,15 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
             rows = [
                 (
                     name,
-                    *(estimate(parts.get(name)) or lacking[side].get(name, "") for side, parts in columns.items()),
+                    *(_shown(parts.get(name)) or lacking[side].get(name, "") for side, parts in columns.items()),
                     "",
                 )
                 for name in workloads
             ]
-            means = [geometric_mean(parts.values()) if len(parts) >= FEWEST else None for parts in columns.values()]
+            means = [
+                geometric_mean(parts.values(), evidence.by_process) if len(parts) >= FEWEST else None
+                for parts in columns.values()
+            ]
             theirs = ", ".join(row["times_as_fast"] for row in published if row["pass"] == pass_name)
             rows.append(("geometric mean", *map(estimate, means), theirs))
             title = f"Times as fast as eager, {pass_name}, {device}"

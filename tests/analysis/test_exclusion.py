@@ -9,8 +9,9 @@ from conftest import ROOT, listed_files
 from doubles.ladders import DESCRIPTION, TIMES, samples
 from doubles.reported import record
 
-from analysis import facts, ladders, pairs
+from analysis import facts, ladders, pairs, select
 from analysis.points import Points
+from analysis.significance import geometric_mean
 from commands import history, repeatability
 from commands.reproduce import paired
 from experiments import gains, tables
@@ -44,6 +45,17 @@ def two(changes: dict, **others) -> list[Record]:
 
 def material(changes: dict, **others) -> Material:
     return Material(Points(two(changes, **others)))
+
+
+def in_a_geometric_mean(changes: dict) -> bool:
+    other = record("alpha", "graph", speedup_vs_eager=2.0, speedup_ci_low=1.9, speedup_ci_high=2.1)
+    return geometric_mean([two(changes)[1], other]).value < 1.9
+
+
+def in_several_runs(changes: dict) -> bool:
+    later = record("alpha", "graph", latency=32.0, started_at="2026-02-02T00:00:00Z")
+    (combined,) = select.combined([two(changes)[1], later])
+    return combined.median_ms < 31
 
 
 def in_a_ladder(changes: dict) -> bool:
@@ -115,6 +127,8 @@ def figures(changes: dict) -> Table:
 # Whether an excluded graph enters, by consumer; each takes the changes of the graph's record.
 CONSUMERS = {
     "a mean": lambda changes: "bert" in parts_of(Records(two(changes)).graph),
+    "a geometric mean": in_a_geometric_mean,
+    "figures over several runs": in_several_runs,
     "a claim's records": lambda changes: len(claims(changes).records.graph.included) > 0,
     "a claim's speedup": lambda changes: claims(changes).records.graph.one() is not None,
     "a claim's answer": lambda changes: gains.times_as_fast(1, 2)(claims(changes)).verdict is Verdict.HOLDS,

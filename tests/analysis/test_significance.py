@@ -8,12 +8,21 @@ from statistics import fmean, stdev
 
 import numpy as np
 import pytest
+from doubles.reported import record
 from scipy.stats import linregress, ttest_ind
 from scipy.stats import t as student
 
-from analysis.significance import Estimates, holm, independent_difference, independent_ratio, over_runs
+from analysis.significance import (
+    Estimates,
+    geometric_mean,
+    holm,
+    independent_difference,
+    independent_ratio,
+    over_runs,
+)
 from measurement.statistics import Interval
-from records.intervals import over_launches, trend
+from records.intervals import correction, over_launches, trend
+from records.record import Record
 from studies import coverage
 
 
@@ -90,6 +99,41 @@ def test_more_runs_give_narrower_intervals_that_cover():
     widths = [np.median(count.widths) for count in counts]
     assert widths == sorted(widths, reverse=True)
     assert all(count.coverage >= 0.95 for count in counts[1:])
+
+
+def gains(values: list[float], spread: float = 0.1) -> list[Record]:
+    """Records of workloads with these speedups, over three processes."""
+    ends = (
+        {"speedup_vs_eager": v, "speedup_ci_low": v / (1 + spread), "speedup_ci_high": v * (1 + spread)} for v in values
+    )
+    return [record("alpha", "graph", workload=f"model {n}", **end) for n, end in enumerate(ends)]
+
+
+def test_a_geometric_mean_of_independent_cells_gains_degrees_of_freedom():
+    mean = geometric_mean(gains([1.0, 4.0, 2.0, 2.0]))
+    half = math.log(1.1) / 2 * student.ppf(0.975, 8) / student.ppf(0.975, 2)
+    assert mean == pytest.approx((2.0, 2 * math.exp(-half), 2 * math.exp(half)))
+
+
+def test_a_geometric_mean_is_formed_in_each_process_where_the_cells_share_them():
+    both = gains([1.5, 2.5])
+    logarithms = [{n: math.log(row.speedup.value) + shift for n, shift in enumerate((-0.1, 0.0, 0.1))} for row in both]
+    found = dict(zip(both, logarithms, strict=True))
+    shared, apart = geometric_mean(both, found.get), geometric_mean(both)
+    half = correction(3) * student.ppf(0.975, 2) * 0.1 / math.sqrt(3)  # errors that cells share do not average out
+    centre = math.sqrt(1.5 * 2.5)
+    assert shared == pytest.approx((centre, centre * math.exp(-half), centre * math.exp(half)))
+    opposite = dict(zip(both, (logarithms[0], {2 - n: value for n, value in logarithms[1].items()}), strict=True))
+    assert (
+        shared.relative_half_width > apart.relative_half_width > geometric_mean(both, opposite.get).relative_half_width
+    )
+    found[both[1]].pop(2)  # two processes alone measured both
+    assert geometric_mean(both, found.get) == apart
+
+
+@pytest.mark.parametrize("likeness", [0.0, 0.8])
+def test_geometric_means_cover_however_much_cells_have_in_common(likeness):
+    assert 0.925 <= coverage.means(5, likeness, trials=800, seed=3).coverage <= 0.985
 
 
 def test_holm_by_its_definition():

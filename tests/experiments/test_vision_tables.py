@@ -144,15 +144,6 @@ def test_averages_of_training(ratio, expected):
     assert [verdict("geometric-mean", text, records) for text in texts] == expected
 
 
-def test_the_interval_of_a_mean_is_narrower_than_its_parts_by_the_root_of_their_number():
-    from experiments.geometric_mean import geometric_mean
-    from measurement.statistics import Interval
-
-    part = Interval(2.0, 2.0 / 1.21, 2.0 * 1.21)
-    mean = geometric_mean([part, part, part, part])
-    assert mean == pytest.approx((2.0, 2.0 / 1.1, 2.0 * 1.1))
-
-
 def bert(
     pass_name: str, framework: str, mode: str, dtype: str, milliseconds: float, ratio: float | None = None
 ) -> dict:
