@@ -112,9 +112,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; on Ctrl-C keep results and return INTERRUPTED. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
     try:
-        with Bar(
-            console, cells, campaign.estimates, finished=campaign.finished, launches=campaign.profile.minimum_launches
-        ) as bar:
+        with Bar(console, cells, campaign.estimates, launches=campaign.profile.minimum_launches) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             if campaign.cluster:

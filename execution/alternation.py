@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from execution.attempt import Display
+from execution.attempt import Display, Figures
 from execution.execute import Executor
 from execution.turns import alternate
 from plan.plan import Bundle, Plan, process_key
@@ -55,6 +55,9 @@ class Sided:
 
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         self.display.progress(rounds, seconds)
+
+    def figures(self, launch: int, figures: Figures) -> None:
+        """Show none: two sides have the same cells."""
 
     def record(self, record: Record) -> None:
         self.console.print(self.letter, end=" ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ from plan.plan import Bundle, Group
 from records.outcomes import Failure, Kept, Outcome
 from records.record import Record
 
+Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call, and eager's time over it
+
 
 class Display(Protocol):
     """What the executor tells whoever watches."""
@@ -22,6 +24,7 @@ class Display(Protocol):
     def bundle(self, bundle: Bundle, launch: int) -> None: ...
     def phase(self, cell_id: str | None, phase: str) -> None: ...
     def progress(self, rounds: int, seconds: dict[str, float]) -> None: ...
+    def figures(self, launch: int, figures: Figures) -> None: ...
     def record(self, record: Record) -> None: ...
     def bound(self, cell_id: str, sentence: str) -> None: ...
     def launch_done(self, bundle: Bundle) -> None: ...
@@ -62,7 +65,7 @@ class Attempt:
         elif isinstance(message, Where):
             self.where = message
         elif isinstance(message, Phase):
-            self.at_work = None if message.phase == "sampling" else message.cell
+            self.at_work = None if message.phase in ("sampling", "first figures") else message.cell
         return message
 
     def finish(self, message: Ended) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import frameworks
 from execution import bounds, cluster, peak_benchmarks, turns, unchanged
-from execution.attempt import Attempt, Display
+from execution.attempt import Attempt, Display, Figures
 from execution.launcher import Launcher, changed_since
 from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
@@ -20,7 +20,7 @@ from launchers import local
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
-from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress
+from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
@@ -185,6 +185,8 @@ class Executor:
                     yield number
                     self.launch(bundle, groups, outcomes, MEASURE, number)
                     self.display.launch_done(bundle)
+                    for group in groups if number else ():
+                        self.display.figures(number, figures_of(group, outcomes))
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)
 
@@ -269,6 +271,8 @@ class Executor:
                     self.display.phase(message.cell, message.phase)
                 elif isinstance(message, Progress):
                     self.display.progress(message.rounds, message.seconds)
+                elif isinstance(message, Provisional):
+                    self.display.figures(0, {message.cell: (message.seconds, message.speedup)})
                 elif isinstance(message, Hello):
                     unchanged.note_versions(self.run, job.cells[0], message.installed)
                     if kept and message.versions == kept.versions:
@@ -291,6 +295,17 @@ class Executor:
             self.run.append_samples(attempt.samples.pop(0))
         while attempt.kept:
             self.run.keep_report(data_of(attempt.kept.pop(0)))
+
+
+def figures_of(group: Group, outcomes: dict[str, Outcome]) -> Figures:
+    """Return the figures of a group's cells over the processes so far."""
+    known = [outcome for cell in group.cells if (outcome := outcomes[cell.id]).reports and not outcome.failure]
+    baseline = next((outcome for outcome in known if frameworks.is_baseline(outcome.cell)), None)
+    figures = {}
+    for outcome in known:
+        ratio = None if outcome is baseline else assemble.speedup(outcome, baseline)
+        figures[outcome.cell.id] = outcome.latency_s, ratio.value if ratio else None
+    return figures
 
 
 def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:

@@ -1,9 +1,9 @@
-"""What a user sees while a sweep runs: how far it is, what is left, the step at hand, a line for a finished cell."""
+"""What a user sees while a sweep runs: how far it is, the step, figures so far, and a line for a finished cell."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import frameworks
+from execution.attempt import Figures
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from plan.plan import Bundle
@@ -27,13 +28,14 @@ ONE_LINE, LINE, BAR = 100, 80, 24
 # What a worker calls its phases, and what is happening then.
 STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
 STEPS |= {"program": "listing operators", "release": "freeing memory", "import": "importing"}
+MOST_ROWS = 16  # of figures so far, on a terminal
 
 
 class Bar:
-    """A progress bar on a terminal; plain lines elsewhere, one a cell.
+    """A progress bar on a terminal, above the figures so far; plain lines elsewhere, one a process and one a cell.
 
-    `cells` are the plan's, `estimates` seconds of a bundle of so many `launches` by its first cell, `finished` the
-    cells that an earlier run finished. Without `lines` cells are counted alone.
+    `cells` are the plan's, `estimates` seconds of a bundle of so many `launches` by its first cell. Without `lines`
+    nothing is said of cells.
     """
 
     def __init__(
@@ -43,19 +45,21 @@ class Bar:
         estimates: dict[str, float],
         clock: Callable[[], float] = time.monotonic,
         lines: bool = True,
-        finished: Collection[str] = (),
         launches: int = 1,
     ):
         self._console, self._clock = console, clock
         self._names = Names((cell.id for cell in cells), whole=True)
-        self._cells = sum(cell.id not in finished for cell in cells)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
         self._estimates = dict(estimates)  # of what is left of the bundles that are not done
+        self._launches, self._whole = launches, sum(estimates.values())
+        self._figures: dict[str, tuple[float, float | None]] = {}  # of cells without a record, in order of appearance
+        self._unsaid: dict[str, tuple[float, float | None]] = {}  # those that no line has yet
+        self._known_from = 0  # processes that the figures come from; 0: a few rounds of the first
         self._shares = {name: seconds / launches for name, seconds in estimates.items()}  # of a launch
         self._begun = self._launch_begun = self._step_begun = clock()
         self._current = next(iter(self._shares.values()), 0.0)  # what the launch at work was thought to take
-        self._expected, self._done = 0.0, 0
+        self._expected = 0.0
         self._step, self._timed, self._launch, self._framework = ("", "starting"), False, 0, ""
         self._live = Live(
             get_renderable=self.render,
@@ -76,18 +80,39 @@ class Bar:
             self._live.stop()
 
     def render(self) -> RenderableType:
-        """Bar, count, time and time left, and the step: in one line where there is room, else in two."""
+        """Bar, share of the work, time and time left, and the step, in one line or two; then the figures so far."""
         width = self._console.width
         elapsed = duration(self._clock() - self._begun)
-        facts = f"{self._done}/{self._cells} · {elapsed} · about {duration(self.left())} left"
+        facts = f"{self.share():.0%} · {elapsed} · about {duration(self.left())} left"
         bar_width = BAR if width >= ONE_LINE else max(0, width - cell_len(facts) - 1)
-        bar = ProgressBar(total=max(self._cells, 1), completed=self._done, width=bar_width)
+        bar = ProgressBar(total=1.0, completed=self.share(), width=bar_width)
         grid = Table.grid(padding=(0, 1))
         if width >= ONE_LINE:
             grid.add_row(bar, Text(facts), Text(self.step(width - BAR - cell_len(facts) - 2), no_wrap=True))
-            return grid
+            return Group(grid, *self.rows())
         grid.add_row(bar, Text(facts, no_wrap=True))
-        return Group(grid, Text(self.step(width), no_wrap=True))
+        return Group(grid, Text(self.step(width), no_wrap=True), *self.rows())
+
+    def rows(self) -> list[Text]:
+        """The figures so far of cells without a record, a line each below a title."""
+        cells = list(self._figures)[-MOST_ROWS:]
+        if not cells or self._console.height < len(cells) + 4:
+            return []
+        count = "1 process" if self._known_from < 2 else f"{self._known_from} processes"
+        names = [plain(self._names[cell]) for cell in cells]
+        width = min(max(map(len, names)), LINE - 26)
+        lines = [f"{fitted(f'provisional ({count})', width + 4)}{'ms':>9}{'over eager':>13}"]
+        for cell, name in zip(cells, names, strict=True):
+            seconds, speedup = self._figures[cell]
+            ratio = "" if speedup is None else f"{speedup:.2g}×"
+            lines.append(f"  {fitted(name, width)}  {seconds * 1e3:>9.3g}{ratio:>13}")
+        return [Text(line, no_wrap=True) for line in lines]
+
+    def share(self) -> float:
+        """How much of the expected seconds is done; of the process at work at most what it was thought to take."""
+        done = self._whole - sum(self._estimates.values())
+        at_work = min(self._clock() - self._launch_begun, self._current)
+        return min((done + at_work) / self._whole, 1.0) if self._whole else 0.0
 
     def step(self, room: int = LINE) -> str:
         """What is being done now, with the seconds it has taken where nothing else shows that it goes on.
@@ -96,7 +121,7 @@ class Bar:
         """
         names, doing = self._step
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
-        launch = f" · process {self._launch + 1}" if self._launch else ""
+        launch = f" · process {self._launch + 1} of {max(self._launches, self._launch + 1)}" if self._launch else ""
         doing = f"{doing}{seconds}{launch}"
         named = Text(plain(names))
         named.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
@@ -144,9 +169,31 @@ class Bar:
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
+    def figures(self, launch: int, figures: Figures) -> None:
+        """Cells have first figures, or better ones: of launch 0 from a few rounds, else over all processes so far."""
+        self._figures |= figures
+        self._unsaid |= figures
+        self._known_from = launch + 1
+        compared = launch or any(speedup is not None for _, speedup in figures.values())
+        if compared and self._lines and not self._console.is_terminal:
+            self._say(launch)
+
+    def _say(self, launch: int) -> None:
+        """Print the figures that no line has yet, shape by shape."""
+        shapes: dict[str, list[str]] = {}
+        for cell, (seconds, speedup) in self._unsaid.items():
+            ratio = "" if speedup is None else f" ({speedup:.2g}×)"
+            mode = cell.rpartition("/")[2]
+            shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {seconds * 1e3:.3g} ms{ratio}")
+        self._unsaid.clear()
+        last = max(self._launches, launch + 1)
+        for shape, figures in shapes.items():
+            text = f"process {launch + 1}/{last}: {self._framework} {shape}: {', '.join(figures)}"
+            self._console.print(Text(plain(text + ("" if launch else ", provisional"))), soft_wrap=True)
+
     def record(self, record: Record) -> None:
         """A cell is finished."""
-        self._done += 1
+        self._figures.pop(record.cell, None)
         if self._lines:
             self._console.print(line(record, self._names), soft_wrap=True)
 

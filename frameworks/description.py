@@ -23,6 +23,7 @@ class Mode:
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training", "prefill", "decode", "generate")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
+    tunes: bool = False  # tries kernels out while it compiles, which takes longer than other modes need
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""
     deployed: bool = True
@@ -33,6 +34,11 @@ class Mode:
     def replays(self) -> bool:
         """Whether a call replays eager's own kernels, so that it cannot take less than they do."""
         return self.cuda_graphs and not self.fuses
+
+    @property
+    def compile_rank(self) -> tuple[bool, bool, bool]:
+        """Return where the mode stands in an order of what its first call is expected to cost, the cheapest first."""
+        return self.graph, self.tunes, self.fuses
 
     @property
     def is_rung(self) -> bool:

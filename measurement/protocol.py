@@ -134,6 +134,16 @@ class Progress(Message):
 
 
 @dataclass(frozen=True)
+class Provisional(Message):
+    """Figures of a mode before its cell is sampled: seconds per call, and eager's time over it where eager is there."""
+
+    TYPE = "provisional"
+    cell: str
+    seconds: Positive
+    speedup: Positive | None = None
+
+
+@dataclass(frozen=True)
 class Where(Message):
     """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells.
 
@@ -327,7 +337,9 @@ _ENDED: dict[str, type[Ended]] = {
     "explained": Explained,
     "profiled": Profiled,
 }
-_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, Progress, Hello, Done, Ended)}
+_KINDS: dict[str, type[Message]] = {
+    kind.TYPE: kind for kind in (Where, Phase, Progress, Provisional, Hello, Done, Ended)
+}
 
 
 def message(data: Mapping[str, Any]) -> Message:

@@ -17,11 +17,23 @@ from frameworks.adapter import Step
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
+from measurement.first_figures import first_figures
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
-from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
+from measurement.protocol import (
+    OUTPUTS,
+    PRIME,
+    Captured,
+    Control,
+    GroupJob,
+    Primed,
+    Progress,
+    Provisional,
+    Report,
+    Unseen,
+)
 from measurement.sampling import Variant, first_call, take_rounds, time_calls
 from measurement.user_model import UserModelReport
 from measurement.warm_up import warm_up
@@ -46,23 +58,7 @@ class InterleavedComparison(GroupWork):
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
-        cells, members = self.startable(), []
-        weights, inputs = self.weights(), load_inputs(self.group.inputs)
-        for cell in cells:
-            with self.context.reporting([cell]):
-                members.append(self.prepare(cell, weights, inputs))
-        if self.context.job.kind == PRIME:
-            for member in members:
-                self.channel.send(Primed(member.cell.id))
-            members.clear()
-        self.find_out(members)
-        for member in list(members):
-            self.channel.phase(member.cell, "warm-up")
-            with self.context.reporting([member.cell]) as trouble:
-                warm_up(member.variant, self.profile, self.context.clocks)
-                self.refuse_outside(member)
-            if trouble:
-                members.remove(member)
+        members = self.warm_members()
         members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
         if noise:
@@ -71,6 +67,57 @@ class InterleavedComparison(GroupWork):
         if self.releases:
             self.channel.phase(self.cells[0], "release")
             self.adapter.release()
+
+    def warm_members(self) -> list[Member]:
+        """Build, compile and warm up one mode after the other, the cheapest first; each shows figures once it is warm.
+
+        None is returned of those that failed, nor in a job that only fills compile caches.
+        """
+        cells = sorted(self.startable(), key=lambda cell: self.context.description.mode(cell.mode).compile_rank)
+        weights, inputs = self.weights(), load_inputs(self.group.inputs)
+        members: list[Member] = []
+        while cells:
+            cell = cells.pop(0)
+            with self.context.reporting([cell]) as trouble:
+                member = self.prepare(cell, weights, inputs)
+            if trouble:
+                continue
+            if self.context.job.kind == PRIME:
+                self.channel.send(Primed(cell.id))
+                continue
+            if not members and not self.find_out(member, [cell, *cells]):
+                break
+            with self.context.reporting([cell]) as trouble:
+                self.channel.phase(cell, "warm-up")
+                warm_up(member.variant, self.profile, self.context.clocks)
+                self.refuse_outside(member)
+            if not trouble:
+                members.append(member)
+                self.show_first_figures(members)
+        return members
+
+    def show_first_figures(self, members: list[Member]) -> None:
+        """Send figures of the last of `members` from a few rounds beside eager; one that fails is taken out.
+
+        Nothing is sent but by the first process that measures the group.
+        """
+        baseline = members[0] if not self.context.description.mode(members[0].cell.mode).graph else None
+        beside = [members[-1]] if baseline in (None, members[-1]) else [baseline, members[-1]]
+        if self.group.settled or self.group.controls:
+            return
+        self.channel.phase(members[-1].cell, "first figures")
+        at_work = [members[-1].cell]
+
+        def on_sample(variant: Variant) -> None:
+            at_work[0] = next(member.cell for member in beside if member.variant.name == variant.name)
+            self.channel.mark(at_work[0].id)
+
+        variants = [member.variant for member in beside]
+        with self.context.reporting(at_work) as trouble:
+            seconds, speedup = first_figures(variants, self.context.clocks, on_sample)
+            self.channel.send(Provisional(members[-1].cell.id, seconds, speedup))
+        if trouble:
+            members[:] = [member for member in members if member.cell is not at_work[0]]
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and see to what must be known before it is timed."""
@@ -83,19 +130,21 @@ class InterleavedComparison(GroupWork):
             self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
-    def find_out(self, members: list[Member]) -> None:
-        """What outputs of a user's own model are compared with, and what a call costs; without it none is measured."""
-        if self.workload.has_oracle or self.group.settled or not members:
-            return
-        self.channel.phase(members[0].cell, "reference")
-        subject, folder = user_model.of(members[0].step), Path(self.context.job.folder) / OUTPUTS
-        calls, tolerance = self.workload.parity_calls, self.workload.tolerance[members[0].cell.dtype]
-        with self.context.reporting([member.cell for member in members]) as trouble:
+    def find_out(self, member: Member, cells: list[Cell]) -> bool:
+        """Find what outputs of a user's own model are compared with, and what a call costs, by its first mode.
+
+        Returns whether that went well; else no cell is measured, and all of `cells` have failed.
+        """
+        if self.workload.has_oracle or self.group.settled:
+            return True
+        self.channel.phase(member.cell, "reference")
+        subject, folder = user_model.of(member.step), Path(self.context.job.folder) / OUTPUTS
+        calls, tolerance = self.workload.parity_calls, self.workload.tolerance[member.cell.dtype]
+        with self.context.reporting(cells) as trouble:
             forked = self.context.forks.count
             self.user_model = user_model.examined(subject, calls, tolerance, folder, self.position)
             self.context.forks.refuse(forked)
-        if trouble:
-            members.clear()
+        return not trouble
 
     def of_user(self, member: Member) -> UserModelReport | None:
         """Return what was found out of a user's model, with the price of what its mode runs outside of graphs."""
@@ -167,6 +216,9 @@ class InterleavedComparison(GroupWork):
                     member.variant, samples=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
             with self.context.reporting(at_work):
+                for member in members:  # warm, and then other modes were compiled
+                    on_sample(member.variant)
+                    time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
                 meter = NoiseMeter(job.own_cpus)
                 variants = [member.variant for member in members]
                 clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)

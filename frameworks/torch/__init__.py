@@ -56,6 +56,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune",
             graph=True,
+            tunes=True,
             cuda_graphs=True,
             call='torch.compile(model, mode="max-autotune")',
             fuses=True,
@@ -64,6 +65,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune-no-cudagraphs",
             graph=True,
+            tunes=True,
             call='torch.compile(model, mode="max-autotune-no-cudagraphs")',
             fuses=True,
             summary='torch.compile(mode="max-autotune-no-cudagraphs"): tuned kernels',
@@ -79,6 +81,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune-freezing",
             graph=True,
+            tunes=True,
             cuda_graphs=True,
             call='torch.compile(model, mode="max-autotune") with TORCHINDUCTOR_FREEZING=1',
             fuses=True,

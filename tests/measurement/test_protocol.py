@@ -93,6 +93,7 @@ def test_messages_come_back_as_they_were(report):
         protocol.Phase(None, "import"),
         protocol.Phase("a", "sampling"),
         protocol.Progress(3, {"a": 0.1}),
+        protocol.Provisional("a", 0.1, 2.0),
         protocol.Done(),
         protocol.Primed("a"),
         protocol.Failed("a", "oom", "No room."),
@@ -105,7 +106,7 @@ def test_messages_come_back_as_they_were(report):
 
 def test_a_job_comes_back_as_it_was(cell):
     group = GroupJob((cell(), cell(mode="jit")), "w", "i", (Control("a~b", "a", 0.1),), OtherShape("o", 7))
-    job = Job("explain", "torch", (group,), PROFILES["quick"], "folder", 3, 1, (group,), True, (0, 1))
+    job = Job("explain", "torch", (group,), PROFILES["quick"], "folder", 3, 1, (group,), {"torch": "2"}, True, (0, 1))
     assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
     assert isinstance(job.cells[0], Cell)
 

@@ -60,12 +60,13 @@ def screen(shown: Bar, width: int) -> list[str]:
 
 
 # A run of five cells whose first compiles for 14 s, as it was looked at.
-FACTS = "0/5 · 14 s · about 76 s left"
+FACTS = "16% · 14 s · about 76 s left"
+BAR = {80: "━" * 7 + "╸" + "━" * 43, 100: "━" * 3 + "╸" + "━" * 20}
 RECORDED = {
-    80: [f"{'━' * 51} {FACTS}", f"torch {LONG} · bert-base 1×128 · compiling 14 s"],
-    100: [f"{'━' * 24} {FACTS} torch inductor-max-autotune-… · compiling 14 s"],
-    120: [f"{'━' * 24} {FACTS} torch {LONG} · bert… · compiling 14 s"],
-    160: [f"{'━' * 24} {FACTS} torch {LONG} · bert-base 1×128 · compiling 14 s"],
+    80: [f"{BAR[80]} {FACTS}", f"torch {LONG} · bert-base 1×128 · compiling 14 s"],
+    100: [f"{BAR[100]} {FACTS} torch inductor-max-autotune-… · compiling 14 s"],
+    120: [f"{BAR[100]} {FACTS} torch {LONG} · bert… · compiling 14 s"],
+    160: [f"{BAR[100]} {FACTS} torch {LONG} · bert-base 1×128 · compiling 14 s"],
 }
 
 
@@ -80,7 +81,7 @@ def test_every_width_has_bar_count_time_left_and_step(cells):
         assert len(lines) == (2 if width < 100 else 1)
         assert all(len(text) <= width for text in lines)
         text = " ".join(lines)
-        for part in ("━━━━━", "0/5", "14 s", "about 76 s left", "torch inductor-max"):
+        for part in ("━━━━━", "16%", "14 s", "about 76 s left", "torch inductor-max"):
             assert part in text, (width, part)
 
 
@@ -91,7 +92,7 @@ def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
     shown.phase(cells[1].id, "first call")
     clock.now += 14
     assert screen(shown, 80) == [
-        f"{'━' * 51} 0/2 · 14 s · about 46 s left",
+        f"{'━' * 11}╸{'━' * 39} 23% · 14 s · about 46 s left",
         "torch inductor · bert-base 1×128 · compiling 14 s",
     ]
     clock.now += 1
@@ -102,9 +103,9 @@ def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
     assert screen(shown, 80)[1] == "torch eager · bert-base 1×128 · first call 0 s"
     shown.bundle(bundle(*cells), 1)
     shown.phase(None, "import")
-    assert screen(shown, 80)[1] == "torch · importing 0 s · process 2"
+    assert screen(shown, 80)[1] == "torch · importing 0 s · process 2 of 2"
     shown.progress(12, {c.id: s for c, s in zip(cells, (0.161, 0.149), strict=True)})
-    assert screen(shown, 80)[1] == "torch · bert-base 1×128 · round 12 · eager 161, inductor 149 ms · process 2"
+    assert screen(shown, 80)[1] == "torch · bert-base 1×128 · round 12 · eager 161, inductor 149 ms · process 2 of 2"
     shown.phase(PEAK_PREFIX + bert(cell).id, "sampling")
     assert "torch · peaks of the machine · sampling" in screen(shown, 80)[1]
 
@@ -175,7 +176,7 @@ def test_a_terminal_gets_the_bar_and_it_goes_away(cells, monkeypatch):
     shown, _, out = bar(cells, force_terminal=True)
     with shown:
         pass
-    assert "0/5" in out.file.getvalue()
+    assert "0% · " in out.file.getvalue()
 
 
 def finished(record, cell, **changes) -> dict:
@@ -266,15 +267,36 @@ def test_the_end_of_a_run_says_what_to_do_next_in_words_that_can_be_pasted(tmp_p
     )
 
 
-def test_a_resumed_run_counts_what_is_left_and_names_what_is_measured_beside_it(cell):
-    """Eager mode is measured again with a graph that still lacks its record."""
-    cells = [bert(cell), bert(cell, "inductor")]
-    out = Console(file=io.StringIO(), width=80)
-    shown = Bar(out, cells, {cells[0].id: 60.0}, Clock(), finished={cells[0].id})
-    shown.phase(cells[0].id, "sampling")
-    facts, step = screen(shown, 80)
-    assert " 0/1 " in facts
-    assert step == "torch eager · bert-base 1×128 · sampling 0 s"
+def test_a_terminal_shows_first_figures_below_the_bar_until_a_cell_has_its_record(cell, record):
+    """Better ones take their place after each process."""
+    cells = [bert(cell), bert(cell, "inductor"), bert(cell, LONG)]
+    shown, _, _ = bar(cells, 60, estimates={cells[0].id: 60.0}, launches=3)
+    shown.bundle(bundle(*cells), 0)
+    shown.figures(0, {cells[0].id: (0.00406, None)})
+    shown.figures(0, {cells[1].id: (0.00235, 1.728)})
+    assert screen(shown, 60)[2:] == [
+        "provisional (1 process)                  ms   over eager",
+        "  torch eager bert-base 1×128          4.06",
+        "  torch inductor bert-base 1×128       2.35         1.7×",
+    ]
+    shown.figures(1, {cells[0].id: (0.00402, None), cells[1].id: (0.00231, 1.74)})
+    assert screen(shown, 60)[2].startswith("provisional (2 processes)")
+    shown.record(record(framework="torch", mode="eager") | {"cell": cells[0].id})
+    assert [text.split()[-2:] for text in screen(shown, 60)[3:]] == [["2.31", "1.7×"]]
+
+
+def test_a_file_gets_a_line_of_first_figures_as_soon_as_two_modes_can_be_compared(cell):
+    cells = [bert(cell), bert(cell, "inductor"), bert(cell, LONG)]
+    shown, _, out = bar(cells, estimates={cells[0].id: 60.0}, launches=3)
+    shown.bundle(bundle(*cells), 0)
+    for one, figures in zip(cells, ((0.00406, None), (0.00235, 1.728), (0.00056, 7.2)), strict=True):
+        shown.figures(0, {one.id: figures})
+    shown.figures(1, {cells[0].id: (0.00402, None), cells[1].id: (0.00231, 1.74)})
+    assert out.file.getvalue().splitlines() == [
+        "process 1/3: torch bert-base 1×128: eager 4.06 ms, inductor 2.35 ms (1.7×), provisional",
+        f"process 1/3: torch bert-base 1×128: {LONG} 0.56 ms (7.2×), provisional",
+        "process 2/3: torch bert-base 1×128: eager 4.02 ms, inductor 2.31 ms (1.7×)",
+    ]
 
 
 def test_lines_stand_in_columns_whatever_is_in_them(cells, record):

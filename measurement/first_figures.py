@@ -1,0 +1,30 @@
+"""Figures of a mode as soon as it is warm: a few rounds, shown while others are compiled, and in no record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from measurement.sampling import Clocks, Variant, lead_in, take_sample
+
+ROUNDS, SECONDS = 3, 0.3  # at least
+
+
+def first_figures(
+    variants: Sequence[Variant], clocks: Clocks, on_sample: Callable[[Variant], None]
+) -> tuple[float, float | None]:
+    """Return seconds per call of the last variant, and how many times as long the first one takes; None if it is alone.
+
+    Both are medians over rounds.
+    """
+    taken = [replace(variant, samples=[]) for variant in variants]
+    start = clocks.wall()
+    while len(taken[0].samples) < ROUNDS or clocks.wall() - start < SECONDS:
+        for variant in taken:
+            on_sample(variant)
+            lead_in(variant, clocks)
+            take_sample(variant, clocks)
+    first, last = taken[0].samples, taken[-1].samples
+    ratio = median(a / b for a, b in zip(first, last, strict=True)) if len(taken) > 1 else None
+    return median(last), ratio
