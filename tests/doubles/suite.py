@@ -34,6 +34,7 @@ CODE = (
     "reports",
     "runner.py",
     "pyproject.toml",
+    "Makefile",  # which makes it a checkout
 )
 SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
 PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
