@@ -11,18 +11,16 @@ from statistics import median
 from analysis.points import Point
 from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.statistics import ENOUGH_LAUNCHES, INCONCLUSIVE, Interval
+from measurement.statistics import ENOUGH_LAUNCHES, FASTER, SLOWER, Interval, sign
 from records.record import Record
 
-FASTER, SLOWER, NO_INTERVAL = "faster", "slower", "no interval"
+NO_INTERVAL = "no interval"
 DIFFERENT = (FASTER, SLOWER)
 
 
 def verdict(ratio: Interval | None) -> str:
     """Return what an interval of old over new time says of the new."""
-    if ratio is None:
-        return NO_INTERVAL
-    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else INCONCLUSIVE
+    return NO_INTERVAL if ratio is None else sign(ratio)
 
 
 def few_launches(*points: Point) -> int | None:

@@ -23,7 +23,7 @@ shape_of = attrgetter(*_KEY)  # setting and shape of a record, on whatever machi
 COLUMNS_READ = (
     *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode"),
     *("pass" if name == "pass_name" else name for name in _KEY),
-    *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
+    *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width"),
     *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),

@@ -1,7 +1,7 @@
 """The rules: what one framework's records say of each shape, and which shapes share one piece of advice.
 
 1. A mode counts where it is not excluded (`records.statuses`; what is, is named) and its speedup has an interval.
-   Noisy and disturbed cells count with their intervals, and are named, and so is a program that is not known.
+   Conditions that flags describe change nothing here; a program that is not known is named.
 2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's; where the two
    disagree, the records contradict each other and nothing is said of it.
 3. Of the faster modes the one with the lowest latency is *best*, and every other faster one whose latency is not shown

@@ -11,10 +11,10 @@ from reports.numbers import estimate, text_of
 
 
 def latency(record: Record) -> str:
-    """Return the median latency in milliseconds, `~` where its interval is wide; or why it is excluded."""
+    """Return the median latency in milliseconds, or why it is excluded."""
     if record.excluded:
         return record.excluded
-    return text_of(record.latency_ms_median) + ("~" if record.is_noisy("latency") else "")
+    return text_of(record.latency_ms_median)
 
 
 def column(name: str) -> Callable[[Record], str]:

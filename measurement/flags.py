@@ -14,7 +14,6 @@ THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
 OTHER_LOAD_CORES = 0.1
 STEAL_SHARE = 0.01
-SWITCHES_PER_S = 50.0
 FREQUENCY_CHANGE = 0.05
 DRIFT = 0.02
 QUEUE_SHARE = 0.02
@@ -33,16 +32,13 @@ class Observation:
     threads: int
     cpu_per_wall: float | None = None
     steady: bool | None = None
-    rounds: int | None = None  # of the launch, those set aside too
-    minimum_rounds: int = 1  # that the profile asks of a launch
-    half_width: float | None = None  # relative
     queue_share: float | None = None  # of a sample, taken by filling and emptying the queue
-    target_half_width: float = 1.0
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
     host_slowed_share: float | None = None  # of all launches' rounds that count
     host_slowed_rounds: int = 0  # how many these are
     noise: Noise | None = None
+    partial: bool = False  # a part of a user model is in no graph
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
     above_datasheet: bool = False  # a measured peak
@@ -108,21 +104,6 @@ FLAGS = (
         BOTH,
     ),
     Flag(
-        "few_rounds",
-        "fewer rounds in a launch than the profile asks for (quick 6, else 10), because its time was over",
-        "The intervals rest on few rounds; of one or two launches with under six there is none.",
-        "Use a larger BUDGET, or PROFILE=standard or rigorous.",
-        lambda o: o.rounds is not None and o.rounds < o.minimum_rounds,
-    ),
-    Flag(
-        "wide_interval",
-        "half-width of the speedup's or the latency's 95 % interval above the profile's target (quick 5 %, else 1 %); "
-        "`ratio_status` and `latency_status` say which",
-        "The estimate is less certain than the profile promises.",
-        "Quieten the machine, or use a longer profile.",
-        lambda o: _above(o.half_width, o.target_half_width),
-    ),
-    Flag(
         "queue",
         f"filling and emptying the GPU's queue took over {QUEUE_SHARE:.0%} of a sample, as a synchronized call says",
         "Samples were short beside the queue: the latency is too high by that share.",
@@ -137,6 +118,13 @@ FLAGS = (
         "Look at the framework's recompilation log; a static shape should compile once.",
         lambda o: _above(o.recompilations, 0),
         BOTH,
+    ),
+    Flag(
+        "partial",
+        "a graph mode breaks a user model into several graphs; `reason` names the places",
+        "Only a part of the model is in graphs; the figures are those of the whole call.",
+        "Remove what breaks the graph; `graph_break_places` names it.",
+        lambda o: o.partial,
     ),
     Flag(
         PROGRAM_DIFFERS,
@@ -182,14 +170,6 @@ FLAGS = (
         "Another virtual machine on the host had the processor.",
         "Measure on a dedicated host, or trust the ratios more than the latencies.",
         _noise("steal_share", STEAL_SHARE),
-        (LATENCY,),
-    ),
-    Flag(
-        "preempted",
-        f"more than {SWITCHES_PER_S:.0f} involuntary context switches a second",
-        "The scheduler took the processor away from the worker.",
-        "Ask for fewer threads than cores, or stop other work.",
-        _noise("involuntary_switches_per_s", SWITCHES_PER_S),
         (LATENCY,),
     ),
     Flag(

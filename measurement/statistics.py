@@ -21,6 +21,7 @@ FEWEST_VALUES = 6  # that have an interval
 FEWEST_BATCHES, MOST_BATCHES, BATCH_LENGTH = 3, 8, 5
 # What an interval says something of: one process (or two, too few to tell how processes differ), or any.
 WITHIN_PROCESS, ACROSS_PROCESSES = "within this process", "across processes"
+FASTER, SLOWER = "faster", "slower"
 INCONCLUSIVE = "inconclusive"  # what intervals decide neither way
 ENOUGH_LAUNCHES = 3  # from here on an interval includes how processes differ
 
@@ -40,6 +41,18 @@ class Interval(NamedTuple):
     def map(self, function) -> Interval:
         """Return the interval of an increasing function of the estimate."""
         return Interval(function(self.value), function(self.low), function(self.high))
+
+
+def half_width(interval: Interval | None) -> float | None:
+    """Return the relative half-width of an interval; None without one."""
+    return None if interval is None else interval.relative_half_width
+
+
+def sign(ratio: Interval | None) -> str:
+    """Return whether an interval of old over new time shows the new as faster or slower; without one inconclusive."""
+    if ratio is None or ratio.low <= 1 <= ratio.high:
+        return INCONCLUSIVE
+    return FASTER if ratio.low > 1 else SLOWER
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import workloads
 from frameworks import policies
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
-from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
+from measurement.statistics import Interval, half_width, log_ratios, percentile, scope, sign, summarise
 from records import breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_launches
@@ -64,17 +64,24 @@ def record(
     row |= bandwidth(row) | _peaks(row, peaks)
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
+    row["target_half_width"] = context.profile.target_half_width
     if is_baseline:
         row["speedup_vs_eager"] = 1.0
-    elif interval:
-        row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
-    figures = {"latency": outcome.latency}
-    if baseline and not is_baseline:
-        figures["ratio"] = interval
-    half_widths = {name: figure.relative_half_width if figure else math.inf for name, figure in figures.items()}
-    raised = judgement.flags_of(outcome, half_widths, context.profile)
-    row["flags"] = ";".join(raised) or None
-    return Record.from_row(row | judgement.status(outcome, baseline, half_widths, raised, context.profile))
+    elif baseline:
+        row |= _speedup(interval)
+    row["flags"] = ";".join(judgement.flags_of(outcome)) or None
+    return Record.from_row(row | judgement.status(outcome))
+
+
+def _speedup(interval: Interval | None) -> dict[str, Any]:
+    value, low, high = interval or (None, None, None)
+    return {
+        "speedup_vs_eager": value,
+        "speedup_ci_low": low,
+        "speedup_ci_high": high,
+        "speedup_half_width": half_width(interval),
+        "sign": sign(interval),
+    }
 
 
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any]:
@@ -196,6 +203,7 @@ def _latency(outcome: Outcome) -> dict[str, Any]:
         "host_ms_median": outcome.median_of("host_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
+        "latency_half_width": half_width(interval),
         "interval_scope": scope(len(outcome.reports)) if interval else None,
         "launches": len(outcome.reports),
         "samples": summary.samples,

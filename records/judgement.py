@@ -11,7 +11,6 @@ from measurement import flags, host
 from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
-from measurement.profiles import Profile
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, statuses
@@ -97,8 +96,8 @@ def _queue_share(report: Report) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) -> list[str]:
-    """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
+def flags_of(outcome: Outcome) -> list[str]:
+    """Return the flags raised by any launch, in the list's order."""
     on_cpu = outcome.cell.device_kind == "cpu"
     host_slowed = _slowed_rounds(outcome.reports, counted_only=True)
     raised = set()
@@ -107,12 +106,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             threads=outcome.cell.threads,
             cpu_per_wall=report.cpu_per_wall if on_cpu else None,
             steady=report.steady,
-            rounds=len(report.samples),
-            minimum_rounds=profile.minimum_rounds,
             host_slowed_share=_share(host_slowed),
             host_slowed_rounds=sum(host_slowed),
-            half_width=max(half_widths.values()),
-            target_half_width=profile.target_half_width,
             recompilations=report.recompilations,
             drift=_drift(report, len(outcome.reports)),
             queue_share=_queue_share(report),
@@ -120,6 +115,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             compared=outcome.parity is not None,
             eager_error=outcome.parity.eager if outcome.parity else None,
             empty=outcome.empty,
+            partial=bool(breaks.sentence(outcome)),
             program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),
             other_dtype=_computes_otherwise(outcome, report),
@@ -154,19 +150,8 @@ def _how_far(parity: Parity) -> str:
     return f"{size}, a relative {error.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
-def _host_bound(outcome: Outcome) -> bool:
-    """Whether the host decides this mode's latency."""
-    host_s = None if outcome.cell.device_kind == "cpu" else outcome.median_of("host_s")
-    return flags.host_bound(None if host_s is None else host_s / outcome.latency_s)
-
-
-def status(
-    outcome: Outcome, baseline: Outcome | None, half_widths: dict[str, float], raised: list[str], profile: Profile
-) -> dict[str, Any]:
-    """Return how the cell ended, whether its figures are known as well as the profile promises, and what parity says.
-
-    `baseline` is the group's eager outcome where it was measured.
-    """
+def status(outcome: Outcome) -> dict[str, Any]:
+    """Return the columns on validity: whether the outputs agree with the reference, and what is in no graph."""
     parity = outcome.parity
     row: dict[str, Any] = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
@@ -180,20 +165,4 @@ def status(
         step = f"; tokens from step {parity.first_differing} on" if parity.first_differing else ""
         differing = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
         return row | {"status": "mismatch", "reason": differing}
-    decides = {flags.LATENCY: _host_bound(outcome)}
-    decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)
-    disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}
-    figures = {name: _of_figure(width, disturbed[name], profile) for name, width in half_widths.items()}
-    row |= {f"{name}_status": figure_status for name, figure_status in figures.items()}
-    if reason := breaks.sentence(outcome):
-        return row | {"status": "partial", "reason": reason}
-    # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
-    if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
-        return row | {"status": "noisy"}
-    return row | {"status": "disturbed" if any(disturbed.values()) else "ok"}
-
-
-def _of_figure(half_width: float, disturbed: bool, profile: Profile) -> str:
-    if half_width > profile.target_half_width:
-        return "noisy"
-    return "disturbed" if disturbed else "ok"
+    return row | {"status": "ok", "reason": breaks.sentence(outcome) or None}

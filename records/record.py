@@ -8,7 +8,8 @@ calls; 5, loading apart from the first call, which mode is the baseline, tokens 
 as a share of the measured and of the vendor's, nodes of a cluster, users' own
 models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;
 7, products of one row among the framework's peaks; 8, which GPU it was; of user models the outputs that are not
-compared and the dtypes of their products.
+compared and the dtypes of their products; 9, the status says whether a cell is valid and half-widths how precisely it
+is known (`records/earlier.py` judges earlier records so), the host's full speed, bounds, break-even with an interval.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from measurement.statistics import Interval
-from records import statuses
+from measurement.statistics import Interval, half_width
+from records import earlier, statuses
 from records.statuses import MEASURED, STATUSES
 
 Value = str | bool | int | float
 Row = Mapping[str, Any]  # by the names of columns
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,7 @@ class Record:
     threads_effective: int | None = col("cpu_per_wall rounded to whole threads, at least 1", "threads")
     cpu_per_wall: float | None = col("process CPU time over wall time in the timed region", "cores")
     status: str = must("how the cell ended")
-    latency_status: str | None = col("the latency alone: ok, noisy or disturbed")
-    ratio_status: str | None = col("the speedup alone likewise; empty for eager, and without eager beside it")
-    reason: str | None = col("one sentence on why the cell has no figures, or why they are not to be compared")
+    reason: str | None = col("why the cell has no figures or is not compared, or what of a model is in no graph")
     stderr_tail: str | None = col("end of the worker's output where the cell failed")
     profile: str | None = col("quick, standard or rigorous")
     first_call_s: float | None = col("first call including compilation, median over the launches that compiled", "s")
@@ -119,6 +118,7 @@ class Record:
     )
     latency_ms_ci_low: float | None = col("lower end of its 95 % interval", "ms")
     latency_ms_ci_high: float | None = col("upper end of its 95 % interval", "ms")
+    latency_half_width: float | None = col("half of that interval's width over the median")
     latency_ms_mean: float | None = col("mean time per call", "ms")
     latency_ms_std: float | None = col("standard deviation between samples", "ms")
     latency_ms_p95: float | None = col("up to version 3: 95th percentile of samples, which are means over calls", "ms")
@@ -146,7 +146,14 @@ class Record:
     )
     speedup_ci_low: float | None = col("lower end of its 95 % interval")
     speedup_ci_high: float | None = col("upper end of its 95 % interval")
+    speedup_half_width: float | None = col("half of that interval's width over the speedup")
+    sign: str | None = col("whether the interval shows the mode as faster or slower; empty for eager")
+    target_half_width: float | None = col("the half-width that the profile asks for")
+    bound_replay: float | None = col("bound on the speedup of any replay: eager's time over its time on the device")
+    bound_roofline: float | None = col("bound on any mode's speedup: eager's time over the roofline's larger term")
     break_even_calls: float | None = col("calls after which loading and compiling have paid; empty if never", "calls")
+    break_even_low: float | None = col("the same at the upper end of the speedup's interval", "calls")
+    break_even_high: float | None = col("the same at its lower end; empty if never", "calls")
     break_even_tokens: float | None = col("passes decode and generate: tokens that these calls generate", "tokens")
     flops: int | None = col("floating-point operations per call, padding included, analytic", "FLOP")
     counted_by: str | None = col(
@@ -221,6 +228,8 @@ class Record:
     host_slowed_share: float | None = col(
         "share of rounds, set aside or not, in which it took over 1.25 times its usual"
     )
+    host_loop_ms_full: float | None = col("what the loop takes on this core at its own full speed", "ms")
+    host_ms_in_loops: float | None = col("time in which a call of eager mode returns, over that; host-limited cells")
     rounds_set_aside: int | None = col("rounds that count for nothing because of that; at most a quarter of a launch's")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes during sampling", "cores")
@@ -314,14 +323,16 @@ class Record:
         text = next((part.partition("=")[2] for part in self.other_parameters if part.startswith(f"{name}=")), None)
         return int(text) if text and text.isdigit() else text
 
-    def figure_status(self, figure: str) -> str | None:
-        """Return the status of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
-        own = self.latency_status if figure == "latency" else self.ratio_status
-        return own or (self.status if self.is_baseline == (figure == "latency") else None)
+    @property
+    def figure(self) -> Interval | None:
+        """Return the figure that the cell is read for: a graph's speedup, without eager beside it the latency in ms."""
+        return self.latency if self.is_baseline or self.speedup_vs_eager is None else self.speedup
 
-    def is_noisy(self, figure: str) -> bool:
-        """Say whether `latency` or `ratio` is less certain than promised."""
-        return self.figure_status(figure) == "noisy"
+    @property
+    def on_target(self) -> bool:
+        """Say whether this figure is known as precisely as the profile asks, which early records do not say."""
+        width, target = half_width(self.figure), self.target_half_width
+        return target is None or (width is not None and width <= target)
 
 
 def _interval(value: float | None, low: float | None, high: float | None) -> Interval | None:
@@ -350,7 +361,7 @@ def table_schema() -> dict[str, Any]:
         if column.kind == "bool":
             field |= {"trueValues": ["true"], "falseValues": ["false"]}
         if column.name == "status":
-            field["constraints"] = {"required": True, "enum": list(STATUSES)}
+            field["constraints"] = {"required": True, "enum": [*STATUSES, *earlier.STATUSES]}
         elif column.name in _REQUIRED:
             field["constraints"] = {"required": True}
         fields.append(field)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from measurement import durable, flags
 from measurement.text import plain, times
-from records import jsonfiles, values
+from records import earlier, jsonfiles, values
 from records import record as schema
 from records.jsonfiles import Unreadable
 from records.record import Record, Value
@@ -67,16 +67,17 @@ class Loaded:
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """Return the records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
-    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *_ALWAYS))})
+    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *earlier.needed(only), *_ALWAYS))})
     line_of = (_from_csv if path.suffix == ".csv" else _from_jsonl)(loaded, path)
     _check(loaded, path, line_of)
     _keep_firsts(loaded, path)
     versions = loaded.columns["schema_version"]
-    for earlier, values_then in _BEFORE.items():
-        if earlier in versions:
+    for before, values_then in _BEFORE.items():
+        if before in versions:
             for name in values_then.keys() & loaded.columns.keys():
                 both = zip(versions, loaded.columns[name], strict=True)
-                loaded.columns[name] = [values_then[name] if version == earlier else value for version, value in both]
+                loaded.columns[name] = [values_then[name] if version == before else value for version, value in both]
+    earlier.rejudge(loaded.columns)
     flags.mark_exceeded(loaded.columns)
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
         said = "records are of an earlier schema; columns that came later are empty."
@@ -103,12 +104,12 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
         if schema.BY_NAME[name].kind == "str":
             loaded.columns[name] = _writable(column)
     statuses = loaded.columns["status"]
-    for status in set(statuses) - STATUSES.keys():
+    for status in set(statuses) - STATUSES.keys() - earlier.STATUSES.keys():
         where = f"{path}, line {line_of(statuses.index(status))}"
         raise Unreadable(f"{where}: status holds {status!r:.60}, which no version of the suite writes.")
     medians = loaded.columns.get("latency_ms_median", ()) if "latency_ms_median" not in loaded.absent else ()
     for place, (status, median) in enumerate(zip(statuses, medians, strict=False)):
-        if median is None and status in MEASURED:
+        if median is None and earlier.STATUSES.get(status, status) in MEASURED:
             where = f"{path}, line {line_of(place)}"
             raise Unreadable(f"{where}: the cell is measured and has no latency_ms_median; remove that line.")
 
@@ -161,7 +162,7 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
     separator, header = _header(path)
     if missing := [name for name in _REQUIRED if name not in header]:
         raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
-    if unknown := [name for name in header if name and name not in schema.BY_NAME]:
+    if unknown := [name for name in header if name and name not in schema.BY_NAME.keys() | earlier.RETIRED_COLUMNS]:
         ignored = f"columns that the suite does not know are ignored: {', '.join(unknown)}"
         loaded.remarks.append(f"{_name(path)}: {ignored}.")
     places = {name: index for index, name in enumerate(header) if name in loaded.columns}

@@ -1,4 +1,4 @@
-"""How a cell ends, and which cells are excluded: the one rule of every mean, ranking, verdict and claim."""
+"""Whether a cell is valid, and which cells are excluded: the one rule of every mean, ranking, verdict and claim."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from functools import cache
 from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
 
 STATUSES = {
-    "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
-    "noisy": "measured and correct, but neither latency nor speedup is known so well, or beside eager there is none",
-    "disturbed": "measured and correct, but flags say that the machine or the framework was not steady",
-    "partial": "measured and correct, but only a part of a user's own model is in graphs; the reason says what is not",
+    "ok": "measured, and the outputs agree with the reference; half-widths give the precision, flags the conditions",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason says why",
     "oom": "the device or the machine ran out of memory",
@@ -18,13 +15,7 @@ STATUSES = {
     "crash": "the worker died, or wrote what is no message",
     "error": "the framework raised an exception, or its worker reported what cannot be",
 }
-MEASURED = ("ok", "noisy", "disturbed", "partial")
-# What `ratio_status` and `latency_status` say of one figure; empty where the cell has no such figure.
-FIGURE_STATUSES = {
-    "ok": "its interval is within the profile's target, and no flag speaks against it",
-    "noisy": "its interval is wider, or there is none",
-    "disturbed": "its interval is within the target, but a flag that concerns it is raised",
-}
+MEASURED = ("ok",)
 # What a reason says of modes: `inductor ran another program than eager mode`.
 WORDS = {
     PROGRAM_DIFFERS: "another program than eager mode's",

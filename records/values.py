@@ -11,8 +11,9 @@ from typing import Any
 
 from measurement import checked
 from measurement.checked import Misfit
+from measurement.statistics import FASTER, INCONCLUSIVE, SLOWER
 from records.record import COLUMNS, Column, Row
-from records.statuses import FIGURE_STATUSES, MEASURED, STATUSES
+from records.statuses import MEASURED, STATUSES
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ _TITLES = {"str": "text", "int": "int", "float": "number", "bool": "bool"}
 _LARGEST = {"int": checked.LARGEST_INTEGER - 1, "float": 1e300}
 # No measurement makes these zero or negative; reports take their logarithms and quotients.
 _POSITIVE = re.compile(
-    r"latency_(call_|sync_)?ms_(median|ci_\w+|mean|min|p\d+)|speedup_\w+|host(_loop)?_ms_median"
+    r"latency_(call_|sync_)?ms_(median|ci_\w+|mean|min|p\d+)|speedup_(vs_eager|ci_\w+)"
+    r"|host(_loop)?_ms_median|host_loop_ms_full"
     r"|first_call(_loaded)?_s"
 )
 _LEAST, _MOST = 1e-12, 1e15
@@ -35,6 +37,7 @@ _LEAST, _MOST = 1e-12, 1e15
 _COUNTED = {"batch_size", "seq_len", "threads", "launches"}
 _MOST_COUNTED = 1_000_000_000
 _CELL = re.compile(r"[^/]+/.*[^/]", re.DOTALL)  # framework/…/mode
+SIGNS = (FASTER, SLOWER, INCONCLUSIVE)
 _PLACES = tuple[tuple[str, str], ...]
 _SHAPES: dict[str, Any] = {
     "versions": dict[str, str],
@@ -112,9 +115,8 @@ def problem(record: Row) -> str | None:
     """Return why a record does not fit the schema, in a sentence, or None."""
     if record.get("status") not in STATUSES:
         return f"unknown status {record.get('status')!r}"
-    for name in ("latency_status", "ratio_status"):
-        if record.get(name) not in (None, *FIGURE_STATUSES):
-            return f"unknown {name} {record[name]!r}"
+    if record.get("sign") not in (None, *SIGNS):
+        return f"unknown sign {record['sign']!r}"
     for column in COLUMNS:
         if why := misfit(column, record.get(column.name)):
             return f"{column.name} holds {record[column.name]!r}, which is {why}; what is not known is left empty"

@@ -64,17 +64,16 @@ def table(verdict: Verdict, material: Material) -> list[str]:
 
 
 def figure(point: Point, known: Known) -> str:
-    """Return `0.703 · 5.73×`; `~` where the profile promises more certainty, `0.703 (excluded)` where it is.
+    """Return `0.703 · 5.73×`, or `0.703 (excluded)`.
 
     No multiple of an eager mode that nobody deploys.
     """
-    time = text_of(point.median_ms) + ("~" if point.record.is_noisy("latency") else "")
+    time = text_of(point.median_ms)
     if point.excluded:
         return f"{time} (excluded)"
     if point.eager or not deployed(point.record.framework, known) or point.record.speedup_vs_eager is None:
         return time
-    noisy = "~" if point.record.is_noisy("ratio") else ""
-    return f"{time} · {ratio(point.record.speedup_vs_eager)}×{noisy}"
+    return f"{time} · {ratio(point.record.speedup_vs_eager)}×"
 
 
 def _cautions(material: Material) -> Iterable[str]:

@@ -128,7 +128,7 @@ class Section:
 
 
 def number(
-    value: float | None, interval: Interval | None = None, show: Callable[[float], str] = text_of, mark: str = ""
+    value: float | None, interval: Interval | None = None, show: Callable[[float], str] = text_of
 ) -> str | Figure:
-    """Return a figure with its interval, where it has one, and a mark behind them; a missing one is empty."""
-    return "" if value is None else Figure((estimate(interval, show=show) or show(value)) + mark, value)
+    """Return a figure with its interval, where it has one; a missing one is empty."""
+    return "" if value is None else Figure(estimate(interval, show=show) or show(value), value)

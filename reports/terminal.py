@@ -14,6 +14,7 @@ from rich.text import Text
 
 from analysis.points import USUAL, natural
 from analysis.significance import ratio_of_latencies
+from measurement import statistics
 from measurement.text import plain, times
 from records.record import Record
 from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
@@ -30,10 +31,12 @@ _FILE_WIDTH = 120
 MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
 _HEADS = ("framework", "mode", "ms", "speedup", "interval")
 # What raises these is the machine, not the cell.
-_BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
-UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
+_BUSY = ("other_load", "steal", "frequency", "host_slowed", "throttled")
+FASTER, SLOWER, FASTEST = "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
-STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
+STYLES = {FASTER: "green", SLOWER: "red"}
+MARKS = {statistics.FASTER: FASTER, statistics.SLOWER: SLOWER}
+WARNING = "yellow"
 # Flags that speak of the cell itself and not of the machine, which appear where they are raised.
 OF_THE_CELL = (
     *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
@@ -156,7 +159,7 @@ def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequ
     """Count cells by how they ended; say what the marks of `shown` mean (all by default), and why some failed."""
     statuses = Counter(record.status for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
-    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
+    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), *conditions(records)]
     lines += unequal_machines(records)
     raised = Counter(name for record in records for name in (record.flags or "").split(";"))
     lines += [f"{name} ({raised[name]}): docs/columns.md says what it means" for name in OF_THE_CELL if raised[name]]
@@ -172,7 +175,8 @@ def failures(records: Sequence[Record]) -> list[str]:
     alike: dict[tuple, list[Record]] = {}
     for record in records:
         if record.reason:
-            alike.setdefault((record.framework, record.status, record.reason), []).append(record)
+            ended = "partial" if record.is_measured else record.status
+            alike.setdefault((record.framework, ended, record.reason), []).append(record)
     several = len({record.workload for record in records}) > 1
     lines = []
     for (framework, status, why), cells in sorted(alike.items(), key=lambda entry: -len(entry[1]))[:MOST_REASONS]:
@@ -193,49 +197,31 @@ def _legend(records: Sequence[Record]) -> str:
     return ", ".join(parts)
 
 
-def certainty(records: Sequence[Record]) -> str:
-    """Return sentences on cells whose figures are uncertain, on a busy machine and without its flags."""
-    uncertain = [r for r in records if is_uncertain(r, "latency") or is_uncertain(r, "ratio")]
-    flagged = [{*(record.flags or "").split(";")} & {*_BUSY} for record in uncertain]
-    busy = sum(map(bool, flagged))
-    sentences = []
-    if busy:
-        causes = [name for name in _BUSY if any(name in names for names in flagged)]
-        share = f"{busy} of {len(records)} uncertain ({UNCERTAIN})"
-        sentences.append(f"Busy machine: {share}: {', '.join(causes)}; quieten it.")
-    if wide := len(uncertain) - busy:
-        share = f"{wide} more" if busy else f"{wide} of {len(records)} uncertain ({UNCERTAIN})"
-        sentences.append(
-            f"{share}: their intervals are wider than the profile promises; PROFILE=standard takes longer."
-        )
-    return " ".join(sentences)
-
-
-def is_uncertain(record: Record, figure: str) -> bool:
-    """Return whether `latency` or `ratio` is less certain than the profile promises, or was disturbed."""
-    return record.figure_status(figure) in ("noisy", "disturbed")
+def conditions(records: Sequence[Record]) -> list[str]:
+    """Return a line on the machine's conditions, and one on figures that are less precise than asked for."""
+    measured = [record for record in records if record.is_measured]
+    raised = Counter(name for record in measured for name in (record.flags or "").split(";") if name in _BUSY)
+    lines = [f"Conditions: {', '.join(f'{name} ({raised[name]})' for name in _BUSY if raised[name])}"] if raised else []
+    if wide := sum(not record.on_target for record in measured):
+        lines.append(f"{wide} of {len(measured)} miss the profile's half-width; a larger BUDGET narrows them.")
+    return lines
 
 
 def direction(record: Record) -> str:
     """Return faster or slower than eager as far as the interval tells; empty where it tells neither."""
-    interval = None if record.excluded else record.speedup
-    if interval is None:
-        return ""
-    return FASTER if interval.low > 1 else SLOWER if interval.high < 1 else ""
+    return "" if record.excluded else MARKS.get(statistics.sign(record.speedup), "")
 
 
 def figures(record: Record, fastest: bool = False) -> list[Text]:
     """Return latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if not record.is_measured:
-        return [Text(record.status, style="yellow")]
+        return [Text(record.status, style=WARNING)]
     latency = Text(text_of(record.median_ms), style="bold" if fastest else "")
     latency.append(FASTEST if fastest else "")
-    latency.append(UNCERTAIN if is_uncertain(record, "latency") else "", style=STYLES[UNCERTAIN])
     if record.is_baseline or record.speedup_vs_eager is None:
         return [latency]
     mark = direction(record)
     speedup = Text(f"{ratio(record.speedup_vs_eager)}×{mark}", style=STYLES.get(mark, ""))
-    speedup.append(UNCERTAIN if is_uncertain(record, "ratio") else "", style=STYLES[UNCERTAIN])
     interval = record.speedup
     return [latency, speedup, *([Text(span(interval.low, interval.high, ratio))] if interval else [])]
 
@@ -246,13 +232,13 @@ def in_a_line(record: Record) -> Text:
     if not record.is_measured:
         return shown[0]
     latency, *others = shown
-    line = Text(" " * max(0, 8 - len(latency.plain.rstrip(UNCERTAIN)))) + latency.append(" ms", style="")
+    line = Text(" " * max(0, 8 - len(latency.plain))) + latency.append(" ms", style="")
     line.pad_right(max(0, 12 - len(line.plain)))
     for text, width in zip(others, (9, 13), strict=False):
         line = line + " " + text
         line.pad_right(max(0, width - len(text.plain)))
     flags = [name for name in (record.flags or "").split(";") if name in OF_THE_CELL]
     if flags:
-        line = line + Text(f" {flags[0]}", style=STYLES[UNCERTAIN])
+        line = line + Text(f" {flags[0]}", style=WARNING)
     line.rstrip()
     return line

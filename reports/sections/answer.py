@@ -19,7 +19,7 @@ from reports.remarks import unequal_machines, within
 from reports.verdict import Fastest, Verdict, wording
 
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long (95 %)", "real?", "elsewhere")
-AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
+AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals"
 STRANGERS = (
     "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
     "ACROSS=1 ranks all machines together."
@@ -78,7 +78,7 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
 
 
 def _dot(material: Material, point: Point, note: str = "", absent: bool = False) -> drawing.Dot:
-    text = f"{text_of(point.median_ms)}{'~' if point.record.is_noisy('latency') else ''} ms"
+    text = f"{text_of(point.median_ms)} ms"
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     name = f"{point.record.framework} {point.record.mode}" if absent else point.series
     value, mode = point.median_ms, material.mode(point)
@@ -153,14 +153,14 @@ def _is_real(rank: facts.Rank) -> str:
 def _trust(points: Sequence[Point]) -> Card:
     """Return whether the figures of one shape may be trusted, with what was checked and what speaks against them."""
     compared = sum(point.record.parity_reference is not None for point in points)
-    unsure = sum(point.record.status != "ok" for point in points)
+    unsure = sum(not point.record.on_target for point in points)
     fewest = min((point.record.launches or 1 for point in points), default=1)
     machines = len({point.record.machine for point in points})
     excluded = Counter(point.excluded for point in points if point.excluded)
     alone = sum(not point.eager and point.record.speedup_vs_eager is None for point in points)
     unknown = sum(point.record.program == "unknown" for point in points)
     processes = "one process" if fewest == 1 else f"{fewest} processes or more"
-    lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
+    lines = [f"{unsure} of {len(points)} figures miss their half-width" if unsure else "every figure is on target"]
     lines += [f"{compared} of {len(points)} outputs compared with a reference{', all agree' if compared else ''}"]
     lines += [f"{processes} each, {'one machine' if machines == 1 else f'{machines} machines'}"]
     against = [f"{count} excluded: {reason}" for reason, count in excluded.items()]

@@ -24,9 +24,8 @@ COLUMNS = (
 SENTENCES = (
     "Milliseconds per call; speedup is eager's time over the mode's, from calls timed in turn in one process. Compare "
     "milliseconds, not speedups, between frameworks: a speedup says as much of eager mode as of the graph.",
-    "Where the speedup's interval crosses 1, no difference was shown. ~ is a figure that is less certain than the "
-    "profile promises. The speedup is made of ratios taken pair by pair (the geometric mean of the launches' medians). "
-    "So it is not the quotient of the two medians, and may even lie on the other side of 1.",
+    "Where the speedup's interval crosses 1, no difference was shown. The speedup is made of ratios taken pair by pair "
+    "(the geometric mean of the launches' medians), so it is not the quotient of the two medians.",
     "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
     "counted with it. A call saves eager's median × (1 − 1/speedup); compiling pays after as many calls as save what "
     "the first call costs more than eager's, in brackets at both ends of the speedup's interval.",
@@ -100,13 +99,12 @@ def _row(point: Point, pair: facts.Pair | None) -> Row:
     judged = _compared(point)
     judged += within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
-    unsure = {figure: "~" if point.record.is_noisy(figure) else "" for figure in ("latency", "ratio")}
     speedup = None if point.eager else point.record.speedup_vs_eager
     cells = (
         Shape.of(point.record).text,
         point.series,
-        number(point.median_ms, point.latency, mark=unsure["latency"]),
-        number(speedup, point.speedup, ratio, unsure["ratio"]),
+        number(point.median_ms, point.latency),
+        number(speedup, point.speedup, ratio),
         judged,
         number(facts.first_s(point)),
         _pays(pair) if pair else "",

@@ -102,12 +102,12 @@ def flags_section(material: Material) -> Section | None:
     for flag in FLAGS:
         if points := cells.get(flag.name):
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
-    noisy = sum(point.record.status == "noisy" for point in material.points.all)
     measured = material.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
+    wide = sum(not point.record.on_target for point in measured)
     sentence = (
-        f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {noisy:,} are noisy: "
-        "no interval of theirs is as narrow as the profile promises."
+        f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {wide:,} miss the half-width "
+        "that their profile asks for."
     )
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)

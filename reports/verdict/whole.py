@@ -36,10 +36,9 @@ class Absent:
     def time(self) -> str:
         """Return what it took, and where."""
         time = text_of(self.point.median_ms)
-        sure = "~" if self.point.record.is_noisy("latency") else ""
         processes = ", one process" if self.point.record.launches == 1 else ""
         name = f"{self.point.record.framework} {self.point.record.mode}"
-        return f"{name}, {time}{sure} ms on {self.machine}{processes}"
+        return f"{name}, {time} ms on {self.machine}{processes}"
 
     @property
     def sentence(self) -> str:

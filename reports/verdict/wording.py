@@ -224,22 +224,8 @@ def _ties(advice: Advice) -> str:
 
 def _certainty(advice: Advice) -> str:
     chosen = advice.chosen
-    figure = "ratio" if advice.deployed and advice.kind == USE else "latency"
-    noisy = sum(point.record.is_noisy(figure) for point in chosen)
-    disturbed = sum(point.record.status == "disturbed" for point in chosen)
     few = facts.few_launches(*chosen)
-    parts = [f"noisy{_share(noisy, len(chosen))}"] if noisy else []
-    parts += [f"machine disturbed{_share(disturbed, len(chosen))}"] if disturbed else []
-    least = "at least " if len({point.record.launches for point in chosen}) > 1 else ""
-    processes = least + ("one process" if few == 1 else f"{few} processes")
-    parts += [f"seen in {processes}; others may differ"] if few else []
-    return f"Careful: {', '.join(parts)}." if parts else ""
-
-
-def _share(count: int, of: int) -> str:
-    """Return at how many of several shapes."""
-    if of == 1:
+    if not few:
         return ""
-    if count == of == 2:
-        return " at both shapes"
-    return f" at all {of} shapes" if count == of else f" at {count} of {of} shapes"
+    least = "at least " if len({point.record.launches for point in chosen}) > 1 else ""
+    return f"Careful: seen in {least}{'one process' if few == 1 else f'{few} processes'}; others may differ."

@@ -35,7 +35,11 @@ KINDS = {
     "zero_outputs": {"flags": "queue;zero_outputs"},
     "constant_outputs": {"flags": "constant_outputs"},
 }
-COUNTING = {"none": {}, "unknown program": {"program": "unknown"}, "noisy": {"status": "noisy", "program": "same"}}
+COUNTING = {
+    "none": {},
+    "unknown program": {"program": "unknown"},
+    "disturbed": {"flags": "host_slowed;steal", "program": "same"},
+}
 
 
 def two(changes: dict, **others) -> list[Record]:

@@ -10,7 +10,6 @@ import pytest
 
 from execution.comparison import References
 from execution.materials import Materials
-from measurement.profiles import PROFILES
 from plan.plan import Group
 from records import judgement
 from records.outcomes import Outcome
@@ -36,7 +35,7 @@ def parity(cell, report, tmp_path):
             outcome = Outcome(one, reports=[report(outputs=str(path))])
             references.check(Group((one,), frozenset({one.id})), {one.id: outcome}, lambda group: materials)
             results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
-            flags = judgement.flags_of(outcome, {"latency": 0.0}, PROFILES["quick"])
+            flags = judgement.flags_of(outcome)
             assert ("not_compared" in flags) == (outcome.parity is None)
             assert ("zero_outputs" in flags) == (measured[0][2] == 0.0)
         return results

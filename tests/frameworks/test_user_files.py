@@ -13,7 +13,6 @@ import runner
 import workloads
 from environments import environments
 from execution import comparison
-from measurement.profiles import PROFILES
 from measurement.protocol import Captured
 from measurement.refusals import UsageError
 from measurement.user_model import UserModelReport
@@ -213,7 +212,7 @@ def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
         parity = comparison.with_own_eager(outcome, [{"0.output": 1 + error * signs}], workloads.get("mlp"))
         assert parity.difference.within(parity.tolerance) == found and "3 times" in parity.reference
         outcome.parity = parity  # eager mode's 1 % are many times float32's tolerance
-        assert "eager_error" in judgement.flags_of(outcome, {"latency": 0.0}, PROFILES["quick"])
+        assert "eager_error" in judgement.flags_of(outcome)
     except comparison.Changed as changed:
         assert found in str(changed)
 

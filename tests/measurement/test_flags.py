@@ -26,16 +26,9 @@ CASES = {
     ),
     "threads_unused": (Observation(threads=4, cpu_per_wall=2.4), Observation(threads=4, cpu_per_wall=2.39)),
     "no_steady_state": (Observation(threads=1, steady=True), Observation(threads=1, steady=False)),
-    "few_rounds": (
-        Observation(threads=1, rounds=6, minimum_rounds=6),
-        Observation(threads=1, rounds=5, minimum_rounds=6),
-    ),
-    "wide_interval": (
-        Observation(threads=1, half_width=0.05, target_half_width=0.05),
-        Observation(threads=1, half_width=0.0501, target_half_width=0.05),
-    ),
     "queue": (Observation(threads=1, queue_share=0.02), Observation(threads=1, queue_share=0.0201)),
     "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
+    "partial": (Observation(threads=1), Observation(threads=1, partial=True)),
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
     "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
     "host_slowed": (
@@ -49,10 +42,6 @@ CASES = {
     "steal": (
         Observation(threads=1, noise=noise(steal_share=0.01)),
         Observation(threads=1, noise=noise(steal_share=0.0101)),
-    ),
-    "preempted": (
-        Observation(threads=1, noise=noise(involuntary_switches_per_s=50.0)),
-        Observation(threads=1, noise=noise(involuntary_switches_per_s=50.1)),
     ),
     "frequency": (
         Observation(threads=1, noise=noise(frequency_change=0.05)),
@@ -117,12 +106,12 @@ def test_every_other_reason_of_the_gpu_is_throttling(reason):
 
 def test_flags_keep_the_list_s_order():
     loud = noise(
-        other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
+        other_load_cores=1, steal_share=1, frequency_change=1,
         gpu=state(power_capped_share=1.0, throttled_share=1.0),
     )  # fmt: skip
     observation = Observation(
-        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
-        queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
+        threads=1, cpu_per_wall=2.0, steady=False, queue_share=0.1, recompilations=2, partial=True,
+        program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
         noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
         empty="zero_outputs",
         outputs_left=True, other_dtype=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from measurement.profiles import PROFILES
 from measurement.protocol import Captured, Hello, Readback
 from records import assemble, tokens, values
 from records.assemble import record, speedup
+from records.intervals import correction
 from records.outcomes import Context, Failure, Outcome, Parity
 from records.record import Record
 from records.rooflines import completed
@@ -107,55 +107,54 @@ def test_the_speedup_is_of_pairs_not_of_medians(outcome):
     assert (ratio.low, ratio.value, ratio.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
     assert row.speedup_vs_eager == pytest.approx(2)
-    assert (row.status, row.latency_status, row.ratio_status) == ("disturbed", "noisy", "ok")
+    assert (row.status, row.sign, row.on_target) == ("ok", "faster", True)
+    assert row.latency_half_width > row.target_half_width > row.speedup_half_width == pytest.approx(0)
     assert "drift" in row.flags.split(";")
-
-
-def test_a_wide_interval_is_noisy(outcome):
-    scattered = [0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12)]
-    row = made(outcome(samples=scattered))
-    assert row.status == "noisy"
-    assert "wide_interval" in row.flags.split(";")
 
 
 STEADY = (0.002,) * 12
 SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12))
 
 
-def statuses(row: Record) -> tuple:
-    return row.status, row.latency_status, row.ratio_status
-
-
 @pytest.mark.parametrize(
-    ("eager", "graph", "noise", "expected"),
+    ("eager", "graph", "on_target"),
     [
-        (STEADY, STEADY, {}, ("ok", "ok", "ok")),
-        (SCATTERED, STEADY, {}, ("ok", "ok", "noisy")),  # a graph is not noisy because eager scatters
-        (SCATTERED, SCATTERED, {}, ("ok", "noisy", "ok")),  # both bore the same
-        (STEADY, SCATTERED, {}, ("noisy", "noisy", "noisy")),
-        (STEADY, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "ok")),
-        (SCATTERED, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "noisy")),
-        (STEADY[:5], STEADY[:5], {}, ("noisy", "noisy", "noisy")),
+        (STEADY, STEADY, (True, True, True)),
+        (SCATTERED, STEADY, (False, True, False)),
+        (SCATTERED, SCATTERED, (False, False, True)),  # both bore the same
+        (STEADY[:5], STEADY[:5], (False, False, False)),  # too few rounds for an interval
     ],
 )
-def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expected):
-    quiet = asdict(outcome().reports[0].noise)
-    row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
-    assert statuses(row) == expected
-    assert ("wide_interval" in (row.flags or "")) == ("noisy" in expected)
+def test_latency_and_speedup_have_a_half_width_each_and_the_status_none(outcome, eager, graph, on_target):
+    base = outcome(samples=eager, noise={**asdict(outcome().reports[0].noise), "steal_share": 0.5})
+    rows = made(base), made(outcome("inductor", samples=graph), base)
+    widths = rows[0].latency_half_width, rows[1].latency_half_width, rows[1].speedup_half_width
+    target = rows[0].target_half_width
+    assert tuple(width is not None and width <= target for width in widths) == on_target
+    assert {row.status for row in rows} == {"ok"} and "steal" in rows[0].flags.split(";")
+    assert [row.on_target for row in rows] == [on_target[0], on_target[2]]
 
 
-def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
+@pytest.mark.parametrize(("factor", "expected"), [(0.5, "faster"), (2.0, "slower"), (1.0, "inconclusive")])
+def test_the_sign_is_what_the_interval_says(outcome, factor, expected):
+    row = made(outcome("inductor", samples=[0.002 * factor] * 12), outcome())
+    assert row.sign == expected
+
+
+def test_a_graph_without_a_speedup_has_no_sign_or_an_open_one(outcome):
     elsewhere = outcome()
     elsewhere.reports[0] = replace(elsewhere.reports[0], worker="0002")  # no round of theirs is the graph's
-    assert statuses(made(outcome("inductor"), elsewhere)) == ("noisy", "ok", "noisy")
-    assert statuses(made(outcome("inductor"))) == ("ok", "ok", None)  # eager was not asked for: it claims no speedup
-    assert statuses(made(outcome())) == ("ok", "ok", None)
+    beside = made(outcome("inductor"), elsewhere)
+    assert (beside.speedup_vs_eager, beside.sign, beside.speedup_half_width) == (None, "inconclusive", None)
+    assert made(outcome("inductor")).sign is None  # eager was not asked for
+    assert made(outcome()).sign is None
 
 
-@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (None, "ok"), (False, "disturbed")])
-def test_a_disturbed_warm_up_concerns_both_figures(outcome, steady, expected):
-    assert statuses(made(outcome("inductor", steady=steady), outcome())) == (expected,) * 3
+def test_a_broken_model_is_flagged_and_its_reason_kept(outcome):
+    broken = Captured(whole=False, graphs=2, graph_breaks=1, compilations=2, breaks=(("model.py:3", "item"),))
+    row = made(outcome("inductor", capture=broken), outcome())
+    assert (row.status, row.reason) == ("ok", "1 graph break: model.py:3 (item).")
+    assert "partial" in row.flags.split(";")
 
 
 def test_the_latency_of_launches_is_not_pooled(outcome, report):
@@ -164,10 +163,10 @@ def test_the_latency_of_launches_is_not_pooled(outcome, report):
     launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
     row = made(launches)
     assert row.latency_ms_median == pytest.approx(2.0)
-    half = 4.3027 * math.log(2) / math.sqrt(3)
+    half = correction(3) * 4.3027 * math.log(2) / math.sqrt(3)
     ends = 2 * math.exp(-half), 2 * math.exp(half)
     assert (row.latency_ms_ci_low, row.latency_ms_ci_high) == pytest.approx(ends, rel=1e-4)
-    assert (row.interval_scope, row.latency_status) == ("across processes", "noisy")
+    assert row.interval_scope == "across processes"
     assert made(outcome()).interval_scope == "within this process"
 
 
@@ -257,42 +256,8 @@ def test_the_host_s_usual_speed_is_that_of_all_launches(outcome, report, loops, 
     assert ("host_slowed" in (row.flags or "").split(";")) == flagged
 
 
-@pytest.mark.parametrize(
-    ("eager_s", "graph_s", "expected"),
-    [
-        (0.0019, 0.0001, ("disturbed", "ok", "disturbed")),  # the graph replays, eager waits for Python
-        (0.0001, 0.0001, ("ok", "ok", "ok")),
-        (0.0001, 0.00161, ("disturbed", "disturbed", "disturbed")),
-        (0.0001, 0.00159, ("ok", "ok", "ok")),
-        (None, None, ("disturbed", "disturbed", "disturbed")),  # not told
-    ],
-)
-def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, expected):
-    loop = [3e-4] * 6 + [6e-4] * 6
-
-    def of(mode: str, host_s: float | None) -> Outcome:
-        reports = [report((0.002,) * 12, launch=0, worker="1", host_loop_s=loop, host_s=host_s)]
-        return Outcome(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
-
-    row = made(of("inductor", graph_s), of("eager", eager_s))
-    assert "host_slowed" in row.flags.split(";")
-    assert statuses(row) == expected
-
-
-@pytest.mark.parametrize(
-    ("profile", "rounds", "flagged"), [("quick", 6, False), ("quick", 5, True), ("standard", 9, True)]
-)
-def test_few_rounds_are_fewer_than_the_profile_asks_for(outcome, profile, rounds, flagged):
-    context = dataclasses.replace(CONTEXT, profile=PROFILES[profile])
-    row = record(outcome(samples=(0.002,) * rounds), None, workloads.get("mlp"), "seed:0", PEAKS, context)
-    assert ("few_rounds" in (row.flags or "").split(";")) == flagged
-
-
-def test_rounds_that_were_set_aside_are_not_missing(outcome):
-    context = dataclasses.replace(CONTEXT, profile=PROFILES["standard"])
-    slow = outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)
-    row = record(slow, None, workloads.get("mlp"), "seed:0", PEAKS, context)
-    assert (row.rounds_set_aside, "few_rounds" in (row.flags or "")) == (2, False)
+def test_rounds_that_were_set_aside_are_in_the_record(outcome):
+    assert made(outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)).rounds_set_aside == 2
 
 
 def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):

@@ -150,7 +150,7 @@ def test_the_scope_that_a_record_tells_counts():
 @pytest.mark.parametrize("side", [0, 1])
 def test_disturbed_cells_decide_nothing(side):
     runs = [A, moved(1.0, 1.5)]
-    runs[side] = [row | {"flags": "wide_interval;other_load"} for row in runs[side]]
+    runs[side] = [row | {"flags": "other_load"} for row in runs[side]]
     comparison = compared(*runs)
     assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
     assert {cell.why for cell in comparison.cells} == {f"{'AB'[side]} was disturbed (other_load)"}

@@ -38,7 +38,7 @@ EVIL = (
 FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "")
 TEXTS = [column.name for column in schema.COLUMNS if column.kind == "str"]
 # Words of the suite's own, which readers hold to; times.
-HELD = {"status", "latency_status", "ratio_status"}
+HELD = {"status", "sign"}
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -71,7 +71,7 @@ def rows(factor: float = 1.0) -> list[Record]:
         texts = {name: JSON.get(name) or evil(name) for name in TEXTS if name not in HELD}
         texts |= {name: f"{texts[name]} {row[name]}" for name in ("framework", "mode", "workload")}
         texts["cell"] = "/".join([texts["framework"], row["cell"].replace("/", "|"), texts["mode"]])
-        texts["reason"] = texts["reason"] if row["status"] not in ("ok", "noisy") else None
+        texts["reason"] = texts["reason"] if row["status"] != "ok" else None
         made.append(row | texts | {"baseline": row["mode"] == "eager"})
     # Of libraries' models summary.md says that they may differ, with the setting's name.
     of_libraries = [

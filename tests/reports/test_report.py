@@ -62,7 +62,7 @@ def test_cards_answer_at_a_glance():
     assert costs.answer == "Pays for itself after about 10 s of eager calls"
     assert costs.lines == ("beta, 330 calls", "alpha: pays for itself after about 25 s of eager calls (1,300 calls)")
     compared = "0 of 4 outputs compared with a reference"
-    assert trusted.lines == ("no figure is noisy", compared, "3 processes or more each, one machine")
+    assert trusted.lines == ("every figure is on target", compared, "3 processes or more each, one machine")
 
 
 class Tables(HTMLParser):
@@ -111,7 +111,7 @@ def reported(tmp_path_factory):
 def test_numbers_in_the_page_are_the_csv_s(reported):
     tables = Tables((reported / "report.html").read_text()).rows
     with open(reported / "results.csv", newline="") as file:
-        table = [row for row in csv.DictReader(file) if row["status"] in ("ok", "noisy")]
+        table = [row for row in csv.DictReader(file) if row["status"] == "ok"]
 
     def expected(mode, *columns) -> list[tuple[float, ...]]:
         return sorted(tuple(float(f"{float(r[c]):.6g}") for c in columns) for r in table if mode in (None, r["mode"]))
@@ -124,7 +124,7 @@ def test_numbers_in_the_page_are_the_csv_s(reported):
                 places = [texts.index(title) for title in titles]
             elif all(row[n][1] is not None for n in places):
                 for text, value in (row[n] for n in places):
-                    assert text.partition(" (")[0].rstrip("~") in (text_of(value), ratio(value))
+                    assert text.partition(" (")[0] in (text_of(value), ratio(value))
                 found.append(tuple(row[n][1] for n in places))
         return sorted(found)
 
@@ -142,8 +142,8 @@ def test_numbers_in_the_page_are_the_csv_s(reported):
 def test_numbers_in_pictures_and_sentences_are_the_csv_s(reported):
     text = (reported / "report.html").read_text()
     answer = text[text.index('<section id="answer"') : text.index('<section id="matrix"')]
-    values = {row.latency_ms_median for row in small_set() if row.status in ("ok", "noisy")}
-    drawn = re.findall(r' dx="-?11"[^>]*>([\d.,]+)~? ms<', answer)
+    values = {row.latency_ms_median for row in small_set() if row.status == "ok"}
+    drawn = re.findall(r' dx="-?11"[^>]*>([\d.,]+) ms<', answer)
     assert len(drawn) == 14 and set(drawn) == {text_of(value) for value in values}
 
 
@@ -218,7 +218,7 @@ def test_a_summary_fits_a_pull_request():
     assert table[0] == "| batch 1, 128 tokens | 20 | 16 · 1.25× | 15 | 30 |"
     one = brief.summary("One", Material(Points([failed("alpha", "eager", "crash", "It died.")])))
     assert "No mode was measured beside eager mode." in one and "1 cell without figures" in one
-    differing = record("alpha", "graph", program="differs", status="noisy", ratio_status="noisy")
+    differing = record("alpha", "graph", program="differs")
     text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
     assert "| 20 | 16 (excluded) |" in text and "Excluded: graph (another program than eager mode's)." in text
 

@@ -129,7 +129,7 @@ def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        ({"status": "noisy"}, "1 of 4 figures are noisy or disturbed"),
+        ({"speedup_ci_high": 9.0}, "1 of 4 figures miss their half-width"),
         ({"launches": 1}, "one process each, one machine"),
         ({"program": "differs"}, "1 excluded: program_differs"),
         ({"program": "unknown"}, "the program of 1 graph is not known"),
@@ -161,11 +161,13 @@ def test_gpus_that_are_alike_are_counted_and_their_driver_is_called_so():
 
 
 def test_a_summary_s_sentence_keeps_its_cautions():
-    unsure = {"status": "noisy", "ratio_status": "noisy"}
-    rows = [record("alpha", "eager"), record("alpha", "graph", **unsure), record("alpha", "quick", **unsure)]
+    rows = [record("alpha", mode, launches=1) for mode in ("eager", "graph", "quick")]
     text = brief.summary("One", Material(Points(rows)))
     (told,) = [line for line in text.splitlines() if line.startswith("- **")]
-    assert told.endswith("quick may be as good. Careful: noisy.") and "To be read with care" not in text
+    assert (
+        told.endswith("quick may be as good. Careful: seen in one process; others may differ.")
+        and "To be read with care" not in text
+    )
     differing = record("alpha", "graph", program="differs")
     text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
     assert "has figures beside eager mode. Excluded: graph (another program than eager mode's).\n" in text

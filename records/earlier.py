@@ -1,0 +1,79 @@
+"""Records of earlier schema versions, judged at reading by the rules of the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from measurement.profiles import PROFILES
+from measurement.statistics import Interval, half_width, sign
+from records.statuses import is_baseline
+
+# The version that separates validity (status) from precision (half-widths) and conditions (flags).
+PRECISION = 9
+# Statuses up to version 8 of cells that were measured; `partial` is a flag since.
+STATUSES = {"noisy": "ok", "disturbed": "ok", "partial": "ok"}
+RETIRED_FLAGS = {"few_rounds", "wide_interval", "preempted"}
+RETIRED_COLUMNS = {"latency_status", "ratio_status"}
+_LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+_SPEEDUP = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+# Columns that follow from others of the same record.
+_MADE_OF = {
+    "latency_half_width": _LATENCY,
+    "speedup_half_width": _SPEEDUP,
+    "sign": ("mode", "baseline", *_SPEEDUP),
+    "target_half_width": ("profile", "latency_ms_median"),
+}
+
+
+def needed(names: Collection[str]) -> list[str]:
+    """Return the columns that re-judging these needs besides."""
+    return [part for name in names for part in _MADE_OF.get(name, ())]
+
+
+def rejudge(columns: dict[str, list]) -> None:
+    """Replace, in records by column, what versions before `PRECISION` said of status, flags and precision."""
+    places = [place for place, version in enumerate(columns["schema_version"]) if version < PRECISION]
+    if not places:
+        return
+    statuses, flags = columns["status"], columns.get("flags")
+    derived = [
+        (columns[name], derive, [columns[part] for part in _MADE_OF[name]])
+        for name, derive in _DERIVE.items()
+        if name in columns
+    ]
+    for place in places:
+        if flags is not None:
+            flags[place] = _flags(flags[place], statuses[place])
+        statuses[place] = STATUSES.get(statuses[place], statuses[place])
+        for column, derive, parts in derived:
+            column[place] = derive(*(part[place] for part in parts))
+
+
+def _flags(text: str | None, status: str) -> str | None:
+    partial = ["partial"] if status == "partial" else []
+    kept = [name for name in (text or "").split(";") if name and name not in RETIRED_FLAGS]
+    return ";".join([*kept, *partial]) or None
+
+
+def _width(value: float | None, low: float | None, high: float | None) -> float | None:
+    return half_width(_interval(value, low, high))
+
+
+def _sign(mode: str, baseline: bool | None, *figures: float | None) -> str | None:
+    return None if is_baseline(mode, baseline) or figures[0] is None else sign(_interval(*figures))
+
+
+def _target(profile: str | None, latency_ms: float | None) -> float | None:
+    return PROFILES[profile].target_half_width if latency_ms is not None and profile in PROFILES else None
+
+
+def _interval(value: float | None, low: float | None, high: float | None) -> Interval | None:
+    return None if value is None or low is None or high is None else Interval(value, low, high)
+
+
+_DERIVE: dict[str, Callable[..., float | str | None]] = {
+    "latency_half_width": _width,
+    "speedup_half_width": _width,
+    "sign": _sign,
+    "target_half_width": _target,
+}
