@@ -36,8 +36,7 @@ NAMES = ("llama-tiny", "gpt-tiny")
 FIRST_PLACES = (1, 64, 1024)  # that decode, and three after each
 HALVES = ("bf16", "fp16")
 WHOLE = ("jit-loop",)  # modes whose graph is a whole generation
-# Modes that decode alone: one takes 16 s to tune each graph's products, one is a rung that nobody deploys.
-DECODING = ("inductor-max-autotune-no-cudagraphs", "inference-no-passes")
+DECODING = ("inference-no-passes",)  # a rung that nobody deploys decodes alone
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 # Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
@@ -200,9 +199,9 @@ def in_a_graph(place: Place, cache: str, plain: bool) -> bool:
 
     A growing cache of one place is refused without being compiled.
     """
-    if (place.name, place.cache) == (NAMES[0], cache):
-        return place.dtype != HALVES[1]
     compiled = FIRST_PLACES[1 if plain else 2]
+    if (place.name, place.cache) == (NAMES[0], cache):
+        return place.dtype != HALVES[1] and place.first in (0, compiled)
     return place.pass_name == "prefill" or place.first == compiled or (place.cache, place.first) == ("dynamic", 1)
 
 
