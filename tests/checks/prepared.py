@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
@@ -70,4 +71,6 @@ def run_checks(checks: dict, device: str) -> None:
     """Call every `check_...` with the device and print a line for each; a failure is an AssertionError."""
     for name, check in list(checks.items()):
         if name.startswith("check_"):
-            print(f"{name.removeprefix('check_').replace('_', ' ')}: {check(device)}")
+            with contextlib.redirect_stdout(sys.stderr):
+                answer = check(device)
+            print(f"{name.removeprefix('check_').replace('_', ' ')}: {answer}")

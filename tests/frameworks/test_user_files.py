@@ -1,4 +1,4 @@
-"""Users' own models: what the runner reads of a file, how cells are called, what a run holds to, and torch's side."""
+"""Users' own models: what the runner reads of a file, how cells are called, and what a run holds to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doubles.environment import answers_of
 
 import runner
 import workloads
@@ -153,49 +152,6 @@ def test_the_price_of_breaks_is_a_bound(cell, report):
     assert breaks.sentence(Outcome(cell(), reports=[report()])) is None
 
 
-@pytest.fixture(scope="module")
-def torch_answers(tmp_path_factory) -> dict:
-    return answers_of("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
-
-
-def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
-    told = torch_answers["broken"]
-    assert [place for place, _ in told["breaks"]] == [f"broken.py:{line}" for line in (14, 16, 18, 19, 21)]
-    words = ("`print`", "branching", "item()", "nonzero", "putenv")
-    assert all(word in reason for word, (_, reason) in zip(words, told["breaks"], strict=True))
-    assert (told["count"], told["graphs"], told["whole"]) == (5, 6, False)
-    assert told["inside"] and told["settled"] and told["difference"] < 1e-6
-    assert told["outputs"] == ["both.0", "both.1", "x"]
-    stopped = "nothing of it is compiled, lstm.py:11: Dynamo does not support RNN, GRU, or LSTM"
-    assert torch_answers["lstm"] == [2 * 3 * 2 * (16 * 4 + 16 * 4), stopped, stopped]
-    # The last stops in Python's library, where the first file's did as well.
-    assert torch_answers["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
-
-
-def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_answers):
-    told = torch_answers["norm"]
-    assert told["again"] and told["reference"] == "its own eager mode in float64" and told["dtype"] == "float64"
-    # The buffer, x, y and the output; each of four operators reads and writes as much as it says.
-    assert told["bytes"] == 4 + 4 * (6 + 3 + 6) and told["unfused"] > told["bytes"]
-    assert torch_answers["bf16"] == "its own eager mode in float64" and len(set(torch_answers["fused path"])) == 1
-
-
-def test_torch_trains_a_users_model_as_its_own_eager_mode_does(torch_answers):
-    for mode, figures in torch_answers["trained"].items():
-        assert figures["worst"] < 1e-5 and figures["moves"] > 0 and figures["reference"].endswith("float64"), mode
-        assert figures["outputs"] == ["1.running_mean", "1.running_var", "loss"]
-        # Forward and backward: two products of each layer again, but none for the gradient of the input.
-        assert figures["flops"] == 2 * 8 * (16 * 8 * 2 + 8 * 4 * 3)
-    breaks = [one["breaks"] for one in torch_answers["trained"].values()]
-    assert breaks == [[], ["trained.py:30"], ["trained.py:30"]]
-    assert torch_answers["dropped"][0] == "unsupported" and "dropout" in torch_answers["dropped"][1]
-
-
-def test_graphs_may_differ_under_training_as_far_as_eager_mode_s_own_rounding_goes(torch_answers):
-    eager, graph = torch_answers["unsettled"]
-    assert eager > 1e-3 and 0 < graph < 3 * eager  # more than what training is allowed
-
-
 @pytest.mark.parametrize(
     ("mode", "error", "found"),
     [("inductor", -0.02, True), ("inductor", 0.04, False), ("eager", -0.01, True), ("eager", 0.1, "state")],
@@ -243,31 +199,6 @@ def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
     (cell,) = plan.cells_of(sweep.resolve(flags))
     trained = workloads.get(cell.workload, "training")
     assert (trained.tolerance["bf16"], trained.tolerance["fp32"], trained.parity_calls) == (0.1, 1e-3, 3)
-
-
-def test_a_transformers_configuration_becomes_a_model(torch_answers):
-    names, reference, flops = torch_answers["transformers"]
-    assert (names, reference) == (["logits"], "its own eager mode in float64")
-    assert flops > 2 * 128 * 32 * 100  # the last product alone
-
-
-@pytest.mark.parametrize(
-    ("name", "status", "words"),
-    [
-        ("random_", "unsupported", "random numbers"), ("counting", "unsupported", "two answers"),
-        ("exits", "error", "called exit(3)"), ("none", "error", "has no model()"), ("wrong", "error", "returned int"),
-        ("shapes", "error", "cannot be multiplied"),
-        ("skeleton", "ok", ""), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
-    ],
-)  # fmt: skip
-def test_a_bad_file_is_a_sentence(torch_answers, name, status, words):
-    outcome, reason = torch_answers["ended"][name]
-    assert outcome == status and words in reason and "\n" not in reason
-
-
-def test_a_library_is_told_if_it_is_not_there_and_classifies_with_no_zeros(torch_answers):
-    (status, reason), filled = torch_answers["library"], torch_answers["zeros"]
-    assert filled == [True, False] * 2 and (status == "ok" or (status == "unsupported" and "REQUIREMENTS=" in reason))
 
 
 def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):

@@ -1,0 +1,283 @@
+"""User models in torch: breaks, state, references, what a call is given and what a CUDA graph would replay.
+
+python tests/checks/torch_user_models.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import numpy as np
+import torch
+from prepared import ROOT, arguments, largest_difference, run_checks
+from torch.utils import _pytree as pytree
+
+import workloads
+from frameworks.adapter import Unsupported
+from frameworks.torch.adapter import Adapter
+from frameworks.torch.inspect import counting
+from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.user_model import hubs
+from frameworks.torch.user_model import model as user_model
+from frameworks.values import Rules, Values, read
+from measurement.cells import Cell
+from measurement.sampling import Clocks
+from worker import user_model as examining
+from worker.channel import classify
+
+FIELD = ROOT / "tests/field/torch"
+BREAKS = {14: "`print`", 16: "branching", 18: "item()", 19: "nonzero", 21: "putenv"}  # of broken.py
+FLOAT64 = "its own eager mode in float64"
+ADAPTER = Adapter()
+for mode in ("inductor", "inductor-whole-iteration", "inductor-freezing"):
+    graphs.BACKENDS[mode] = ("eager", None)  # what is captured does not depend on what compiles it
+
+
+def prepared(source: str, mode: str = "eager", dtype: str = "fp32", pass_name: str = "inference"):
+    """Return the step of a user model: a file of `tests/field/torch`, a path or a library's name."""
+    path = FIELD / f"{source}.py"
+    source = str(path) if path.exists() else source
+    name = Path(source).name
+    workloads.add({name: source})
+    workload = workloads.get(name, pass_name)
+    shape = {parameter.name: parameter.default or 4 for parameter in workload.parameters}
+    cell = Cell("torch", name, "own", pass_name, "cpu", dtype, 1, tuple(shape.items()), mode)
+    ADAPTER.configure(cell)
+    sets = [workload.inputs(shape, seed) for seed in (1, 2, 3)]
+    return ADAPTER.prepare(workload, cell, workload.seeded_weights(shape, 0), sets)
+
+
+def outputs(step, calls: int) -> list[dict[str, np.ndarray]]:
+    """Return the outputs of the first calls, copied."""
+    step.rewind()
+    return [{name: array.copy() for name, array in step.user_model.values(step()).arrays.items()} for _ in range(calls)]
+
+
+def reference(step, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+    """Return the name and the values of what a step's outputs are compared with."""
+    examining.refuse_what_changes(step.user_model, 1e-4)
+    name, found = examining.reference(step.user_model, step.user_model.eager(calls), calls, 1e-4)
+    return name, [call.arrays for call in found]
+
+
+def check_every_break_is_found_at_its_line_and_has_a_price(device: str) -> int:
+    step, eager = prepared("broken", "inductor"), prepared("broken")
+    ours, theirs = outputs(step, 4), outputs(eager, 4)  # each input set, since each may have guards of its own
+    assert largest_difference(ours, theirs) < 1e-6 and sorted(ours[0]) == ["both.0", "both.1", "x"]
+    captured = step.capture()
+    assert [place for place, _ in captured.breaks] == [f"broken.py:{line}" for line in BREAKS], captured
+    assert all(word in reason for word, (_, reason) in zip(BREAKS.values(), captured.breaks, strict=True)), captured
+    assert (captured.graph_breaks, captured.graphs, captured.whole) == (5, 6, False)
+    inside, whole = examining.priced(step, ADAPTER.synchronize, Clocks())
+    assert 0 < inside < whole and step.capture() == captured
+    ADAPTER.release()
+    with tempfile.TemporaryDirectory() as folder:  # the last break is in Python's library, as the first file's was
+        again = prepared(shutil.copy(FIELD / "broken.py", f"{folder}/again.py"), "inductor")
+        again()
+        assert [place for place, _ in again.capture().breaks] == [f"again.py:{line}" for line in BREAKS]
+    return len(captured.breaks)
+
+
+def check_what_dynamo_leaves_alone_is_named(device: str) -> str:
+    for mode in ("inductor", "dynamo"):  # of the second one torch says nothing
+        step = prepared("lstm", mode)
+        step()
+        detail = step.capture().detail
+        assert "nothing of it is compiled, lstm.py:10: Dynamo does not support RNN, GRU, or LSTM" in detail, detail
+    assert step.user_model.cost().flops == 2 * 3 * 2 * (16 * 4 + 16 * 4)
+    return detail
+
+
+def check_outputs_are_compared_with_eager_mode_in_float64_from_the_same_state(device: str) -> str:
+    step = prepared("extra_state")
+    assert largest_difference(outputs(step, 2), outputs(step, 2)) == 0
+    name, expected = reference(step, 2)
+    assert name == FLOAT64 == reference(prepared("extra_state", dtype="bf16"), 1)[0]
+    assert expected[0]["output"].dtype == np.float64
+    cost = step.user_model.cost()
+    # The parameters, the buffer, x and the output; operators read and write more than that.
+    assert cost.bytes == 4 * (8 * 8 + 8 + 1 + 4 * 8 + 4 * 8) < cost.unfused_bytes, cost
+    return name
+
+
+def check_a_copy_that_does_not_fit_is_left_and_named(device: str) -> str:
+    model = prepared("parametrized", dtype="bf16").user_model
+    model.memory = lambda dtype: (2_000_000_000 if dtype == "float64" else 1, 1_000_000_000)
+    name = examining.reference(model, model.eager(1), 1, 1e-4)[0]
+    assert name.startswith("its own eager mode in float32 (float64 failed: MemoryError: a copy takes 2 GB"), name
+    return name
+
+
+def check_training_is_eager_mode_s(device: str) -> float:
+    """Three iterations, begun again after one."""
+    for mode in ("eager", "inductor", "inductor-whole-iteration"):
+        step = prepared("trained", mode, pass_name="training")
+        step()
+        taken = outputs(step, 3)
+        name, expected = reference(step, 3)
+        assert name == FLOAT64 and largest_difference(taken, expected) < 1e-5, mode
+        assert sorted(taken[0]) == ["1.running_mean", "1.running_var", "loss"]
+        assert [place for place, _ in step.capture().breaks] == ([] if mode == "eager" else ["trained.py:29"])
+        # Forward and backward: two products of each layer again, but none for the gradient of the input.
+        assert step.user_model.cost().flops == 2 * 8 * (16 * 8 * 2 + 8 * 4 * 3)
+    moved = float(taken[0]["loss"][0] - taken[2]["loss"][0])
+    assert moved > 0
+    return moved
+
+
+def check_libraries_become_models(device: str) -> list[str]:
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "vocab_size": 100}
+    config |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(config))
+        step = prepared(f"transformers:{folder}")
+        assert reference(step, 1)[0] == FLOAT64
+        assert step.user_model.cost().flops > 2 * 128 * 32 * 100  # the last product alone
+        names = list(outputs(step, 1)[0])
+    assert names == ["logits"]
+    try:
+        prepared("torchvision:resnet18")()
+    except Exception as error:
+        status, reason = classify(error)
+        assert status == "unsupported" and "REQUIREMENTS=" in reason, reason
+    return names
+
+
+def check_a_library_s_classifier_of_zeros_has_other_numbers(device: str) -> None:
+    """The weights alone: a norm's are not drawn."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    library = types.ModuleType("torchvision")
+    library.models = types.ModuleType("torchvision.models")
+    library.models.get_model = lambda name, weights: model
+    sys.modules["torchvision"] = library
+    made = hubs.Library("torchvision:vit").call("model")
+    del sys.modules["torchvision"]
+    assert [bool(parameter.any()) for parameter in made.parameters()] == [True, False] * 2
+
+
+def check_costs_of_fused_paths_and_norms(device: str) -> None:
+    attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
+    with torch.inference_mode():
+        counted = counting.count(lambda x: attention(x, x, x, need_weights=False), attention, lambda: [x])
+        # Norms read what they sum up, and are no products: x twice, the norm twice, and the quotient; no copy of x.
+        norm = counting.count(
+            lambda x: x / torch.linalg.norm(x, dim=-1, keepdim=True), attention, lambda: [x[0, :, :3]]
+        )
+    assert counted.flops == 2 * 2 * (4 * 8 * 4 * 8 + 2 * 4 * 4 * 8)  # four projections, scores and their sums
+    assert (norm.flops, norm.unfused_bytes) == (0, 4 * (12 + 4 + 12 + 4 + 12))
+
+
+def check_state_and_inputs_are_new_for_each_mode(device: str) -> None:
+    for file, writes, same in (("writes_to_input", ("argument 1",), True), ("buffer_rebound", (), False)):
+        step = prepared(file)
+        first, again = outputs(step, 4), outputs(step, 4)
+        assert step.user_model.writes == writes and largest_difference(first, again) == 0, file
+        assert (largest_difference(first[:1], first[3:]) == 0) == same, file  # three input sets
+    ours, theirs = (outputs(prepared("scalar", mode), 3) for mode in ("inductor", "eager"))
+    assert largest_difference(ours, theirs) == 0 < min(largest_difference(theirs[:1], [call]) for call in theirs[1:])
+
+
+def check_no_break_is_priced_where_forward_records_gradients(device: str) -> list:
+    step = prepared("forces", "inductor")
+    step()
+    assert step.watch is None
+    return step.capture().breaks
+
+
+def check_weights_are_constants_at_every_shape(device: str) -> None:
+    step = prepared("lengths", "inductor-freezing")
+    for _ in range(3):  # each call's inputs have other lengths
+        step()
+        assert step.capture().whole
+
+
+class Recorder:
+    """Records a call as a CUDA graph does: what it wrote stays in the buffers, and a replay runs it on them again."""
+
+    def warm_up(self, call) -> None:
+        call()
+
+    def capture(self, call):
+        output = call()
+
+        def replay() -> None:
+            with torch.inference_mode():
+                for old, new in zip(*map(pytree.tree_leaves, (output, call())), strict=True):
+                    old.copy_(new)
+
+        return cuda_graph.Recording(replay, output, 1)
+
+
+def check_a_recording_takes_each_input_set_or_is_refused(device: str) -> None:
+    for file, refusal in {
+        "keywords": "", "writes_to_input": "", "passed_twice": "", "func_grad": "", "scalar": "other scalars",
+        "cache_argument": "Cache among the inputs",
+    }.items():  # fmt: skip
+        step = prepared(file)
+        model, expected = step.user_model, outputs(step, 3)
+        try:
+            call = user_model.Replayed(model, model.call, Recorder(), model.restore)
+            sets = [*model.sets, *map(model.fresh, model.sets)]
+            found = [{k: v.copy() for k, v in model.values(call(*given)).arrays.items()} for given in sets]
+        except Unsupported as error:
+            assert refusal and refusal in str(error), (file, error)
+        else:
+            assert not refusal and largest_difference(found, expected * 2) == 0, file
+
+
+class Placed:
+    """Stands in for an adapter on a GPU."""
+
+    device = torch.device("meta")
+
+
+class OnMeta(user_model.Model):
+    """A model on a GPU: tensors of device `meta` refuse those of the CPU, and have no values."""
+
+    def values(self, output) -> Values:
+        return Values({"": np.zeros(1)})
+
+
+def check_a_model_for_training_is_called_where_its_inputs_are(device: str) -> None:
+    prepared("weight_norm")
+    workload = workloads.get("weight_norm.py")
+    sets = [workload.inputs({"batch_size": 2}, 1)]
+    model = OnMeta(Placed(), workload, {"seed": np.array(0)}, sets, "float32", True)
+    model.repeated(1)
+    assert next(model.module.parameters()).device == Placed.device
+
+
+def check_every_kind_of_value_is_compared(device: str) -> list[str]:
+    sparse = torch.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (3,))
+    output = {
+        "ids": torch.tensor([2**60 + 1]), "flags": torch.tensor([True]), "turn": torch.tensor([1 + 2j]),
+        "half": torch.tensor([1.5], dtype=torch.bfloat16), "sparse": sparse, "word": "yes", "number": 3,
+        "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+        "distribution": torch.distributions.Normal(torch.zeros(2), torch.ones(2), validate_args=False),
+        "record": dataclasses.make_dataclass("Record", ["x"])(torch.ones(1)), "none": None, "generator": iter([1]),
+        "empty": [], "model": torch.nn.Linear(1, 1),
+    }  # fmt: skip
+    rules: Rules = prepared("forces").user_model.rules
+    found = read(output, rules)
+    values = {name: [array.dtype.kind, array.reshape(-1).tolist()] for name, array in found.arrays.items()}
+    for name, expected in {
+        "ids": ["i", [2**60 + 1]], "flags": ["b", [True]], "word": ["U", ["yes"]], "turn": ["f", [1.0, 2.0]],
+        "half": ["f", [1.5]], "sparse.values": ["f", [3.0, 3.0]], "nested.1": ["f", [1.0] * 3],
+        "distribution.scale": ["f", [1.0, 1.0]], "record.x": ["f", [1.0]],
+    }.items():  # fmt: skip
+        assert values[name] == expected, (name, values)
+    assert values["sparse.indices"][1] == [0, 1] and "none" not in values
+    assert found.not_compared == ["generator (list_iterator)", "model (Linear)"]
+    return sorted(values)
+
+
+if __name__ == "__main__":
+    run_checks(globals(), arguments(__doc__).parse_args().device)
