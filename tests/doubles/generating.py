@@ -195,13 +195,13 @@ class Measured:
 
 
 def in_a_graph(place: Place, cache: str, plain: bool) -> bool:
-    """Whether the place is compiled: the Llama with this cache, but in one dtype; of others a token, a prompt.
+    """Whether the place is compiled: the Llama with this cache, but in one dtype; else, if plain, a token, a prompt.
 
     A growing cache of one place is refused without being compiled.
     """
     compiled = FIRST_PLACES[1 if plain else 2]
-    if (place.name, place.cache) == (NAMES[0], cache):
-        return place.dtype != HALVES[1] and place.first in (0, compiled)
+    if (place.name, place.cache) == (NAMES[0], cache) or not plain:
+        return place.cache == cache and place.dtype != HALVES[1] and place.first in (0, compiled)
     return place.pass_name == "prefill" or place.first == compiled or (place.cache, place.first) == ("dynamic", 1)
 
 
