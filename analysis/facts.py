@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from analysis import modes
 from analysis.points import Point
 from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
@@ -90,6 +91,36 @@ class Pair:
         if extra is None or gain is None or gain.high <= 0:
             return None
         return max(extra, 0.0) / gain.high, max(extra, 0.0) / gain.low if gain.low > 0 else None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What bounds a mode's speedup most, `replay` or `roofline`, by how much, and the share of it that it reaches."""
+
+    by: str
+    bound: float
+    share: float
+
+
+def reached(record: Record) -> Reached | None:
+    """Return how near a cell is to its bound; None without one. Replaying bounds the modes that replay eager's kernels.
+
+    A share above 1 by more than the speedup's interval is a fault of the bound (`exceeds`).
+    """
+    bounds = [(record.bound_roofline, "roofline")]
+    bounds += [(record.bound_replay, "replay")] if modes.replays(record.framework, record.mode) else []
+    known = [(bound, by) for bound, by in bounds if bound]
+    if not known or record.speedup_vs_eager is None:
+        return None
+    bound, by = min(known)
+    return Reached(by, bound, record.speedup_vs_eager / bound)
+
+
+def exceeds(record: Record) -> bool:
+    """Return whether a cell is faster than its bound by more than its interval, which no implementation can be."""
+    near = reached(record)
+    least = record.speedup.low if record.speedup else record.speedup_vs_eager
+    return near is not None and least is not None and least > near.bound
 
 
 def pairs(points: Sequence[Point]) -> list[Pair]:

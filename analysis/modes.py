@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import frameworks
@@ -20,6 +21,14 @@ def labels() -> dict[tuple[str, str], Words]:
             words = Words(mode.call, default, mode.deployed, framework.colour, place, mode.is_rung)
             by_mode[framework.name, mode.name] = words
     return by_mode
+
+
+@functools.cache
+def replays(framework: str, mode: str) -> bool:
+    """Whether a call in this mode replays eager's own kernels; of a mode that the registry has no longer, no."""
+    if framework not in frameworks.NAMES:
+        return False
+    return any(known.name == mode and known.replays for known in frameworks.describe(framework).modes)
 
 
 def words_for(framework: str, mode: str) -> list[str]:

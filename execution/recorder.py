@@ -86,6 +86,8 @@ class Recorder:
             baseline = outcomes.get(baseline_of(outcome.cell).id)
             if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
+            if baseline is not None:
+                baseline.busy_s = self.busy.get(baseline.cell.id)
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(peak_benchmarks.key(outcome.cell))
             try:

@@ -65,6 +65,8 @@ def record(
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
     row["target_half_width"] = context.profile.target_half_width
+    if baseline and baseline.busy_s:
+        row["bound_replay"] = baseline.latency_s / baseline.busy_s
     if is_baseline:
         row["speedup_vs_eager"] = 1.0
     elif baseline:

@@ -100,6 +100,7 @@ class Outcome:
     parity: Parity | None = None
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
     failed_step: str = ""  # of a job on a cluster
+    busy_s: float | None = None  # of eager mode: seconds of a call in which the device is busy, from a profile
 
     @property
     def comparable(self) -> bool:

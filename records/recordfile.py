@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from measurement import durable, flags
 from measurement.text import plain, times
-from records import earlier, jsonfiles, values
+from records import earlier, jsonfiles, rooflines, values
 from records import record as schema
 from records.jsonfiles import Unreadable
 from records.record import Record, Value
@@ -67,7 +67,8 @@ class Loaded:
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """Return the records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
-    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *earlier.needed(only), *_ALWAYS))})
+    bound = rooflines.BOUND_OF if "bound_roofline" in only else ()
+    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *earlier.needed(only), *bound, *_ALWAYS))})
     line_of = (_from_csv if path.suffix == ".csv" else _from_jsonl)(loaded, path)
     _check(loaded, path, line_of)
     _keep_firsts(loaded, path)
@@ -78,6 +79,8 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
                 both = zip(versions, loaded.columns[name], strict=True)
                 loaded.columns[name] = [values_then[name] if version == before else value for version, value in both]
     earlier.rejudge(loaded.columns)
+    if bound:
+        rooflines.bound_earlier(loaded.columns)
     flags.mark_exceeded(loaded.columns)
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
         said = "records are of an earlier schema; columns that came later are empty."

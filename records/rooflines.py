@@ -12,9 +12,11 @@ from operator import attrgetter
 from typing import Any
 
 from measurement import bottleneck, flags
-from measurement.peaks import Peaks, above_datasheet, may_be_cached
+from measurement.peaks import Peaks, above_datasheet, least_seconds, may_be_cached
+from records.judgement import COMPUTED_IN
 from records.record import FIELDS, Record
 
+BOUNDED = 9  # the schema version from which records hold their bounds
 # Columns of a peak: of the machine, of the framework, and how many of its units make one.
 RATES = {
     "peak_tflops": ("framework_peak_tflops", 1e12),
@@ -51,14 +53,20 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
     """Each record with the columns that hang on the others."""
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
+    eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
     for record in filter(_is_judged, read()):
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
+        if record.is_baseline and not record.excluded:
+            eager_ms[_kind(record), _group(record)] = record.median_ms
         if (found := _BATCH.search(record.cell)) and int(found[1]) % 2 == 0:
             doubles[_kind(record), record.cell] = record
     for record in read():
         if _is_judged(record):
             kind = _kind(record)
-            yield record, judged(record, peaks[kind], doubles.get((kind, doubled(record.cell))))
+            columns = judged(record, peaks[kind], doubles.get((kind, doubled(record.cell))))
+            rates = {name: columns[name] for name in ("peak_tflops", "peak_gb_per_s")}
+            limit = bound(record, eager_ms.get((kind, _group(record))), **rates)
+            yield record, columns | {"bound_roofline": limit}
         else:
             yield record, {}
 
@@ -75,6 +83,59 @@ def _is_judged(record: Record) -> bool:
 def _kind(record: Record) -> tuple[Any, ...]:
     """Return what a peak depends on, the framework apart; times of two kinds make no growth either."""
     return record.machine_id, record.device, record.device_name, record.dtype, record.threads
+
+
+def _group(record: Record) -> str:
+    """The cell's name without its mode."""
+    return record.cell.rpartition("/")[0]
+
+
+def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:
+    """Return eager's time over the least that any implementation of the record's work takes at the best rates known.
+
+    They are the data sheet's, or the machine's measured peaks where these are higher. No rate of arithmetic is known
+    where a user model computes in another dtype than the cell's.
+    """
+    if eager_ms is None or record.flops is None or record.bytes is None:
+        return None
+    dtype = record.dtype or ""
+    alike = not record.computes_in or set(record.computes_in.split(";")) <= COMPUTED_IN.get(dtype, set())
+    least_s = least_seconds(
+        record.flops if alike else 0,
+        record.bytes,
+        record.device or "cpu",
+        record.device_name,
+        "tf32" if record.tf32 and dtype == "fp32" else dtype,
+        peak_tflops,
+        peak_gb_per_s,
+    )
+    return eager_ms / 1e3 / least_s if least_s else None
+
+
+# Of a record's bound.
+BOUND_OF = (
+    *("cell", "mode", "baseline", "status", "program", "flags", "machine_id", "device", "device_name", "dtype"),
+    *("threads", "tf32", "flops", "bytes", "computes_in", "latency_ms_median", "peak_tflops", "peak_gb_per_s"),
+)
+
+
+def bound_earlier(columns: dict[str, list[Any]]) -> None:
+    """Fill in the bounds of records by column that were written before the schema had any.
+
+    Up to version 3 `peak_*` are a framework's own: the machine's are the best of all records of a kind.
+    """
+    records = Record.from_columns({name: columns[name] for name in BOUND_OF})
+    best: dict[tuple[Any, ...], dict[str, float]] = {}
+    eager_ms: dict[tuple[Any, ...], float] = {}
+    for record in records:
+        rates = best.setdefault(_kind(record), {"peak_tflops": 0.0, "peak_gb_per_s": 0.0})
+        rates |= {name: max(rate, getattr(record, name) or 0.0) for name, rate in rates.items()}
+        if record.is_baseline and not record.excluded:
+            eager_ms[_kind(record), _group(record)] = record.median_ms
+    for place, record in enumerate(records):
+        if columns["schema_version"][place] < BOUNDED:
+            rates = best[_kind(record)]
+            columns["bound_roofline"][place] = bound(record, eager_ms.get((_kind(record), _group(record))), **rates)
 
 
 def doubled(cell: str) -> str | None:

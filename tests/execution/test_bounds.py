@@ -15,6 +15,8 @@ from plan.plan import Group
 
 pytestmark = pytest.mark.slow
 
+BUSY_MS = 3e-3
+
 
 @pytest.fixture(scope="module")
 def measured(suite, tmp_path_factory):
@@ -32,7 +34,9 @@ def test_a_replay_is_bounded_by_the_time_in_which_eager_s_device_is_busy(measure
     """Kernels at work at once count once; the profile's process gives no other figure."""
     run = measured(FAKE_REPLAYS="graph")
     assert run.complete()
-    assert {record["launches"] for record in run.records} == {3}
+    eager, graph = run.record("eager"), run.record("graph")
+    assert graph["bound_replay"] == eager["bound_replay"] == pytest.approx(eager["latency_ms_median"] / BUSY_MS)
+    assert graph["launches"] == 3
     assert len(list(run.folder.glob("launches/*/job.json"))) == 4
     assert run.output.index("the GPU is idle") < run.output.index(" ms")
 
@@ -40,6 +44,7 @@ def test_a_replay_is_bounded_by_the_time_in_which_eager_s_device_is_busy(measure
 def test_a_profile_that_fails_costs_its_bound_alone(measured):
     run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER="raises")
     assert run.complete()
+    assert [record["bound_replay"] for record in run.records] == [None, None]
     assert {record["launches"] for record in run.records} == {3}
     assert "no bound: RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" in run.output
 

@@ -76,6 +76,35 @@ def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     assert wrong.peak_tflops == 1.0  # what computes something else is no peak
 
 
+@pytest.mark.parametrize(
+    ("changes", "bound"),
+    [
+        ({}, 10.0),  # 10 ms of arithmetic in a call of 100
+        ({"bytes": 2 * 10**8}, 5.0),  # 20 ms of traffic
+        ({"bytes": 6 * 10**7, "flops": 10**9}, 100.0),  # bytes that the caches may hold count for nothing
+        ({"computes_in": "bfloat16;float32", "bytes": 2 * 10**8}, 5.0),
+        ({"computes_in": "bfloat16;float32", "bytes": 1}, None),  # no rate is known of what it computes in
+        ({"framework_peak_tflops": 100.0, "framework_peak_gb_per_s": 1e4}, 1000.0),
+    ],
+)
+def test_every_mode_is_bounded_by_the_roofline_of_its_work_at_eager_s_time(changes, bound):
+    eager, graph = completed([record(**changes), record(mode="graph", ms=50.0, **changes)])
+    assert eager.bound_roofline == graph.bound_roofline == pytest.approx(bound)
+
+
+def test_the_roofline_takes_the_data_sheet_s_rates_or_higher_ones_that_were_measured():
+    gpu = {"device": "gpu:0", "device_name": "NVIDIA H200", "bytes": 1, "flops": 67 * 10**9}
+    ((sheet,), (measured,)) = (completed([record(**gpu, framework_peak_tflops=rate)]) for rate in (50.0, 670.0))
+    assert (sheet.bound_roofline, measured.bound_roofline) == pytest.approx((100.0, 1000.0))
+    (tf32,) = completed([record(**gpu, tf32=True)])
+    assert tf32.bound_roofline == pytest.approx(100 * 494.5 / 67)
+
+
+@pytest.mark.parametrize("changes", [{"status": "mismatch"}, {"framework": "jax"}, {"batch": 2}, {"mode": "other"}])
+def test_without_its_own_eager_mode_a_graph_has_no_bound(changes):
+    assert completed([record(**changes), record(mode="graph")])[1].bound_roofline is None
+
+
 # A token of GPT-2 124M on two cores at torch's own rates.
 DECODE = dict(
     workload="gpt2-124m", flops=252_301_824, bytes=504_064_520, moved_bytes=505_990_664, ms=40.8,

@@ -1,0 +1,46 @@
+"""How near modes come to the bounds on their speedup, and that none is beyond."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from analysis.facts import Reached, exceeds, reached
+from records import recordfile
+
+RUNS = sorted((ROOT / "results").glob("[!r]*/**/results.csv"))  # not those of results/runs
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [("cuda-graph", Reached("replay", 4.0, 0.75)), ("inductor", Reached("roofline", 6.0, 0.5))],
+)
+def test_replaying_bounds_the_modes_that_run_eager_s_kernels(record, mode, expected):
+    graph = record(framework="torch", mode=mode, speedup_vs_eager=3.0, bound_replay=4.0, bound_roofline=6.0)
+    assert reached(graph) == expected
+    assert reached(graph | {"bound_roofline": 2.0}) == Reached("roofline", 2.0, 1.5)
+    assert reached(graph | {"bound_roofline": None, "bound_replay": None}) is None
+
+
+def test_of_a_mode_or_framework_that_the_registry_lacks_the_roofline_alone_is_a_bound(record):
+    graph = record(framework="alpha", mode="graph", speedup_vs_eager=3.0, bound_replay=1.0, bound_roofline=6.0)
+    assert reached(graph) == Reached("roofline", 6.0, 0.5)
+
+
+def test_a_speedup_exceeds_its_bound_where_its_interval_lies_above(record):
+    graph = record(speedup_vs_eager=3.0, speedup_ci_low=2.5, speedup_ci_high=3.5, bound_roofline=2.6)
+    assert not exceeds(graph)
+    assert exceeds(graph | {"bound_roofline": 2.4})
+    assert exceeds(graph | {"speedup_ci_low": None})
+    assert not exceeds(graph | {"bound_roofline": None})
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
+def test_no_committed_speedup_exceeds_its_bound(path: Path):
+    records = [record for record in recordfile.load(path).records if not record.excluded]
+    eager = {record.cell.rpartition("/")[0] for record in records if record.is_baseline and record.flops}
+    graphs = [r for r in records if r.speedup_vs_eager and r.cell.rpartition("/")[0] in eager]
+    assert all(reached(record) for record in graphs)
+    assert [record.cell for record in graphs if exceeds(record)] == []
