@@ -35,6 +35,7 @@ from records.record import Record
 from reports import run_headings, terminal
 
 _LETTERS = "ab"
+MOST_LAUNCHES = 6  # of each side, as many on both: launches are paired
 OWN = "the suite's own environment"
 
 
@@ -153,13 +154,14 @@ def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
     """Run what is left of both sides, launch by launch in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
-    launches = campaigns[0].profile.minimum_launches
+    launches = min(MOST_LAUNCHES, campaigns[0].profile.maximum_launches)
+    profile = replace(campaigns[0].profile, minimum_launches=launches, maximum_launches=launches)
     with Bar(console, left, estimates(campaigns), launches=launches) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
             display = alternation.Sided(letter.upper(), bar, console)
             recorder = Recorder(run, context, display, one.store, one.sweep.unseen_seq, with_peaks=False)
-            executors.append(Executor(one.launcher(run), recorder, display, one.breakdown))
+            executors.append(Executor(replace(one.launcher(run), profile=profile), recorder, display, one.breakdown))
         alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
 
 

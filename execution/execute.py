@@ -157,10 +157,12 @@ class Executor:
 
     def finish_settled(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
         """Write the groups to which no launch has anything to add."""
-        last = self.profile.maximum_launches - 1
         for group in bundle.groups:
             members = [outcomes[cell.id] for cell in group.cells]
-            if all(outcome.failure or outcome.has_report(last) for outcome in members):
+            last = max((report.launch for outcome in members for report in outcome.reports), default=-1)
+            if all(outcome.failure or outcome.has_report(last) for outcome in members) and (
+                last + 1 >= self.profile.maximum_launches or self.unfinished(group, outcomes, last + 1) is None
+            ):
                 self.recorder.finish(group, outcomes)
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
@@ -208,7 +210,8 @@ class Executor:
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything.
 
-        With `stop_early` it needs none once the speedups are known well; without eager beside them, the latencies.
+        Launches are added until the half-width of every speedup, or without eager mode of every latency, is within the
+        target. A group goes on as a whole, so that every pair has the same launches.
         """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
@@ -222,7 +225,7 @@ class Executor:
         else:
             intervals = [outcomes[cell.id].latency for cell in left.cells]
         width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
-        return left if self.profile.stop_early and width > self.profile.target_half_width else None
+        return left if width > self.profile.target_half_width else None
 
     def launch(
         self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0

@@ -304,13 +304,14 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> f
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """Return the sweep's profile; a budget scales the profile's other times along."""
+    """Return the sweep's profile; a budget scales its other times along, and ends with the fewest launches."""
     profile = PROFILES[sweep.profile]
     if sweep.budget is None:
         return profile
     scale = sweep.budget / profile.seconds_per_cell
     return replace(
         profile,
+        maximum_launches=profile.minimum_launches,
         seconds_per_cell=sweep.budget,
         maximum_seconds_per_cell=profile.maximum_seconds_per_cell * scale,
         warmup_seconds=profile.warmup_seconds * scale,

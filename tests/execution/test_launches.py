@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,19 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     executor = executor_in(tmp_path, "rigorous")
     assert bool(executor.unfinished(group, outcomes, RIGOROUS.minimum_launches)) is another
     assert executor.unfinished(group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
+
+
+@pytest.mark.parametrize(("seconds", "launches"), [(STEADY, 3), (DRIFTING, 5)])
+def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, seconds, launches):
+    executor, outcome, written = executor_in(tmp_path, "rigorous"), Outcome(cell()), []
+    profile = replace(RIGOROUS, minimum_launches=3, maximum_launches=5)
+    executor.launcher = replace(executor.launcher, profile=profile)
+    executor.recorder.finish = lambda group, outcomes: written.append(len(outcome.reports))
+    bundle = Bundle((Group((outcome.cell,), frozenset({outcome.cell.id})),))
+    for launch in range(5):
+        outcome.add(report((seconds[launch],) * 10, launch=launch, worker=f"{launch}"))
+        executor.finish_settled(bundle, {outcome.cell.id: outcome})
+    assert written[0] == launches
 
 
 def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tmp_path):
