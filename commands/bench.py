@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analysis import ladders, modes
 from analysis.points import Points
-from execution import campaign, cluster, peak_benchmarks, submission
+from execution import campaign, cluster, neighbours, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
 from execution.materials import Unkept
@@ -111,6 +111,9 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
 def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; on Ctrl-C keep results and return INTERRUPTED. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
+    if not campaign.elsewhere:
+        gpu = any(group.cells[0].device_kind == "gpu" for group in campaign.groups)
+        neighbours.await_quiet(console, gpu, campaign.sweep.force)
     try:
         with Bar(console, cells, campaign.estimates, launches=campaign.profile.minimum_launches) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)

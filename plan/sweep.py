@@ -133,7 +133,9 @@ class Sweep:
         flag="policy",
     )
     filter: str | None = option(None, "only cells whose name contains TEXT or matches it as a wildcard", metavar="TEXT")
-    force: bool = option(False, "measure even where the smoke test fails", switch=True, parse=bool)
+    force: bool = option(
+        False, "measure even on a busy machine, or where the smoke test fails", switch=True, parse=bool
+    )
     weights: str | None = option(None, "a safetensors checkpoint instead of seeded weights", metavar="FOLDER|HUB-NAME")
     profile: str = option("quick", "quick (default), standard or rigorous", parse=_one_of(PROFILES, "profile"))
     budget: float | None = option(

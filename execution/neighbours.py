@@ -1,0 +1,90 @@
+"""Other programs that keep the machine busy before anything is measured, which would disturb every figure."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from measurement import machine, programs
+
+MOST_CORES, MOST_SHARE = 0.3, 0.05  # of other programs: so many cores, and so much of the CPUs, are a quiet machine
+MOST_GPU_PERCENT = 10
+GLANCE, LOOK, WAIT = 0.25, 1.0, 60.0  # seconds: of the first look, of each later one, and of waiting for quiet
+NAMED = 3  # programs at most
+WHY = "Figures of a busy machine say little."
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Cores kept busy by other programs, of how many, with the names of the busiest; percent of a GPU's time."""
+
+    cores: float
+    cpus: int
+    names: tuple[str, ...] = ()
+    gpu_percent: int = 0
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether measuring now would be measuring the others as well."""
+        return self.cores > max(MOST_CORES, MOST_SHARE * self.cpus) or self.gpu_percent > MOST_GPU_PERCENT
+
+    def sentence(self) -> str:
+        """What is busy, and who keeps it so."""
+        on_gpu = f" and {self.gpu_percent} % of the GPU" if self.gpu_percent > MOST_GPU_PERCENT else ""
+        who = f": {', '.join(self.names)}" if self.names else ""
+        return f"Other programs use {self.cores:.1f} of {self.cpus} cores{on_gpu} now{who}."
+
+
+def look(seconds: float, gpu: bool) -> Busy:
+    """Watch for so many seconds what other processes do. A process in another container counts and has no name."""
+    before, ticks, start = _used(), machine.cpu_ticks(), time.perf_counter()
+    time.sleep(seconds)
+    after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
+    spent = {process: used - before.get(process, used) for process, used in after.items() if process[0] != os.getpid()}
+    busiest = sorted(spent, key=spent.__getitem__, reverse=True)[:NAMED]
+    names = tuple(f"{name} (process {number})" for number, name in busiest if spent[number, name] > 0.1 * passed)
+    own = sum(used - before.get(process, used) for process, used in after.items() if process[0] == os.getpid())
+    cores = max(0.0, later[0] - ticks[0] - own) / passed if ticks and later else 0.0
+    return Busy(cores, os.cpu_count() or 1, names, _gpu_percent() if gpu else 0)
+
+
+def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float, bool], Busy] = look) -> None:
+    """Say what keeps the machine busy, if anything; on a terminal wait for quiet, elsewhere and with FORCE go on."""
+    busy = watch(GLANCE, gpu)
+    if not busy.disturbs or not (busy := watch(LOOK, gpu)).disturbs:  # one look may meet a moment's work
+        return
+    waits = console.is_terminal and not force
+    ending = f"Waiting up to {WAIT:.0f} s for quiet; FORCE=1 measures anyway." if waits else "Measuring anyway."
+    console.print(f"{busy.sentence()} {WHY} {ending}", style="yellow", highlight=False, soft_wrap=True)
+    left = WAIT
+    while waits and busy.disturbs and left > 0:
+        busy, left = watch(LOOK, gpu), left - LOOK
+    if waits:
+        ending = "Measuring anyway." if busy.disturbs else "Quiet now."
+        console.print(ending, style="yellow", highlight=False)
+
+
+def _used() -> dict[tuple[int, str], float]:
+    """Return seconds of CPU time by process: its number and name."""
+    used = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+            head, _, fields = path.read_text(errors="replace").rpartition(")")
+            number, _, name = head.partition(" (")
+            values = fields.split()
+            used[int(number), name] = (int(values[11]) + int(values[12])) / tick
+    return used
+
+
+def _gpu_percent() -> int:
+    """Return the busiest GPU's utilization in percent; 0 where it is not known."""
+    command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    values = [line.strip() for line in (programs.answer(command) or "").splitlines()]
+    return max((int(value) for value in values if value.isdigit()), default=0)
