@@ -12,7 +12,7 @@ from doubles.reported import record
 from analysis import facts, ladders, pairs, select
 from analysis.points import Points
 from analysis.significance import geometric_mean
-from commands import history, repeatability
+from commands import export, history, repeatability
 from commands.reproduce import paired
 from experiments import gains, tables
 from experiments.evidence import Evidence, Records, latency_of
@@ -26,7 +26,7 @@ from reports import brief, terminal, verdict
 from reports.content import Table
 from reports.material import Material
 from reports.page.index import Run, index
-from reports.sections import matrix, scaling
+from reports.sections import answer, matrix, scaling
 
 KINDS = {
     "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
@@ -124,6 +124,12 @@ def shape_one(changes: dict) -> verdict.Fastest:
     return fastest
 
 
+def cards(changes: dict) -> str:
+    """What the cards of a report's answer say."""
+    (panel,) = answer.section(material(changes)).panels
+    return " ".join(" ".join((card.answer, *card.lines)) for chart in panel.charts for card in chart.cards)
+
+
 def figures(changes: dict) -> Table:
     return matrix.section(material(changes)).panels[0].table
 
@@ -155,6 +161,10 @@ CONSUMERS = {
     "a ladder": in_a_ladder,
     "repeatability": lambda changes: len(repeatability.intervals_of(two(changes)[1])) > 0,
     "a machine's peak": as_a_peak,
+    "an export to Bencher": lambda changes: two({})[1].cell in export.bencher(two(changes)),
+    "an export to GitHub": lambda changes: len(export.github_action(two(changes))) == 2,
+    "an export to PyTorch": lambda changes: len(export.pytorch_oss(two(changes), ())) == 2,
+    "a report's answer": lambda changes: "then alpha graph" in cards(changes) or "alpha graph, 16 ms" in cards(changes),
 }  # fmt: skip
 
 
@@ -181,6 +191,68 @@ def test_the_reason_is_the_status_or_a_flag_and_an_unknown_program_is_none():
     reasons = {kind: record("alpha", "graph", **changes).excluded for kind, changes in KINDS.items()}
     assert reasons == {kind: kind for kind in KINDS}
     assert [record("alpha", "graph", **changes).excluded for changes in COUNTING.values()] == [None] * 3
+
+
+# Every module that reads a record's latency or speedup, with the consumers above that it is tried by, or why it need
+# not be: what is shown of one cell is no mean, ranking or headline.
+READERS: dict[str, tuple[str, ...] | str] = {
+    "analysis/changes.py": ("compare and ab",),
+    "analysis/facts.py": ("a pair of points", "a ranking"),
+    "analysis/ladders.py": ("a ladder",),
+    "analysis/pairs.py": ("compare and ab",),
+    "analysis/points.py": "hands each record on with its exclusion",
+    "analysis/rules.py": ("advice",),
+    "analysis/select.py": ("figures over several runs",),
+    "analysis/significance.py": ("a geometric mean", "a ranking"),
+    "commands/export.py": ("an export to Bencher", "an export to GitHub", "an export to PyTorch"),
+    "commands/history.py": ("history",),
+    "commands/repeatability.py": ("repeatability",),
+    "commands/selfcheck.py": "its own trials, which are no records",
+    "execution/cluster.py": "the control cell of each node",
+    "execution/execute.py": "how wide intervals are, for the next process",
+    "execution/progress.py": "one cell's line",
+    "experiments/decode_claims/__init__.py": ("a claim's table",),
+    "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
+    "experiments/first_principles/__init__.py": ("a claim's table",),
+    "experiments/first_principles/chain.py": ("a claim's records",),
+    "experiments/first_principles/overhead.py": ("a claim's records",),
+    "experiments/gains.py": ("a claim's answer",),
+    "experiments/geometric_mean/__init__.py": ("a mean", "a geometric mean"),
+    "experiments/keras_io/__init__.py": ("a claim's records", "a claim's latency"),
+    "experiments/paddle_bert/__init__.py": ("a claim's records",),
+    "experiments/tables.py": ("a claim's table", "a claim's table of gains"),
+    "experiments/tf32_mlp/__init__.py": ("a claim's table",),
+    "experiments/torch2_gpt/__init__.py": ("a claim's records",),
+    "publish/findings.py": "points of evidence.measured, which is tried by itself",
+    "publish/picture.py": "points of evidence.measured, which is tried by itself",
+    "publish/summary.py": "points of evidence.measured, which is tried by itself",
+    "records/assemble.py": "makes the records",
+    "records/record.py": "the record",
+    "records/rooflines.py": ("a machine's peak",),
+    "reports/brief.py": ("a pull request's summary",),
+    "reports/explanation.py": "one profile's own line",
+    "reports/ladder.py": ("a ladder",),
+    "reports/sections/answer.py": ("a report's answer",),
+    "reports/sections/ladders.py": ("a ladder",),
+    "reports/sections/matrix.py": ("when compiling pays",),
+    "reports/sections/scaling.py": ("scaling",),
+    "reports/terminal.py": ("the terminal's fastest", "the terminal's direction"),
+    "reports/trend.py": ("history",),
+    "reports/verdict/whole.py": ("a ranking",),
+    "reports/verdict/wording.py": ("advice",),
+}
+FIGURES = {"speedup", "latency", "speedup_vs_eager", "speedup_ci_low", "latency_ms_median", "median_ms"}
+
+
+def test_every_reader_of_figures_is_tried():
+    readers = {
+        path
+        for path, tree in production().items()
+        if FIGURES & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    }
+    assert readers == READERS.keys()
+    named = {name for names in READERS.values() if isinstance(names, tuple) for name in names}
+    assert named <= CONSUMERS.keys()
 
 
 RULE = "records/statuses.py"
