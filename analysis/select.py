@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from analysis.significance import over_runs
 from measurement.cells import matches
+from measurement.statistics import half_width, sign
 from records.record import FIELDS, Record
 from records.shapes import Profile
 
@@ -83,7 +84,10 @@ def _over_runs(of_cell: Sequence[Record]) -> Record:
     for figure, names in FIGURES.items():
         found = [(interval, record.launches) for record in alike if (interval := getattr(record, figure))]
         if found:
-            changes |= dict(zip(names, over_runs(*zip(*found, strict=True)), strict=True))
+            interval = over_runs(*zip(*found, strict=True))
+            changes |= {**dict(zip(names, interval, strict=True)), f"{figure}_half_width": half_width(interval)}
+            if figure == "speedup":
+                changes["sign"] = sign(interval)
     for rate in ("items_per_s", "tokens_per_s"):
         if (value := getattr(newest, rate, None)) and "latency_ms_median" in changes:
             changes[rate] = value * newest.median_ms / changes["latency_ms_median"]
