@@ -16,7 +16,7 @@ import frameworks
 from analysis.paired import launches_of
 from analysis.settings import Shape
 from measurement.statistics import Interval
-from records.intervals import over_launches
+from records.intervals import over_processes
 from records.record import Record
 from records.runs import Run
 from records.statuses import WORDS
@@ -158,7 +158,7 @@ class Series:
         whole = [launch for launch in self.launches if weights.keys() <= launch.keys()]
         rounds = [zip(*(launch[mode] for mode in weights), strict=True) for launch in whole]
         signs = list(weights.values())
-        return over_launches([[sum(map(operator.mul, signs, values)) for values in launch] for launch in rounds])
+        return over_processes([[sum(map(operator.mul, signs, values)) for values in launch] for launch in rounds])
 
     def ratio(self, weights: Mapping[str, float]) -> Interval | None:
         """Return the same as a ratio of times."""

@@ -13,7 +13,7 @@ from analysis.pairs import Pair, joined
 from analysis.significance import Estimates, independent_ratio
 from measurement import host
 from measurement.statistics import ENOUGH_LAUNCHES, Interval
-from records.intervals import over_launches
+from records.intervals import over_processes
 from records.record import Record
 
 Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by launch
@@ -56,7 +56,7 @@ def change(a: Launches, b: Launches) -> tuple[Interval | None, int]:
     both = sorted(a.keys() & b.keys())
     if len(both) < ENOUGH_LAUNCHES:
         return None, len(both)
-    interval = over_launches([[median(b[launch]) - median(a[launch])] for launch in both])
+    interval = over_processes([[median(b[launch]) - median(a[launch])] for launch in both])
     return interval.map(math.exp) if interval else None, len(both)
 
 

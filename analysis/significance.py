@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval
-from records.intervals import CONFIDENCE, over_launches
+from records.intervals import CONFIDENCE, over_processes
 from records.record import Record
 
 # Of any false alarm in a comparison: whoever compares twenty times is to see none, while an interval may miss in one.
@@ -138,7 +138,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     shared = set.intersection(*map(set, by_cell))
     if len(shared) < ENOUGH_LAUNCHES:
         return one_interval(mean)
-    of_processes = over_launches([[fmean(of_cell[process] for of_cell in by_cell)] for process in shared])
+    of_processes = over_processes([[fmean(of_cell[process] for of_cell in by_cell)] for process in shared])
     half = (of_processes.high - of_processes.low) / 2 if of_processes else math.inf
     return Interval(*(math.exp(mean.mean + distance) for distance in (0.0, -half, half)))
 

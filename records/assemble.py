@@ -15,7 +15,7 @@ from measurement.protocol import Hello, Readback, Report
 from measurement.statistics import Interval, half_width, log_ratios, percentile, scope, sign, summarise
 from records import breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
-from records.intervals import over_launches
+from records.intervals import over_processes
 from records.outcomes import Context, Outcome, counted
 from records.record import SCHEMA_VERSION, Record
 from workloads.spec import Workload
@@ -32,7 +32,7 @@ def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
         for report in outcome.reports
         if _process(report) in theirs
     ]
-    interval = over_launches(pairs)
+    interval = over_processes(pairs)
     return interval.map(math.exp) if interval else None
 
 

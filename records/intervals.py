@@ -1,4 +1,4 @@
-"""Intervals over launches: what processes that run the same code have in common, and by how much they differ."""
+"""Intervals over processes: what those that run the same code have in common, and by how much they differ."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def correction(processes: int) -> float:
     return 1.1 + 0.3 / processes
 
 
-def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
+def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
     """Return the mean of the processes' medians with its 95 % interval; values in the order they were taken in each.
 
     From three processes on, Student's interval over their medians (Kalibera and Jones, Rigorous Benchmarking in
     Reasonable Time, 2013, for a hierarchy of two levels), widened by `correction`. With one or two, what the values
     within allow, of two widened to hold both medians: nothing is known of other processes. None where neither exists.
     """
-    launches = [launch for launch in launches if launch]
-    if not launches:
+    processes = [values for values in processes if values]
+    if not processes:
         return None
-    count, medians = len(launches), [median(launch) for launch in launches]
+    count, medians = len(processes), [median(values) for values in processes]
     if count >= ENOUGH_LAUNCHES:
         half = correction(count) * quantile(count - 1) * stdev(medians) / math.sqrt(count)
-    elif (within := half_width_within(launches)) is not None:
+    elif (within := half_width_within(processes)) is not None:
         half = max(within, (max(medians) - min(medians)) / 2)
     else:
         return None
@@ -59,18 +59,18 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
     return Interval(centre, centre - half, centre + half)
 
 
-def half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
-    """How far the mean of the launches' medians may be off for the scatter within them; None where one has few values.
+def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
+    """How far the mean of the processes' medians may be off for the scatter within them; None where one has few values.
 
-    As `batch_interval`, with the variance of batches pooled over the launches.
+    As `batch_interval`, with the variance of batches pooled over the processes.
     """
-    batches = [batch_medians(launch) for launch in launches]
+    batches = [batch_medians(values) for values in processes]
     if not all(batches):
         return None
     degrees = sum(len(medians) - 1 for medians in batches)
     variance = sum((len(medians) - 1) * stdev(medians) ** 2 for medians in batches) / degrees
-    error = math.sqrt(variance * sum(1 / len(medians) for medians in batches)) / len(launches)
-    length = sum(map(len, launches)) / sum(map(len, batches))
+    error = math.sqrt(variance * sum(1 / len(medians) for medians in batches)) / len(processes)
+    length = sum(map(len, processes)) / sum(map(len, batches))
     return widening(length) * quantile(degrees) * error
 
 

@@ -17,7 +17,7 @@ from measurement.parity import Difference
 from measurement.profiles import Profile
 from measurement.protocol import REASON_CHARACTERS, Hello, Report
 from measurement.statistics import Interval
-from records.intervals import over_launches
+from records.intervals import over_processes
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Outcome:
     @property
     def latency(self) -> Interval | None:
         """Seconds per call over launches with their interval; None where there is none."""
-        interval = over_launches(self.logarithms)
+        interval = over_processes(self.logarithms)
         return interval.map(math.exp) if interval else None
 
     @property

@@ -38,7 +38,7 @@ from frameworks import policies  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
-from records.intervals import over_launches  # noqa: E402
+from records.intervals import over_processes  # noqa: E402
 from studies.by_hand import loop  # noqa: E402
 
 BY_HAND = Path(loop.__file__).parent
@@ -88,7 +88,7 @@ def by_suite(options: argparse.Namespace, framework: str, python: str, modes: li
 
 def compared(mode: str, runs: list[dict], record: dict) -> bool:
     """Print a mode's line; whether it is as wanted."""
-    hand = over_launches([run["samples_ms"] for run in runs])
+    hand = over_processes([run["samples_ms"] for run in runs])
     both = " and ".join(f"{run['ms']:.4g}" for run in runs)
     head = f"{mode}: by hand {both} ms, the suite"
     suite, low, high = (record[f"latency_ms_{name}"] for name in ("median", "ci_low", "ci_high"))

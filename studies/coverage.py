@@ -65,7 +65,7 @@ class Count:
 
 def known(logarithms: Sequence[Sequence[float]]) -> Interval:
     """Return the interval of a ratio from ln ratios by process, three or more."""
-    interval = intervals.over_launches(logarithms)
+    interval = intervals.over_processes(logarithms)
     assert interval is not None
     return interval.map(math.exp)
 

@@ -21,7 +21,7 @@ from analysis.significance import (
     over_runs,
 )
 from measurement.statistics import Interval
-from records.intervals import correction, over_launches, trend
+from records.intervals import correction, over_processes, trend
 from records.record import Record
 from studies import coverage
 
@@ -57,7 +57,7 @@ def test_a_trend_is_the_line_of_least_squares(count):
 
 def test_a_record_s_interval_is_taken_as_student_s():
     launches = [[math.log(x)] for x in (1.0, 1.1, 0.9)]
-    interval = over_launches(launches).map(math.exp)
+    interval = over_processes(launches).map(math.exp)
     (error,) = Estimates.of_intervals(Interval(*(np.array([end]) for end in interval)), np.array([3])).error
     assert error * student.ppf(0.975, 2) == pytest.approx(math.log(interval.high / interval.low) / 2)
 

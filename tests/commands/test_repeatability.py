@@ -18,7 +18,7 @@ from measurement.refusals import DONE, UsageError
 from measurement.statistics import Interval
 from plan import hosts
 from records import runs
-from records.intervals import over_launches
+from records.intervals import over_processes
 from reports import terminal
 
 
@@ -51,7 +51,7 @@ def runs_of(draw: random.Random, launches: int, between: float) -> list[Interval
     runs = []
     for _ in range(20):
         levels = [draw.gauss(1.0, between) for _ in range(launches)]
-        runs.append(over_launches([[draw.gauss(level, 0.01) for _ in range(15)] for level in levels]))
+        runs.append(over_processes([[draw.gauss(level, 0.01) for _ in range(15)] for level in levels]))
     return runs
 
 

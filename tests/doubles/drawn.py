@@ -17,7 +17,7 @@ from analysis import changes, paired
 from analysis.comparison import Comparison
 from analysis.paired import Launches
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
-from records.intervals import over_launches
+from records.intervals import over_processes
 from records.record import Record
 from records.runs import Run
 
@@ -116,8 +116,8 @@ def _rounds(draw: np.random.Generator, deviation: float, count: int) -> np.ndarr
 
 def _record(mode: str, shape: tuple[int, int], series: list[list[float]], eager: list[list[float]]) -> Record:
     """What the suite makes of a cell's launches."""
-    latency = over_launches(series).map(lambda value: 1e3 * math.exp(value))
-    ratio = over_launches([log_ratios(np.exp(e), np.exp(g)) for e, g in zip(eager, series, strict=True)]).map(math.exp)
+    latency = over_processes(series).map(lambda value: 1e3 * math.exp(value))
+    ratio = over_processes([log_ratios(np.exp(e), np.exp(g)) for e, g in zip(eager, series, strict=True)]).map(math.exp)
     ratio = ratio if mode != "eager" else Interval(1.0, None, None)
     names = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
     names += ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")

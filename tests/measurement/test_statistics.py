@@ -22,7 +22,7 @@ def test_batches_are_consecutive_and_about_five_long():
 @pytest.mark.parametrize("n", range(6))
 def test_under_six_values_have_no_interval(n):
     assert statistics.batch_interval([1.0] * n) is None
-    assert intervals.over_launches([[1.0] * n]) is None
+    assert intervals.over_processes([[1.0] * n]) is None
 
 
 def test_batch_interval_by_hand():

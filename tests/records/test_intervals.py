@@ -27,26 +27,26 @@ def test_one_launch_s_interval_is_the_worker_s():
     draw = random.Random(3)
     for n in (6, 10, 17, 40, 200):
         values = [draw.gauss(0, 1) for _ in range(n)]
-        assert intervals.over_launches([values]) == approx(statistics.batch_interval(values), rel=1e-3, abs=1e-9)
+        assert intervals.over_processes([values]) == approx(statistics.batch_interval(values), rel=1e-3, abs=1e-9)
 
 
 def test_two_launches_hold_both_medians():
-    apart = intervals.over_launches([[1.0, 1.1] * 5, [3.0, 3.1] * 5])
+    apart = intervals.over_processes([[1.0, 1.1] * 5, [3.0, 3.1] * 5])
     assert apart == approx((2.05, 1.05, 3.05))
-    assert intervals.over_launches([[0.0] * 6, [0.0] * 5]) is None
+    assert intervals.over_processes([[0.0] * 6, [0.0] * 5]) is None
 
 
 def test_three_launches_are_student_s_over_their_medians():
     # Medians 0, 1 and 2 with outliers around them: mean 1, standard deviation 1, t(2) = 4.3027, widened by 1.2.
     launches = [[0.0, 0.0, 9.0], [1.0, -7.0, 1.0], [2.0, 2.0, 8.0]]
     half = 1.2 * 4.3027 / math.sqrt(3)
-    assert intervals.over_launches(launches) == approx((1.0, 1 - half, 1 + half), abs=1e-4)
+    assert intervals.over_processes(launches) == approx((1.0, 1 - half, 1 + half), abs=1e-4)
 
 
 def test_a_launch_without_values_does_not_count():
-    assert intervals.over_launches([[1.5] * 6, [], []]) == (1.5, 1.5, 1.5)
-    assert intervals.over_launches([]) is None
-    assert intervals.over_launches([[], []]) is None
+    assert intervals.over_processes([[1.5] * 6, [], []]) == (1.5, 1.5, 1.5)
+    assert intervals.over_processes([]) is None
+    assert intervals.over_processes([[], []]) is None
 
 
 COVERED = (0.925, 0.975)  # 93 to 97 %, and the error of 2000 trials
