@@ -15,6 +15,7 @@ from rich.text import Text
 from analysis.points import USUAL, natural
 from analysis.significance import ratio_of_latencies
 from measurement import statistics
+from measurement.statistics import sign
 from measurement.text import plain, times
 from records.record import Record
 from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
@@ -209,7 +210,7 @@ def conditions(records: Sequence[Record]) -> list[str]:
 
 def direction(record: Record) -> str:
     """Return faster or slower than eager as far as the interval tells; empty where it tells neither."""
-    return "" if record.excluded else MARKS.get(statistics.sign(record.speedup), "")
+    return "" if record.excluded else MARKS.get(sign(record.speedup), "")
 
 
 def figures(record: Record, fastest: bool = False) -> list[Text]:
