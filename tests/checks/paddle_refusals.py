@@ -71,6 +71,7 @@ def no_library() -> None:
 
 def refusals() -> dict[str, str]:
     """Every refusal that is no matter of a user's file, and can be brought about on a CPU."""
+    workloads.add({"timm:vit": "timm:vit"})
     bert, changed = workloads.get("bert-tiny"), lambda **changes: dataclasses.replace(CELL, **changes)
     config = SimpleNamespace(switch_ir_optim=lambda on: None, ir_optim=lambda: True, mkldnn_enabled=lambda: True)
     return {
@@ -79,9 +80,7 @@ def refusals() -> dict[str, str]:
         "fused": refused(lambda: build.build(bert, CELL, {})),
         "library": refused(no_library),
         "passes": refused(lambda: graphs._configure(config, passes=False, onednn=False)),
-        "hub": refused(
-            lambda: user_model.Model(None, SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")
-        ),
+        "hub": refused(lambda: user_model.Model(None, workloads.get("timm:vit"), {}, [], "float32")),
         "gpu": frameworks.load_adapter("paddle").obstacle("gpu:0") or "",
     }
 

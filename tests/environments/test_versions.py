@@ -42,12 +42,14 @@ def test_a_jax_without_a_cache_size_counts_by_its_events():
 from types import SimpleNamespace
 import jax
 from frameworks.jax.modes.graphs import Compilations
+from measurement.cells import Cell
 compilations = Compilations()
 def whole_model_x(x):
     return x + 1
 real = jax.jit(whole_model_x)
 graph = SimpleNamespace(__name__="whole_model_x", lower=real.lower)
-capture = compilations._of_graph(SimpleNamespace(mode="jit"), graph, (1.0,), "xla:cpu", "")
+cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "jit")
+capture = compilations._of_graph(cell, graph, (1.0,), "xla:cpu", "")
 before = capture()
 real(1.0)
 print(before.whole, before.graphs, capture().whole, capture().graphs, capture().compilations)

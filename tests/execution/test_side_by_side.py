@@ -8,10 +8,10 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from doubles import gpus
+from doubles.executing import Silent
 from doubles.gpus import two_cpus
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
@@ -256,7 +256,12 @@ def test_other_slots_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeyp
     turn, held, sync = threading.Lock(), [], os.fsync
     run = Run.create(str(tmp_path / "run"))
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ()})
-    recorder = Recorder(run, context, SimpleNamespace(record=lambda row: held.append(turn.locked())), None)
+
+    class Watching(Silent):
+        def record(self, row) -> None:
+            held.append(turn.locked())
+
+    recorder = Recorder(run, context, Watching(), None)
     monkeypatch.setattr(os, "fsync", lambda descriptor: (held.append(turn.locked()), sync(descriptor)))
     planned = plan.Plan((cell(),), (), {cell().id: "It cannot run here."})
     with turn:

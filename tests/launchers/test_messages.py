@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 
 from launchers import messages
+from measurement.cells import Cell
 from measurement.protocol import Done
 from worker.channel import Channel
 
@@ -59,14 +60,16 @@ def test_half_a_line_on_the_pipe_spoils_itself_alone(tmp_path):
 def test_a_mode_that_closes_its_streams_costs_the_next_one_nothing(tmp_path):
     """A file that is opened next would get the number of one, and be written into."""
     reader, writer = os.pipe()
+    cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "eager")
     code = f"""
-        import os, types
+        import os
+        from measurement.cells import Cell
         from worker.channel import Channel
         channel = Channel("/dev/fd/{writer}", {str(tmp_path / "marker")!r})
         os.closerange(0, 3)
-        channel.phase(types.SimpleNamespace(id="a cell"), "prepare")
+        channel.phase({cell!r}, "prepare")
         assert os.open({str(tmp_path / "file")!r}, os.O_CREAT) > 2
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, pass_fds=[writer], check=True)
     received = messages.Messages(lambda line: None).feed(os.read(reader, 1 << 16))
-    assert received == [{"type": "phase", "cell": "a cell", "phase": "prepare"}]
+    assert received == [{"type": "phase", "cell": cell.id, "phase": "prepare"}]

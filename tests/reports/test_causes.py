@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
@@ -210,7 +209,7 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
 
     monkeypatch.setattr(explain, "profiled", profiled)
     monkeypatch.setattr(campaign.Campaign, "make_environments", lambda _: {})
-    monkeypatch.setattr(campaign, "Store", lambda *_: SimpleNamespace(prepare=lambda *_, **__: None))
+    monkeypatch.setattr(campaign.Store, "prepare", lambda *_, **__: None)
     flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
     out = tmp_path / "run"
     assert explain.explain(campaign.Request(flags, out=str(out))) == 0
@@ -230,7 +229,7 @@ def test_a_profiling_sweep_that_is_stopped_says_how_to_go_on(again, says, tmp_pa
 
     monkeypatch.setattr(explain, "profiled", profiled)
     monkeypatch.setattr(campaign.Campaign, "make_environments", lambda _: {})
-    monkeypatch.setattr(campaign, "Store", lambda *_: SimpleNamespace(prepare=lambda *_, **__: None))
+    monkeypatch.setattr(campaign.Store, "prepare", lambda *_, **__: None)
     flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
     assert explain.explain(campaign.Request(flags, out=str(tmp_path / "run"), again=again)) == INTERRUPTED
     told = capsys.readouterr().out
