@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import experiments
 from experiments.evidence import Evidence, Records, published
+from experiments.spec import Verdict
 from records.record import Record
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+
+
+def verdict(table: str, text: str, evidence: Evidence | list[Record], side: str | None = None) -> Verdict:
+    """Answer the claim that begins with the text; of alpha, or its graph, unless a side is named."""
+    experiment = experiments.get(table)
+    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
+    given = evidence if isinstance(evidence, Evidence) else Evidence(Records(evidence))
+    return experiment.answers(claim, given)[
+        side or {"graph": "alpha graph", "all": "all"}.get(claim.of, "alpha")
+    ].verdict
 
 
 def timed(

@@ -5,21 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from doubles.synthetic import timed
+from doubles.synthetic import FAILS, HOLDS, OPEN, timed, verdict
 
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.judge import APART
-from experiments.spec import ALL, PUBLISHED, Verdict
+from experiments.spec import ALL, PUBLISHED
 from measurement.statistics import Interval
-
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-
-
-def verdict(table: str, text: str, records: list[dict], side: str) -> Verdict:
-    experiment = experiments.get(table)
-    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
-    return experiment.answers(claim, Evidence(Records(records)))[side].verdict
 
 
 def decoded(framework: str, mode: str, milliseconds: float, batch: int = 1, **options) -> dict:

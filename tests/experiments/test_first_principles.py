@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from doubles.synthetic import timed
+from doubles.synthetic import FAILS, HOLDS, OPEN, timed
+from doubles.synthetic import verdict as verdict_of
 
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.first_principles import chain
-from experiments.spec import Verdict
 
 EXPERIMENT = experiments.get("first-principles")
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-
-
-def verdict(text: str, records: list[dict]) -> Verdict:
-    (claim,) = [claim for claim in EXPERIMENT.claims if claim.sentence.startswith(text)]
-    answers = EXPERIMENT.answers(claim, Evidence(Records(records)))
-    return answers["alpha graph" if claim.of == "graph" else "alpha"].verdict
+verdict = partial(verdict_of, "first-principles")
 
 
 def series(workload: str, axis: str, eager: dict[int, float], graph: dict[int, float], spread: float = 0.01) -> list:

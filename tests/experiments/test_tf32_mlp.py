@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from doubles.synthetic import timed
+from doubles.synthetic import FAILS, HOLDS, OPEN, timed, verdict
 
 import experiments
 from experiments.evidence import Evidence, Records
-from experiments.spec import Verdict
 from measurement.kernels import CLASSES
 
 TF32, PRINCIPLES = experiments.get("tf32-mlp"), experiments.get("first-principles")
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
 
 def profile(mode: str, times: dict[str, float], **changes) -> dict:
@@ -25,11 +23,6 @@ def profile(mode: str, times: dict[str, float], **changes) -> dict:
         "workload": "mlp",
     }
     return fields | {"classes": dict.fromkeys(CLASSES, 0.0) | {k: v / 1e3 for k, v in times.items()}} | changes
-
-
-def verdict(experiment, text: str, evidence: Evidence) -> Verdict:
-    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
-    return experiment.answers(claim, evidence)["alpha graph" if claim.of == "graph" else "alpha"].verdict
 
 
 def shares(off: float, on: float) -> Evidence:
@@ -51,15 +44,15 @@ def shares(off: float, on: float) -> Evidence:
 )
 def test_shares_of_matrix_products(off, on, falls, most, less):
     evidence = shares(off, on)
-    assert verdict(TF32, "With TF32 on, matrix products take a smaller", evidence) == falls
-    assert verdict(TF32, "With TF32 off they take most", evidence) == most
-    assert verdict(TF32, "With TF32 on they take less", evidence) == less
+    assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == falls
+    assert verdict("tf32-mlp", "With TF32 off they take most", evidence) == most
+    assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == less
 
 
 def test_without_tf32_nothing_is_told():
     evidence = Evidence(Records([]), shares(85, 40).profiles[:2])
-    assert verdict(TF32, "With TF32 on, matrix products take a smaller", evidence) == OPEN
-    assert verdict(TF32, "With TF32 on they take less", evidence) == OPEN
+    assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == OPEN
+    assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == OPEN
 
 
 @pytest.mark.parametrize(("on", "expected"), [(40, HOLDS), (1, FAILS), (11, OPEN)])
@@ -67,8 +60,8 @@ def test_graph_mode_gains_more_with_tf32(on, expected):
     records = [
         timed(1.0, gain, dtype=dtype, device="gpu:0", spread=0.02) for dtype, gain in (("fp32", 10), ("tf32", on))
     ]
-    assert verdict(TF32, "So graph mode gains more", Evidence(Records(records))) == expected
-    assert verdict(TF32, "So graph mode gains more", Evidence(Records(records[:1]))) == OPEN
+    assert verdict("tf32-mlp", "So graph mode gains more", Evidence(Records(records))) == expected
+    assert verdict("tf32-mlp", "So graph mode gains more", Evidence(Records(records[:1]))) == OPEN
 
 
 def test_the_published_shares():
@@ -91,28 +84,28 @@ def bert(normalisation: float, pointwise: float, flops: dict = FLOPS) -> Evidenc
 @pytest.mark.parametrize(("outside", "expected"), [(2, HOLDS), (20, FAILS)])
 def test_few_flops_are_outside_matrix_products(outside, expected):
     flops = FLOPS | {"normalisation": outside}
-    assert verdict(PRINCIPLES, "Less than 1 %", bert(10, 10, flops)) == expected
+    assert verdict("first-principles", "Less than 1 %", bert(10, 10, flops)) == expected
 
 
 @pytest.mark.parametrize(("time", "expected"), [(30, HOLDS), (0.5, FAILS), (1.8, OPEN)])
 def test_they_take_more_time(time, expected):
-    assert verdict(PRINCIPLES, "In eager mode they take more", bert(time, time)) == expected
+    assert verdict("first-principles", "In eager mode they take more", bert(time, time)) == expected
 
 
 @pytest.mark.parametrize(("time", "expected"), [(50, HOLDS), (1, FAILS), (500, FAILS), (24, OPEN)])
 def test_normalisation_is_250_times_slower(time, expected):
-    assert verdict(PRINCIPLES, "Normalisation reaches", bert(time, 1)) == expected
+    assert verdict("first-principles", "Normalisation reaches", bert(time, 1)) == expected
 
 
 @pytest.mark.parametrize(("time", "expected"), [(140, HOLDS), (1, FAILS), (75, OPEN)])
 def test_pointwise_is_700_times_slower(time, expected):
-    assert verdict(PRINCIPLES, "Pointwise operators reach", bert(1, time)) == expected
+    assert verdict("first-principles", "Pointwise operators reach", bert(1, time)) == expected
 
 
 def test_what_was_not_profiled_tells_nothing():
     evidence = Evidence(Records([]), (profile("graph", {"matmul": 1.0}),))
     for text in ("Less than 1 %", "In eager mode they take more", "Normalisation reaches", "Pointwise operators reach"):
-        assert verdict(PRINCIPLES, text, evidence) == OPEN
+        assert verdict("first-principles", text, evidence) == OPEN
 
 
 def test_flops_and_time_stand_side_by_side():

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from doubles.synthetic import timed
+from doubles.synthetic import FAILS, HOLDS, OPEN, timed
+from doubles.synthetic import verdict as verdict_of
 
 import experiments
 from experiments.evidence import Evidence, Records
-from experiments.spec import ALL, Verdict
+from experiments.spec import ALL
 from experiments.torch2_gpt import mfu_pct, published_records
 
 EXPERIMENT = experiments.get("torch2-gpt")
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-
-
-def verdict(text: str, records: list[dict], side: str = "alpha graph") -> Verdict:
-    (claim,) = [claim for claim in EXPERIMENT.claims if claim.sentence.startswith(text)]
-    return EXPERIMENT.answers(claim, Evidence(Records(records)))[side].verdict
+verdict = partial(verdict_of, "torch2-gpt")
 
 
 def trained(medium: float, small: float, mode: str = "graph", spreads: tuple = (0.1, 10.0), **options) -> list[dict]:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from doubles.synthetic import timed
+from doubles.synthetic import FAILS, HOLDS, OPEN, timed, verdict
 
 import experiments
 import frameworks
 import workloads
 from experiments.evidence import Evidence, Records
 from experiments.spec import PUBLISHED, Verdict
-
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-
-
-def verdict(table: str, text: str, records: list[dict]) -> Verdict:
-    experiment = experiments.get(table)
-    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
-    return experiment.answers(claim, Evidence(Records(records)))["all" if claim.of == "all" else "alpha graph"].verdict
 
 
 def images(workload: str, gains: dict[int, float], **options) -> list[dict]:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 from conftest import ROOT
 from doubles.reported import small_set, write_run
 from doubles.suite import TINY
 
 from measurement.text import make_word, plain
-from records import recordfile
-from records.runs import Run
 from reports import terminal
 
 # What rich would take for markup, or a terminal for a command, and what no encoding takes.
@@ -97,24 +93,6 @@ def test_markup_in_the_name_of_the_run_s_folder(suite, tmp_path):
     done = suite.bench(out, *TINY, "--framework", "numpy", "--mode", "eager", "--out", str(out))
     assert done.code == 0, done.output
     assert f"Run {out}" in done.output and f"CSV: {out}/results.csv" in done.output
-
-
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'quoted'", "plain", "'"]
-
-
-@pytest.mark.parametrize("text", FORMULAS, ids=ascii)
-def test_no_cell_of_a_table_is_a_formula_and_each_reads_back(text, record, tmp_path):
-    run = Run.create(str(tmp_path / "run"))
-    run.append_record(record(status="error", reason=text, batch_doubling_growth=-1.5))
-    run.write_csv()
-    with open(run.csv_path, newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert row["reason"][0] not in "=+-@\t\r"
-    assert row["batch_doubling_growth"] == "-1.5"  # a number stays one
-    (read,) = recordfile.load(run.csv_path).records
-    assert read.reason == text
-    assert recordfile.load(run.csv_path, ("reason",)).columns["reason"] == [text]
-    assert pd.read_csv(run.csv_path)["reason"][0].lstrip("'").startswith(text.lstrip("'")[:1])
 
 
 UNSEEN = ["tab\tx", "a\u2028b c", "\u202etxt.exe", "\x1b[31mit's\\n", "\udcff7", "ü\x7f$HOME"]
