@@ -12,7 +12,7 @@ from analysis import modes
 from analysis.points import Point
 from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.statistics import ENOUGH_LAUNCHES, FASTER, SLOWER, Interval, sign
+from measurement.statistics import FASTER, SLOWER, Interval, sign
 from records.record import Record
 
 NO_INTERVAL = "no interval"
@@ -22,12 +22,6 @@ DIFFERENT = (FASTER, SLOWER)
 def verdict(ratio: Interval | None) -> str:
     """Return what an interval of old over new time says of the new."""
     return NO_INTERVAL if ratio is None else sign(ratio)
-
-
-def few_launches(*points: Point) -> int | None:
-    """Return the fewest launches of these points where those are too few to tell across processes."""
-    fewest = min((launches for point in points if (launches := point.record.launches)), default=ENOUGH_LAUNCHES)
-    return fewest if fewest < ENOUGH_LAUNCHES else None
 
 
 def first_s(point: Point) -> float | None:
@@ -47,11 +41,6 @@ class Pair:
     def verdict(self) -> str:
         """Return whether the graph is faster or slower, or inconclusive."""
         return verdict(self.graph.speedup)
-
-    @property
-    def few_launches(self) -> int | None:
-        """Return the launches behind the speedup where they are too few to tell across processes."""
-        return few_launches(self.graph)
 
     @cached_property
     def extra_s(self) -> float | None:
@@ -138,36 +127,21 @@ class Rank:
     point: Point
     first: Point
 
-    @property
-    def fastest(self) -> bool:
-        """Return whether it is the fastest itself."""
-        return self.point is self.first
-
     @cached_property
     def ratio(self) -> Interval | None:
         """Return its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
-        return None if self.fastest else ratio_of_latencies(self.point.record, self.first.record)
+        return None if self.point is self.first else ratio_of_latencies(self.point.record, self.first.record)
 
     @property
     def told_apart(self) -> bool:
         """Return whether the intervals say that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
 
-    @property
-    def few_launches(self) -> int | None:
-        """Return the fewest launches behind the ratio where they are too few to tell across processes."""
-        return few_launches(self.point, self.first)
-
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
     """Return points of one shape, the fastest first."""
     ordered = sorted(points, key=lambda point: point.median_ms)
     return [Rank(point, ordered[0]) for point in ordered]
-
-
-def entrant(point: Point) -> tuple:
-    """Return on whose behalf a point competes."""
-    return point.record.framework, point.record.machine_id
 
 
 def cores_taken(records: Iterable[Record]) -> dict[tuple, dict[str, float]]:

@@ -23,13 +23,12 @@ shape_of = attrgetter(*_KEY)  # setting and shape of a record, on whatever machi
 COLUMNS_READ = (
     *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode"),
     *("pass" if name == "pass_name" else name for name in _KEY),
-    *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width"),
+    *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
     *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
-    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
-    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "bound_replay", "bound_roofline"),
-    *("peak_memory_mb", "regime", "program"),
-    *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
-    *("mfu_pct", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
+    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "host_ms_median"),
+    *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline"),
+    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
+    *("parity_reference", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.

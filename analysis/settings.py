@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
 
 from analysis.points import ALIKE, USUAL, Point, Points, natural
 from measurement.text import times
@@ -65,12 +64,19 @@ class Shape:
 
 @dataclass(eq=False)
 class Setting:
-    """Measured points of one setting on one machine, and those of the same setting on others (`elsewhere`)."""
+    """Measured points of one setting on one machine, and those of the same setting on others (`elsewhere`).
 
-    name: str
-    chips: tuple[str, ...]
+    `facts` are what is computed and where, in words, by the names of columns.
+    """
+
+    facts: dict[str, str]
     points: list[Point]
     elsewhere: list[Point]
+
+    @property
+    def name(self) -> str:
+        """Return all facts in one line."""
+        return ", ".join(filter(None, self.facts.values()))
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -86,19 +92,6 @@ class Setting:
     def at_elsewhere(self) -> dict[Shape, list[Point]]:
         """Return the other machines' points of every shape."""
         return _by_shape(self.elsewhere)
-
-    @cached_property
-    def strangers(self) -> set[str]:
-        """Return frameworks that ran a shape of this setting on other machines alone."""
-        if not self.elsewhere:
-            return set()
-        ranked = {point.record.framework for point in self.points}
-        return {p.record.framework for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - ranked
-
-    @cached_property
-    def entrants(self) -> dict[tuple, list[Point]]:
-        """Return points by framework and machine, in their order."""
-        return entrants(self.points)
 
 
 def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
@@ -137,17 +130,14 @@ def settings(points: Points, known: Known) -> list[Setting]:
             of_setting = groups[_key(point.record)]
             group = at[point.place] = of_setting[None if points.across else point.record.machine]
         group.append(point)
-    said = _said(groups)
-    several = len(points.machines) > 1
     by_setting = []
-    for key, machines in groups.items():
+    for machines in groups.values():
         for here in machines.values():
             others = [point for group in machines.values() if group is not here for point in group]
-            by_setting.append(_setting(dict(zip(_NAMES, key, strict=True)), here, others, said, points, several))
-    return sorted(by_setting, key=lambda setting: (-len(setting.entrants), -len(setting.points)))
+            by_setting.append(Setting(_facts(here, points), here, others))
+    return sorted(by_setting, key=lambda setting: (-len(entrants(setting.points)), -len(setting.points)))
 
 
-_NAMES = (*ALIKE, "parameters")
 alike = attrgetter(*ALIKE)
 
 
@@ -156,25 +146,25 @@ def _key(record: Record) -> tuple:
     return *alike(record), parameters
 
 
-def _said(groups: Iterable[tuple]) -> set[str]:
-    """Return what has to be named because settings differ in it."""
-    columns = zip(*groups, strict=True)
-    return {name for name, column in zip(_NAMES, columns, strict=False) if len(set(column)) > 1}
+def _facts(here: list[Point], points: Points) -> dict[str, str]:
+    """Return what is computed and where, in words; what goes without saying is empty."""
+    record = here[0].record
+    machines = list(dict.fromkeys(points.machines[point.record.machine] for point in here))
+    several = len(points.machines) > 1 or record.device in ("cpu", "gpu:0")
+    parameters = record.other_parameters if record.batch_size is not None else ()
+    words = {
+        "workload": record.workload,
+        "implementation": "" if record.implementation == "own" else str(record.implementation),
+        "parameters": ", ".join(part.replace("=", " ") for part in parameters if not part.endswith("=none")),
+        "machine": machines[0] if len(machines) == 1 else "several machines",
+        "device": "" if several else str(record.device),
+        "threads": times(record.threads, "thread") if record.threads and record.device_kind == "cpu" else "",
+        "dtype": str(record.dtype),
+    }
+    words |= {axis: _unusual(getattr(record, axis), usual) for axis, usual in USUAL.items()}
+    varies = len({point.record.weights for point in points.measured}) > 1
+    return words | {"weights": f"weights {record.weights}" if varies else ""}
 
 
-def _setting(
-    key: Mapping[str, Any], here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
-) -> Setting:
-    names = list(dict.fromkeys(points.machines[point.record.machine] for point in here))
-    machine = names[0] if len(names) == 1 else "several machines"
-    device = "" if several or key["device"] not in ("cpu", "gpu:0") else key["device"].partition(":")[0] + ", "
-    name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]
-    threads = times(key["threads"], "thread") if key["threads"] else ""
-    name += [threads] if threads and (key["device"] == "cpu" or "threads" in said) else []
-    name += [str(key[axis]) for axis, usual in USUAL.items() if key[axis] not in (None, usual)]
-    parameters = [part for part in (key["parameters"] or "").split(";") if part]
-    name += parameters if "parameters" in said else []
-    name += [f"weights {key['weights']}"] if "weights" in said else []
-    chips = [threads] if threads and threads not in name else []
-    chips += [part for part in parameters if part not in name]
-    return Setting(", ".join(name), tuple(chips), here, others)
+def _unusual(value: object, usual: str) -> str:
+    return "" if value in (None, usual) else str(value)

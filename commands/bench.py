@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from analysis import ladders, modes
+from analysis.answers import by_setting
 from analysis.points import Points
 from execution import campaign, cluster, neighbours, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
@@ -25,7 +26,7 @@ from records import foreign, manifest, recordfile, runs
 from records.outcomes import Context
 from records.record import Record
 from records.statuses import MEASURED
-from reports import ladder, terminal, verdict, write
+from reports import ladder, terminal
 
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
 
@@ -95,8 +96,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     if code := execute(campaign, run, context):
         return code
     records = run.records()
-    terminal.summary(records, console)
-    write.answer(verdict.verdicts_of(Points(records), modes.labels()), console)
+    terminal.closing(by_setting(Points(records), modes.labels()), records, console)
     ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.breakdown.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)

@@ -9,29 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table as Grid
 
 from analysis import changes, pairs, select
-from analysis.comparison import FASTER, NOT_COMPARABLE, SLOWER, Comparison, Side
+from analysis.comparison import DECIDED, FASTER, SLOWER, Comparison, Side
 from commands import published, report
 from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
-from measurement.statistics import INCONCLUSIVE
+from measurement.text import times
 from plan.options import Option
 from records import runs
 from records.record import Record
 from reports import compare as comparing
 from reports import run_headings, terminal
+from reports.content import grid
 
-COLOURS = {
-    SLOWER: "red",
-    FASTER: "green",
-    NOT_COMPARABLE: "yellow",
-    INCONCLUSIVE: "yellow",
-}
+COLOURS = {SLOWER: "red", FASTER: "green"}
 MAX_SLOWDOWN = Option("max-slowdown", "how much slower B may be (default: 5%)", "PERCENT", default="5%")
 MOST_CELLS_PRINTED = 60
-_WIDE = 100  # columns of a terminal that has room for what the other tables show
 
 
 def options() -> list[Option]:
@@ -108,19 +102,19 @@ def show(comparison: Comparison, console: Console) -> None:
     names = comparing.names_of(comparison)
     for letter, side in zip("AB", comparison.sides, strict=True):
         console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
-    cells = comparison.cells[:MOST_CELLS_PRINTED]
-    content = comparing.table(cells, names, beside_eager=console.width >= _WIDE)
-    grid = Grid(title=names.shared or None, title_justify="left")
-    for index, title in enumerate(content.columns):
-        last = index + 1 == len(content.columns)
-        grid.add_column(title, justify="left" if last or not index else "right", overflow="fold", no_wrap=index > 0)
-    for cell, row in zip(cells, content.rows, strict=True):
-        texts = [part if isinstance(part, str) else part.text for part in row.cells]
-        grid.add_row(*texts, style=COLOURS.get(cell.verdict))
-    console.print(grid)
-    if len(comparison.cells) > MOST_CELLS_PRINTED:
-        console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
-    for line in comparing.reasons(comparison.cells, names):
+    if names.shared:
+        console.print(f"\nAll cells: {names.shared}", highlight=False, markup=False)
+    decided = [cell for verdict in DECIDED for cell in comparison.of(verdict)]
+    content = comparing.table(decided[:MOST_CELLS_PRINTED], names, beside_eager=True)
+    rows = [[part if isinstance(part, str) else part.text for part in row.cells] for row in content.rows]
+    styles = [COLOURS.get(cell.verdict) for cell in decided]
+    last = len(content.columns) - 1
+    dropped = [place for place, title in enumerate(content.columns) if title == comparing.BESIDE_EAGER]
+    if rows:
+        console.print(grid(content.columns, rows, console.width, (*dropped, last), (0, last), styles))
+    if len(decided) > MOST_CELLS_PRINTED:
+        console.print(f"The first {MOST_CELLS_PRINTED} of {times(len(decided), 'cell')}.", highlight=False)
+    for line in comparing.undecided(comparison, names):
         console.print(line, highlight=False, markup=False)
     method = comparing.METHOD_IN_TURN if comparison.in_turn else comparing.METHOD
     console.print(method, highlight=False, markup=False, style="dim")

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import frameworks
 import workloads
+from analysis import losses
 from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.launcher import Launcher
@@ -28,7 +29,7 @@ from plan.plan import Bundle
 from records import jsonfiles, manifest, runs
 from records.costs import cost_of
 from records.outcomes import Failure
-from reports import causes, explanation, terminal
+from reports import explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
 
@@ -100,10 +101,10 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
 
 
 def control_cells(entries: list[dict]) -> list[Cell]:
-    """Return the control cells of graph modes that lose (`reports.causes`), eager mode's with each."""
+    """Return the control cells of graph modes that lose (`analysis.losses`), eager mode's with each."""
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
-    losers = [graph for group in shapes.values() for graph in causes.losing(group)]
-    identities = [{**graph, **changes} for graph in losers for changes in causes.controls(graph).values()]
+    losers = [graph for group in shapes.values() for graph in losses.losing(group)]
+    identities = [{**graph, **changes} for graph in losers for changes in losses.controls(graph).values()]
     cells = (varied(identity, mode) for identity in identities for mode in _pair(identity))
     return list({cell.id: cell for cell in cells if cell}.values())
 

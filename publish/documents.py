@@ -15,6 +15,8 @@ from records.record import table_schema_text
 from reports import sections
 from reports.page import html
 
+# The runs of the sample: all frameworks on one GPU.
+SAMPLE = findings.SHORT
 BEGIN, END = "<!-- {name}: made by python -m publish -->", "<!-- end of {name} -->"
 # Of each page the makers of its parts, by the names in their marks.
 PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
@@ -29,10 +31,10 @@ PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
 
 
 def sample() -> str:
-    """Return the page of the committed CPU run."""
-    content = material(findings.TWO_CORES)
-    title = "Is compiling worth it? A sample on two CPU cores"
-    return html(title, content, sections.build(content), "results/cpu/two-cores")
+    """Return the page of a committed run on a GPU."""
+    content = material(*SAMPLE)
+    title = "Is compiling worth it? A sample on one NVIDIA H200"
+    return html(title, content, sections.build(content), ", ".join(folder.name for folder in SAMPLE))
 
 
 WHOLE: Mapping[Path, Callable[[], str]] = {

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analysis.points import Point
+from analysis.settings import Known
 from publish import findings
 from publish.evidence import hosts, letters, material, measured, processes, versions
 from reports import drawing
 from reports.material import Material
-from reports.numbers import text_of
+from reports.numbers import plus_minus, text_of
 
-WIDTH, TITLE, FOOT = 840, 30, 40
-CERTAINTY = "Bars are 95 % intervals. The axis is logarithmic."
+WIDTH, TITLE, AXIS, FOOT = 840, 30, 22, 40
+NAMES, VALUES = 230, 120  # widths of the columns beside the tracks
+CERTAINTY = "Lines are 95 % intervals. The axis is logarithmic. Modes that nobody deploys are not shown."
 STYLES = {
     "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
     "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
@@ -30,8 +32,15 @@ class Picture(NamedTuple):
 
     @property
     def points(self) -> list[Point]:
-        """Return every mode that was measured, the fastest first."""
-        return sorted(measured(*self.folders, **self.columns), key=lambda point: point.median_ms)
+        """Return every mode that was measured and is deployed, the fastest first."""
+        known = material(*self.folders).known
+        points = [p for p in measured(*self.folders, **self.columns) if _deployed(p, known)]
+        return sorted(points, key=lambda point: point.median_ms)
+
+
+def _deployed(point: Point, known: Known) -> bool:
+    words = known.get((point.record.framework, point.record.mode))
+    return words is None or words.deployed
 
 
 PICTURES = {
@@ -60,8 +69,9 @@ def svg(theme: str, name: str) -> str:
     """Return a picture as a file that stands alone."""
     picture = PICTURES[name]
     content, points = material(*picture.folders), picture.points
-    chart = drawing.dots([_dot(content, point) for point in points])
-    height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
+    rows = [_dot(content, point) for point in points]
+    scale, bottom = drawing.scale_of(rows), TITLE + AXIS + drawing.ROW * len(rows)
+    height = bottom + FOOT
     host = f"Host {letters(points)}, " if points[0].record.machine_id in hosts() else ""
     lower = f"{host}{processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
@@ -69,15 +79,26 @@ def svg(theme: str, name: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
         drawing.symbols(),
         f'<text class="title" y="18">{picture.heading}</text>',
-        f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
+        f'<g class="axis">{_track(TITLE, bottom - TITLE, drawing.axis(scale, bottom - TITLE))}</g>',
+        *(_row(row, scale, TITLE + AXIS + drawing.ROW * n) for n, row in enumerate(rows)),
         f'<text class="soft" y="{height - 22:g}">{lower}</text>',
         f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
     ]
     return "".join(parts)
 
 
+def _row(row: drawing.Dot, scale: drawing.Scale, y: int) -> str:
+    drawn = _track(y, drawing.ROW, drawing.track(row, scale))
+    value = f'<text class="value" text-anchor="end" x="{WIDTH}" y="{y + 16}">{row.text}</text>'
+    return f'<text y="{y + 16}">{row.name}</text><g color="{row.look.colour}">{drawn}</g>{value}'
+
+
+def _track(y: int, height: int, content: str) -> str:
+    return f'<svg x="{NAMES}" y="{y}" width="{WIDTH - NAMES - VALUES}" height="{height}">{content}</svg>'
+
+
 def _dot(content: Material, point: Point) -> drawing.Dot:
-    value = point.median_ms
+    text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     name = f"{point.record.framework} {point.record.mode}"
-    return drawing.Dot(name, content.look(point), value, f"{text_of(value)} ms", *ends)
+    return drawing.Dot(name, content.look(point), point.median_ms, text, *ends)

@@ -23,7 +23,7 @@ METHOD_IN_TURN = (
     "Processes of A and B took turns, so what the machine did happened to both. Student's t on the differences of "
     "launches beside each other, Holm's correction for the number of cells."
 )
-COLUMNS = ("cell", "A, ms", "B, ms", "B over A (95 %)", "B is")
+COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "B is")
 BESIDE_EAGER = "beside eager"  # the ratio once more, less what eager mode moved
 
 
@@ -53,15 +53,23 @@ def answer(comparison: Comparison) -> str:
     return f"nothing is shown to be slower by more than {limit}"
 
 
-def reasons(cells: Iterable[Compared], names: Names) -> list[str]:
-    """Return why cells have no verdict, the commonest reason first, with the cells it holds for."""
+def undecided(comparison: Comparison, names: Names) -> list[str]:
+    """Return a line for each reason why cells have no verdict: how many, and the first of them."""
+    cells = [cell for verdict in (INCONCLUSIVE, NOT_COMPARABLE) for cell in comparison.of(verdict)]
+    return [f"{verdict}, {line}" for verdict, line in _reasons(cells, names)]
+
+
+def _reasons(cells: Iterable[Compared], names: Names) -> Iterable[tuple[str, str]]:
+    """Yield the verdict, and why cells have it, the commonest reason first, with the cells it holds for."""
     by_reason = defaultdict(list)
     for cell in cells:
         if cell.why:
-            by_reason[cell.why].append(names[cell.cell])
+            by_reason[cell.verdict, cell.why].append(names[cell.cell])
     ordered = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
-    lines = [f"{listed(names_of_cells)}: {why}." for why, names_of_cells in ordered[:MOST_REASONS]]
-    return lines + ([f"And {len(ordered) - MOST_REASONS:,} more reasons."] if len(ordered) > MOST_REASONS else [])
+    for (verdict, why), of_cells in ordered[:MOST_REASONS]:
+        yield verdict, f"{times(len(of_cells), 'cell')} ({listed(of_cells)}): {why}."
+    if len(ordered) > MOST_REASONS:
+        yield INCONCLUSIVE, f"and {len(ordered) - MOST_REASONS:,} more reasons."
 
 
 def table(cells: Sequence[Compared], names: Names, beside_eager: bool = False) -> Table:
@@ -78,7 +86,7 @@ def _row(cell: Compared, name: str, beside_eager: bool) -> Row:
 
 
 def _ratio(ratio: Interval | None) -> Figure | str:
-    return Figure(numbers.estimate(ratio, show=numbers.ratio), ratio.value) if ratio else ""
+    return Figure(numbers.speedup(ratio.value, ratio), ratio.value) if ratio else ""
 
 
 def page(comparison: Comparison) -> str:
@@ -120,7 +128,7 @@ def _caution(text: str) -> str:
 
 
 def _bullets(cells: Sequence[Compared], names: Names) -> list[str]:
-    return [f"- {in_markdown(line)}" for line in reasons(cells, names)]
+    return [f"- {in_markdown(line)}" for _, line in _reasons(cells, names)]
 
 
 def _shown(cells: list[Compared], names: Names) -> str:

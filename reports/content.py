@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rich.cells import cell_len
+from rich.table import Table as Grid
+
 from measurement.statistics import Interval
+from measurement.text import plain
 from reports.numbers import estimate, text_of
 
 # More than this nobody reads and no browser draws at ease; what is cut is said, and the CSV has it.
@@ -60,26 +65,36 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Card:
-    """A question that is answered at a glance: its answer, and lines below it."""
+class Item:
+    """What one framework says at a glance: what to do, as code where it can be typed, and its figures."""
 
-    question: str
-    answer: str
+    framework: str
+    todo: str
+    is_code: bool
+    figures: str
+    kind: str = ""  # use, stay or inconclusive
+
+
+@dataclass(frozen=True)
+class Card:
+    """The answer at one shape: an item for each framework, the fastest first, and lines that hold for all."""
+
+    items: tuple[Item, ...]
     lines: tuple[str, ...] = ()
-    kind: str = ""  # good, bad or unsure
 
 
 @dataclass(frozen=True)
 class Chart:
     """A picture as HTML with SVG inside; `description` says in words what it shows.
 
-    `tags` say which shape it is of, where a panel has a picture for each; `cards` stand above it.
+    `tags` say which shape it is of, where a panel has a picture for each; a card stands above it, `notes` below.
     """
 
     drawing: str
     description: str
     tags: dict[str, str] = field(default_factory=dict)
-    cards: tuple[Card, ...] = ()
+    card: Card | None = None
+    notes: tuple[str, ...] = ()
     first: bool = False  # of a panel's charts the one that is shown until another is chosen
 
 
@@ -132,3 +147,26 @@ def number(
 ) -> str | Figure:
     """Return a figure with its interval, where it has one; a missing one is empty."""
     return "" if value is None else Figure(estimate(interval, show=show) or show(value), value)
+
+
+def grid(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    dropped: Iterable[int] = (),
+    left: Iterable[int] = (0,),
+    styles: Sequence[str | None] = (),
+) -> Grid:
+    """Return a table for a terminal; where it is too wide, `dropped` columns go in this order, and no digit does."""
+    sizes = [max(cell_len(text) for text in (name, *column)) for name, *column in zip(columns, *rows, strict=True)]
+    kept = list(range(len(columns)))
+    for place in dropped:
+        if sum(sizes[n] for n in kept) + 2 * (len(kept) - 1) > width:
+            kept.remove(place)
+    table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for n in kept:
+        first = n == kept[0]
+        table.add_column(columns[n], justify="left" if n in left else "right", no_wrap=not first, overflow="fold")
+    for row, style in itertools.zip_longest(rows, styles):
+        table.add_row(*(plain(row[n]) for n in kept), style=style)
+    return table

@@ -1,7 +1,7 @@
-"""Charts as SVG, drawn when the report is made: no script, no library in the page.
+"""Charts drawn when the report is made: no script, no library in the page.
 
-Places along x are percentages, so that a chart is as wide as its place while its texts keep their size. Colours of
-texts and lines are the page's (classes `ink`, `soft`, `rule`); a picture that stands alone brings `style` along.
+A chart of rows is HTML: names on the left, values on the right, and between them a track of SVG whose places along x
+are percentages. Colours of texts and lines are the page's; a picture that stands alone brings `style` along.
 A mode looks alike everywhere: hue says the framework, shape the mode, and eager mode is hollow.
 """
 
@@ -17,7 +17,7 @@ from analysis.points import Point
 
 # Of frameworks whose description names no colour; which one depends on the name alone.
 OTHERS = ("#1f93a8", "#2f9e63", "#c94f7c", "#7c6f64", "#5b6ee1")
-ABSENT = "#8b93a0"  # what is shown and not ranked
+BACK = "#8b93a0"  # a step that leads the other way
 # Symbols of graph modes, about as large to the eye, in a box from -6 to 6.
 PATHS = (
     "M0-5.2A5.2 5.2 0 1 1 0 5.2 5.2 5.2 0 1 1 0-5.2Z",
@@ -34,12 +34,9 @@ PATHS = (
 DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2", "16 3 2 3")
 MOST_TICKS = 6
 LEAST = 4.0  # the factor that an axis spans at least, or noise would fill the chart
-ROW, AXIS, STRIP = 34, 26, 42  # heights
-TRACK = 24  # of a row, where its marks lie; all else is placed from there
-NAME = -12  # of a row, where its name stands
-BAR = 12  # height of a step's bar
-VALUE = 22  # percent of a narrow chart that a value takes
-HEIGHT, SHARE = 260, 40  # of a chart of curves, and of a row of shares
+ROW = 24  # height of a row's track, whose marks lie in its middle
+BAR = 12  # height of a bar
+HEIGHT = 260  # of a chart of curves
 TONES = ("#3b7dd8", "#d1622b", "#2f9e63", "#a05cc9", "#c94f7c", "#8a7a1f", "#1f93a8", "#7c6f64", "#e0484d", "#5b6ee1")
 
 
@@ -80,37 +77,24 @@ def symbols(known: Sequence[Look] = ()) -> str:
     """Return what charts refer to, once in a page: symbols, and the look of mode n, which is `known[n]`."""
     paths = "".join(f'<path id="s{n}" d="{path}"/>' for n, path in enumerate(PATHS))
     rules = "".join(f'[data-mode="{n}"]{{--hue:{one.colour};--dash:{one.dash}}}' for n, one in enumerate(known))
-    style = f"<style>{rules}.row.absent{{color:{ABSENT};--hue:{ABSENT}}}</style>"
+    style = f"<style>{rules}</style>" if rules else ""
     return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true">{style}<defs>{paths}</defs></svg>'
 
 
-def mark(look: Look, x: str = "", title: str = "", more: str = "") -> str:
-    """Return a mode's symbol at a place along x, in the colour around it; `title` shows when one points at it."""
-    place = f' x="{x}"' if x else ""
+def mark(look: Look, x: str) -> str:
+    """Return a mode's symbol at a place along x, in the middle of its track and in the colour around it."""
     hollow = ' class="hollow"' if look.hollow else ""
-    begun = f'<use href="#s{look.symbol}"{place}{hollow}{more}'
-    return f"{begun}><title>{title}</title></use>" if title else f"{begun}/>"
-
-
-def coloured(look: Look) -> str:
-    """Return the attribute that colours symbols and intervals that lie within."""
-    return f' color="{look.colour}"'
-
-
-def tagged(look: Look, mode: str) -> str:
-    """Return the attribute that colours a mode's marks: its number, whose look the page has, or its colour."""
-    return f' data-mode="{mode}"' if mode else coloured(look)
+    return f'<use href="#s{look.symbol}" x="{x}" y="{ROW // 2}"{hollow}/>'
 
 
 def style(colours: Mapping[str, str]) -> str:
     """Return the style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
     return (
         f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
-        f".row text[x]{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
-        ".axis text{text-anchor:middle}"
-        f".rule{{stroke:{colours['line']};vector-effect:non-scaling-stroke}}"
+        f".value{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
+        f".axis text{{text-anchor:middle}}.axis line{{stroke:{colours['line']};stroke-width:1;stroke-opacity:1}}"
         "use{stroke-width:2;fill:currentColor;stroke:currentColor}"
-        f".hollow{{fill:{colours['ground']}}}line{{stroke:currentColor;stroke-width:3;stroke-opacity:.45}}"
+        f".hollow{{fill:{colours['ground']}}}line{{stroke:currentColor;stroke-width:3;stroke-opacity:.8}}"
     )
 
 
@@ -169,102 +153,70 @@ class Dot:
     high: float | None = None
     note: str = ""
     mode: str = ""  # its number in the page, which filters and colours by it
-    absent: bool = False
 
 
-def dots(rows: Sequence[Dot]) -> str:
-    """Return a line for each figure: its name above, its mark with the value beside it, and its interval."""
-    scale = _scale(rows)
-    return _chart(scale, [_dot(row, scale) for row in rows])
-
-
-def _scale(rows: Sequence[Dot]) -> Scale:
+def scale_of(rows: Iterable[Dot]) -> Scale:
+    """Return the axis that holds all figures and their intervals."""
     return Scale.fit([value for row in rows for value in (row.value, row.low, row.high)])
 
 
-def _dot(row: Dot, scale: Scale) -> tuple[str, str]:
-    note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
-    soft = ' class="soft"' if row.absent else ""
-    x, left = _beside(row, scale)
-    anchor, shift = (' text-anchor="end"', -11) if left else ("", 11)
-    body = (
-        f'<text y="{NAME}"{soft}>{escape(row.name)}{note}</text>{_interval(row, scale)}'
-        f"{mark(row.look, scale(row.value))}"
-        f'<text x="{x:.3g}%" dx="{shift}" y="4"{anchor}>{escape(row.text)}</text>'
-    )
-    return f' class="{"row absent" if row.absent else "row"}"{tagged(row.look, row.mode)}', body
+def dots(rows: Sequence[Dot]) -> str:
+    """Return a row for each figure: its name, its mark with its interval, and its value."""
+    scale = scale_of(rows)
+    return _plot(scale, rows, [track(row, scale) for row in rows])
 
 
-def _beside(row: Dot, scale: Scale) -> tuple[float, bool]:
-    """Return where the value stands in percent, and whether left of that: next to the interval if there is room."""
-    place = scale.at(row.value)
-    low, high = min(scale.at(row.low or row.value), place), max(scale.at(row.high or row.value), place)
-    if place <= 70 and high <= 100 - VALUE:
-        return high, False
-    return (low, True) if low >= VALUE else (place, place > 50)
+def track(row: Dot, scale: Scale) -> str:
+    """Return the interval and the mark of a figure, in SVG."""
+    title = f"<title>{escape(f'{row.name}: {row.text}')}</title>"
+    return f"{title}{_interval(row, scale)}{mark(row.look, scale(row.value))}"
 
 
 def _interval(row: Dot, scale: Scale, style: str = "") -> str:
-    return f'<line{style} x1="{scale(row.low)}" x2="{scale(row.high)}"/>' if row.low and row.high else ""
-
-
-def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
-    """Return a line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
-    scale = Scale.fit(dot.value for _, _, figures in rows for dot in figures)
-    lines = []
-    for name, tags, figures in rows:
-        marks = "".join(
-            mark(dot.look, scale(dot.value), escape(f"{dot.name}: {dot.text}"), tagged(dot.look, dot.mode))
-            for dot in figures
-        )
-        attributes = "".join(f' data-{key}="{escape(value, quote=True)}"' for key, value in tags.items())
-        lines.append((f' class="row"{attributes}', f'<text y="{NAME}">{escape(name)}</text>{marks}'))
-    return _chart(scale, lines, STRIP)
+    if not (row.low and row.high):
+        return ""
+    return f'<line{style} x1="{scale(row.low)}" x2="{scale(row.high)}" y1="{ROW // 2}" y2="{ROW // 2}"/>'
 
 
 def waterfall(rows: Sequence[Dot]) -> str:
-    """Return a line for each figure; its bar begins at the figure before it and is grey where it leads upwards.
+    """Return a row for each figure; its bar begins at the figure before it and is grey where it leads upwards.
 
     On the logarithmic axis factors are lengths and add up.
     """
-    scale = _scale(rows)
+    scale = scale_of(rows)
     begins = [None, *(row.value for row in rows[:-1])]
-    bars = [_bar(row, begin, scale) for row, begin in zip(rows, begins, strict=True)]
-    return _chart(scale, bars, tracks=False)
+    return _plot(scale, rows, [_bar(row, begin, scale) for row, begin in zip(rows, begins, strict=True)])
 
 
-def _bar(row: Dot, begin: float | None, scale: Scale) -> tuple[str, str]:
+def _bar(row: Dot, begin: float | None, scale: Scale) -> str:
     here, there = scale.at(row.value), scale.begin if begin is None else scale.at(begin)
     left, width = min(here, there), max(abs(here - there), 0.2)
-    fill = ABSENT if begin is not None and row.value > begin else "currentColor"
+    fill = BACK if begin is not None and row.value > begin else "currentColor"
     faint = ' fill-opacity=".35"' if begin is None else ""
-    note = f'<tspan class="soft note" dx="6">{escape(row.note)}</tspan>'
-    text = f'{escape(row.name)}<tspan class="value" dx="6">{escape(row.text)}</tspan>{note}'
-    bar = f'<rect x="{left:.4g}%" y="{-BAR // 2}" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
-    ends = _interval(row, scale, ' style="color:var(--ink,#444)"')
-    return f' class="row"{coloured(row.look)}', f'<text y="{NAME}">{text}</text>{bar}{ends}'
+    place = f'x="{left:.4g}%" y="{(ROW - BAR) // 2}" width="{width:.4g}%" height="{BAR}"'
+    return f'<rect {place} fill="{fill}"{faint}/>{_interval(row, scale, " class=ends")}'
 
 
-def _chart(scale: Scale, rows: Sequence[tuple[str, str]], step: int = ROW, tracks: bool = True) -> str:
-    """Return rows, each attributes and a body, below each other under an axis; `tracks` are lines across."""
-    height, places = AXIS + step * len(rows), [AXIS + TRACK + n * step for n in range(len(rows))]
-    body = axis(scale, height, places if tracks else ()) + "".join(
-        f'<g{attributes} transform="translate(0 {y})">{content}</g>'
-        for y, (attributes, content) in zip(places, rows, strict=True)
+def _plot(scale: Scale, rows: Sequence[Dot], tracks: Sequence[str]) -> str:
+    """Return rows under an axis of milliseconds."""
+    head = f'<div class="line axis"><span>ms</span><svg class="track">{axis(scale, 4000)}</svg><span></span></div>'
+    return f'<div class="plot">{head}{"".join(map(_row, rows, tracks))}</div>'
+
+
+def _row(row: Dot, content: str) -> str:
+    note = f" <small>{escape(row.note)}</small>" if row.note else ""
+    colour = f' data-mode="{row.mode}"' if row.mode else f' style="color:{row.look.colour}"'
+    name = f'<span class="name">{escape(row.name)}{note}</span>'
+    return f'<div class="line"{colour}>{name}<svg class="track">{content}</svg><b>{escape(row.text)}</b></div>'
+
+
+def axis(scale: Scale, height: float) -> str:
+    """Return marked figures with lines downwards."""
+    return "".join(
+        f'<line x1="{scale(tick)}" x2="{scale(tick)}" y1="18" y2="{height:g}"/>'
+        f'<text x="{scale(tick)}" y="13">{tick_text(tick)}</text>'
+        for tick in scale.ticks
     )
-    return f'<svg width="100%" height="{height + 4}" data-step="{step}" data-top="{AXIS + TRACK}">{body}</svg>'
-
-
-def axis(scale: Scale, height: float, tracks: Sequence[float]) -> str:
-    """Return marked figures with lines downwards, and a line across for each row."""
-    ways = "".join(f"M{scale.at(tick):.3g} 18V{height:g}" for tick in scale.ticks)
-    ways += "".join(f"M0 {y:g}H100" for y in tracks)
-    frame = f'height="{height:g}" viewBox="0 0 100 {height:g}" preserveAspectRatio="none"'
-    lines = f'<svg {frame}><path class="rule" d="{ways}"/></svg>'  # stretched, with strokes that are not
-    texts = "".join(
-        f'<text x="{scale(tick)}" y="13">{tick_text(tick)}</text>' for tick in scale.ticks if 5 < scale.at(tick) < 95
-    )
-    return f'<g class="axis">{lines}{texts}</g>'
 
 
 @dataclass(frozen=True)
@@ -309,22 +261,24 @@ def legend(names: Mapping[str, str]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
-    """Return a bar for each row that sums to 100 %: (name, ((part, amount), …)); parts keep their colour."""
+def stacks(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
+    """Return a bar of milliseconds for each row: (name, ((part, milliseconds), …)); parts keep their colour."""
     parts = list(dict.fromkeys(part for _, amounts in rows for part, _ in amounts))
-    body = []
-    for n, (name, amounts) in enumerate(rows):
-        whole, begun = sum(amount for _, amount in amounts) or 1.0, 0.0
-        body.append(f'<text y="{n * SHARE + 13}" >{escape(name)}</text>')
+    longest = max((sum(amount for _, amount in amounts) for _, amounts in rows), default=0.0) or 1.0
+    lines = []
+    for name, amounts in rows:
+        begun, boxes = 0.0, ""
         for part, amount in amounts:
-            width = 100 * amount / whole
-            title = f"<title>{escape(part)}: {width:.0f} %</title>"
-            colour = TONES[parts.index(part) % len(TONES)]
-            box = f'x="{begun:.4g}%" y="{n * SHARE + 18}" width="{width:.4g}%" height="16" fill="{colour}"'
-            body.append(f"<rect {box}>{title}</rect>")
+            width = 100 * amount / longest
+            box = f'x="{begun:.4g}%" y="4" width="{width:.4g}%" height="16" fill="{_tone(parts, part)}"'
+            boxes += f"<rect {box}><title>{escape(part)}: {amount:.3g} ms</title></rect>"
             begun += width
-    names = "".join(
-        f'<li><i style="background:{TONES[n % len(TONES)]}"></i> {escape(part)}</li>' for n, part in enumerate(parts)
-    )
-    chart = f'<svg width="100%" height="{len(rows) * SHARE}">{"".join(body)}</svg>'
-    return f'{chart}<ul class="legend">{names}</ul>'
+        whole = f"<b>{sum(amount for _, amount in amounts):.3g} ms</b>"
+        track = f'<svg class="track">{boxes}</svg>'
+        lines.append(f'<div class="line"><span class="name">{escape(name)}</span>{track}{whole}</div>')
+    names = "".join(f'<li><i style="background:{_tone(parts, part)}"></i> {escape(part)}</li>' for part in parts)
+    return f'<div class="plot">{"".join(lines)}</div><ul class="legend">{names}</ul>'
+
+
+def _tone(parts: Sequence[str], part: str) -> str:
+    return TONES[parts.index(part) % len(TONES)]

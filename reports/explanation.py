@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from analysis import losses
 from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.text import as_code, in_markdown, markdown_table
@@ -60,7 +61,7 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
             table.append((name, _flops(group[0].get("flops", {}), name), *times))
     table.append(("together", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
     table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
-    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
+    speedups = [losses.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
     if any(speedups):
         table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]

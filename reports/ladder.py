@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table as Grid
 
-from analysis.ladders import Ladder, Step
-from measurement.statistics import Interval
+from analysis.ladders import Crossed, Ladder, Step
 from measurement.text import in_markdown, markdown_table
-from reports.content import Row, Table, number
+from reports.content import Row, Table, grid, number
 from reports.numbers import multiple, ratio, text_of
 
-COLUMNS = (*("rung", "adds", "ms (95 %)", "× the rung before (95 %)", "× the first (95 %)", "product of the steps"),)
+COLUMNS = ("rung", "adds", "ms (95 %)", "× before (95 %)", "× first (95 %)", "product")
 
 
 def sentences(ladder: Ladder) -> list[str]:
-    """Return what the whole is, which step is the largest, whether the steps account for the whole, what is missing."""
-    return [*_steps(ladder), *_crossed(ladder), *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
+    """Return what the whole is, which step is the largest, how two crossed things combine, and what is missing."""
+    said = [_whole(ladder), _most(ladder)] if ladder.steps else []
+    said += [_crossed(ladder.crossed)] if ladder.crossed else []
+    return [*said, *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
 
 
-def _steps(ladder: Ladder) -> Iterator[str]:
-    if not ladder.steps:
-        return
+def _whole(ladder: Ladder) -> str:
     first, last = ladder.rungs[0], ladder.rungs[-1]
     times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
     whole = f", {multiple(ladder.whole)}" if ladder.whole else ""
-    yield f"From {first.mode} to {last.mode}: {times}{whole}."
-    yield _most(ladder)
-    for step in ladder.steps:
-        if step.ratio and step.ratio.high < 1:
-            yield f"{step.after.mode} ({step.after.adds}) makes it slower: {multiple(step.ratio)}."
-    if ladder.product is not None and ladder.whole:
-        inside = ladder.whole.low <= ladder.product <= ladder.whole.high
-        off = abs(ladder.product / ladder.whole.value - 1)
-        told = "within" if inside else "outside"
-        yield (
-            f"The steps multiply to {ratio(ladder.product)}×, {told} that interval, {off:.1%} from the whole "
-            "as it was measured."
-        )
+    return f"From {first.mode} to {last.mode}: {times}{whole}."
 
 
 def _most(ladder: Ladder) -> str:
@@ -53,39 +38,20 @@ def _most(ladder: Ladder) -> str:
     if ladder.rivals:
         others = ", ".join(f"{step.after.mode} {multiple(step.ratio)}" for step in ladder.rivals if step.ratio)
         return f"Which step is the largest is inconclusive: {named}, or {others}."
-    saved = text_of(largest.before.median_ms - largest.after.median_ms)
-    of_it = ""
-    if ladder.whole and ladder.whole.low > 1 and (share := _share(largest.ratio, ladder.whole)) <= 1:
-        of_it = f", {share:.0%} of the way on a logarithmic scale"
-    return f"The largest step is {named}; it saves {saved} ms{of_it}."
+    return f"The largest step is {named}; it saves {text_of(largest.before.median_ms - largest.after.median_ms)} ms."
 
 
-def _crossed(ladder: Ladder) -> Iterator[str]:
-    if not (crossed := ladder.crossed):
-        return
-    one, other = crossed.names
-    _, first, second, both = crossed.modes
-    of_it = ""
-    if crossed.whole.low > 1 and (share := _share(crossed.first[0], crossed.whole)) <= 1:
-        of_it = f", {share:.0%} of the way to {both} on a logarithmic scale"
-    yield (
-        f"{one.capitalize()} alone ({first}) brings {multiple(crossed.first[0])}{of_it}; on top of {other} ({both} "
-        f"over {second}) {multiple(crossed.first[1])}."
-    )
-    yield (
-        f"{other.capitalize()} alone ({second}) bring {multiple(crossed.second[0])}; on top of {one} ({both} over "
-        f"{first}) {multiple(crossed.second[1])}."
-    )
+def _crossed(crossed: Crossed) -> str:
+    """Return what two things bring alone and together, and whether each brings less where the other is there."""
     low, high = crossed.interaction.low, crossed.interaction.high
-    told = "each brings less where the other is there" if high < 1 else "each brings more where the other is there"
+    told = "each brings less beside the other" if high < 1 else "each brings more beside the other"
     if low <= 1 <= high:
-        told = "that they depend on each other is not shown"
-    yield f"Together {multiple(crossed.whole)}; {told} (by {multiple(crossed.interaction)})."
-
-
-def _share(part: Interval, whole: Interval) -> float:
-    """Return how much of the way a part of it is, on a logarithmic scale; above 1 where another part goes back."""
-    return math.log(part.value) / math.log(whole.value)
+        told = "no interaction is shown"
+    alone = " and ".join(
+        f"{name} alone ({mode}) {multiple(part[0])}"
+        for name, mode, part in zip(crossed.names, crossed.modes[1:], (crossed.first, crossed.second), strict=False)
+    )
+    return f"{alone[:1].upper()}{alone[1:]}, together {multiple(crossed.whole)}; {told}."
 
 
 def table(ladder: Ladder) -> Table:
@@ -110,13 +76,10 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
     """Print every ladder: its rungs, then what they say."""
     for ladder in ladders:
         console.print(f"\n{ladder.title}", style="bold")
-        grid = Grid(padding=(0, 1))
-        for name in ("rung", "adds", "ms", "× before", "× first", "product"):
-            grid.add_column(name, justify="left" if name in ("rung", "adds") else "right", no_wrap=name != "adds")
-        for row in table(ladder).rows:
-            mode, adds, *figures = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
-            grid.add_row(mode, adds, *(figure.replace(" (", "\n(") for figure in figures))
-        console.print(grid)
+        content = table(ladder)
+        rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
+        # What a rung adds is dropped first, then what others say too; digits and names of modes never are.
+        console.print(grid(content.columns, rows, console.width, dropped=(1, 5, 4), left=(0, 1)))
         for sentence in sentences(ladder):
             console.print(sentence, highlight=False)
 

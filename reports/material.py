@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from analysis import facts
+from analysis.answers import Answer, by_setting
 from analysis.ladders import Ladder
 from analysis.points import Point, Points
+from analysis.settings import Known
 from records.shapes import Profile
-from reports import drawing, verdict
+from reports import drawing
 
 
 @dataclass(frozen=True)
@@ -25,24 +26,19 @@ class Material:
     profiles: tuple[Profile, ...] = ()
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
-    known: Mapping[tuple[str, str], verdict.Words] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
     commands: tuple[str, ...] = ()  # that measured the records
     ladders: tuple[Ladder, ...] = ()
 
     @cached_property
-    def verdicts(self) -> list[verdict.Verdict]:
-        """Return the verdict on every setting; its place in this list is the setting's key."""
-        return verdict.verdicts_of(self.points, self.known)
-
-    @cached_property
-    def pair_of(self) -> dict[int, facts.Pair]:
-        """Return the pair that a graph's point belongs to, by the point's identity."""
-        return {id(pair.graph): pair for pair in facts.pairs(self.points.measured)}
+    def answers(self) -> list[list[Answer]]:
+        """Return the answers of every setting; a setting's place in this list is its key."""
+        return by_setting(self.points, self.known)
 
     @cached_property
     def setting_of(self) -> dict[int, str]:
         """Return the key of a measured point's setting by the point's identity; rungs have none."""
-        return {id(point): str(n) for n, one in enumerate(self.verdicts) for point in one.setting.points}
+        return {id(point): str(n) for n, some in enumerate(self.answers) for point in some[0].setting.points}
 
     @cached_property
     def looks(self) -> dict[tuple[str, str], drawing.Look]:

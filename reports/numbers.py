@@ -45,14 +45,26 @@ def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], 
     return f"{_apart(show, low, high)(value)}{unit} ({span(low, high, show)})"
 
 
-def certain(interval: Interval) -> str:
-    """Return the interval of a multiple in a sentence: `95 %: 1.04 to 1.14×`."""
-    return f"95 %: {span(interval.low, interval.high, ratio)}×"
-
-
 def multiple(interval: Interval) -> str:
-    """Return a multiple with its interval in a sentence: `1.08× (95 %: 1.04 to 1.14×)`."""
-    return f"{ratio(interval.value)}× ({certain(interval)})"
+    """Return a multiple with its interval in a sentence: `1.08× (1.04–1.14)`."""
+    low, high = span(interval.low, interval.high, ratio).split(" to ")
+    return f"{ratio(interval.value)}× ({low}–{high})"
+
+
+def plus_minus(interval: Interval | None) -> str:
+    """Return the relative half-width of an interval: `±8 %`, `±0.3 %`; empty for None."""
+    return "" if interval is None else width(interval.relative_half_width)
+
+
+def width(share: float) -> str:
+    """Return a relative half-width: `±8 %`."""
+    percent = 100 * share
+    return f"±{percent:.0f} %" if percent >= 0.95 else f"±{percent:.1f} %"
+
+
+def speedup(value: float | None, interval: Interval | None) -> str:
+    """Return a speedup in a table: `4.76× ±8 %`; empty for None."""
+    return "" if value is None else f"{ratio(value)}× {plus_minus(interval)}".rstrip()
 
 
 def range_of(values: Iterable[float], unit: str, show: Callable[[float], str] = text_of) -> str:

@@ -14,11 +14,6 @@ from reports.numbers import text_of
 MOST_PLACES = 2  # in a sentence; report.md has all
 
 
-def within(few: int | None) -> str:
-    """Return what is added to a verdict that holds for these few launches only."""
-    return f", in {times(few, 'launch', 'launches')}" if few else ""
-
-
 def unequal_machines(records: Iterable[Record]) -> list[str]:
     """Return a sentence for every machine that gave some frameworks more of its processor than others."""
     machines = facts.cores_taken(records)

@@ -1,43 +1,32 @@
-"""Figures on a terminal: of a finished cell in a line, and a table at the end of a run."""
+"""What a terminal shows: a finished cell in a line, and the answers at the end of a run, within its columns."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections import Counter
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from analysis.points import USUAL, natural
-from analysis.significance import ratio_of_latencies
-from measurement import statistics
-from measurement.statistics import sign
+from analysis.answers import Answer, Trust
+from analysis.rules import STAY, USE
+from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
+from measurement.statistics import FASTER, SLOWER
 from measurement.text import plain, times
 from records.record import Record
-from records.statuses import CONSTANT, PROGRAM_DIFFERS, ZERO
-from reports.numbers import ratio, span, text_of
+from reports import answers, numbers
+from reports.answers import Line
 from reports.remarks import recompilations, unequal_machines
 
-_SHAPE = (
-    *("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes"),
-    *("batch_size", "seq_len", "parameters"),
-)
-_shape = attrgetter(*_SHAPE)
-_TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
-_FILE_WIDTH = 120
-MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
-_HEADS = ("framework", "mode", "ms", "speedup", "interval")
-# What raises these is the machine, not the cell.
-_BUSY = ("other_load", "steal", "frequency", "host_slowed", "throttled")
-FASTER, SLOWER, FASTEST = "▲", "▼", "*"
+_FILE_WIDTH, _MOST_WIDTH = 120, 120
+MOST_SHAPES, MOST_REASONS = 24, 20  # more than this scrolls by unread
+HEADS = ("ms", "±95 %", "over eager", "first call")
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
-STYLES = {FASTER: "green", SLOWER: "red"}
-MARKS = {statistics.FASTER: FASTER, statistics.SLOWER: SLOWER}
+_BOUND = "\u00a0%"  # is not separated from its number
 WARNING = "yellow"
+STYLES = {FASTER: "green", SLOWER: "red", USE: "green", STAY: "red"}
 # Flags that speak of the cell itself and not of the machine, which appear where they are raised.
 OF_THE_CELL = (
     *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
@@ -67,108 +56,91 @@ def console() -> Console:
     return PlainConsole(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 
 
-def summary(records: Sequence[Record], console: Console, printed: Collection[str] = ()) -> None:
-    """Print the comparison of eager and graph modes, then how many cells ended how; these alone without any figure.
-
-    `printed` are sentences that were printed before.
-    """
-    if all(record.latency_ms_median is None for record in records):
-        console.print(counts(records, printed), highlight=False, markup=False)
-        return
-    shapes: dict[tuple, list[Record]] = {}
-    for record in records:
-        shapes.setdefault(_shape(record), []).append(record)
-    columns = _columns(records)
-    left_out = max(0, len(shapes) - MOST_SHAPES)
-    # As on the page; launches side by side are done in another order.
-    in_order = sorted(shapes.items(), key=lambda entry: tuple(map(natural, entry[0])))
-    shapes = dict(itertools.islice(in_order, MOST_SHAPES))
-    shown = list(itertools.chain(*shapes.values()))
-    console.print(_TITLE, style="italic", highlight=False)
-    _print_rows(columns, shapes, console)
-    if left_out:
-        console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
-    console.print(counts(records, printed, shown), highlight=False, markup=False)
+def closing(found: Sequence[Sequence[Answer]], records: Sequence[Record], console: Console) -> None:
+    """Print the setting, a block for each shape, what to type, what the figures rest on, and which cells failed."""
+    found = [of_setting for of_setting in found if of_setting]
+    if found:
+        shared, own = answers.heading([of_setting[0].setting for of_setting in found])
+        shapes = [
+            (", ".join(filter(None, (name, answer.shape.text))), answer)
+            for name, of_setting in zip(own, found, strict=True)
+            for answer in of_setting
+        ]
+        console.print(Text(plain(shared)))
+        calls = _blocks(shapes[:MOST_SHAPES], console)
+        left_out = len(shapes) - MOST_SHAPES
+        console.print(f"\n{times(left_out, 'more shape')} in report.html." if left_out > 0 else "")
+        wide = max(map(len, calls), default=0)
+        for place, (mode, call) in enumerate(calls.items()):
+            _print([f"{'' if place else 'Type':<6}{mode:<{wide}}  {call}"], console)
+        _print([f"Trust: {answers.trust(Trust.of(records))}."], console)
+    _print(_remarks(records), console)
 
 
-def _columns(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """Return (framework, mode) in the order of first appearance, a framework's eager mode before its others."""
-    frameworks = list(dict.fromkeys(record.framework for record in records))
-    columns = dict.fromkeys((record.framework, record.mode) for record in records)
-    baselines = {(record.framework, record.mode) for record in records if record.is_baseline}
-    return sorted(columns, key=lambda column: (frameworks.index(column[0]), column not in baselines))
+def _blocks(shapes: Sequence[tuple[str, Answer]], console: Console) -> dict[str, str]:
+    """Print a block for each shape; return, by mode, what to type where that did not fit into a row."""
+    rows = [list(answers.lines(answer)) for _, answer in shapes]
+    every = [line for of_shape in rows for line in of_shape]
+    figures = [(line.ms, line.width.removeprefix("±"), line.gain, line.first) for line in every]
+    widths = [max(map(len, column)) for column in zip(HEADS, *figures, strict=True)]
+    room = min(console.width, _MOST_WIDTH) - sum(widths) - 2 * len(widths)
+    framework = max(len(line.framework) for line in every)
+    typed = all(framework + 2 + len(line.call) <= room for line in every)
+    names = [[_name(line, framework, typed) for line in of_shape] for of_shape in rows]
+    longest = [len(text) for text in (*(title for title, _ in shapes), *(name for some in names for name in some))]
+    left = min(max(longest), room)
+    for (title, answer), of_shape, named in zip(shapes, rows, names, strict=True):
+        console.print()
+        console.print(_row(plain(title), HEADS, left, widths, "bold"), soft_wrap=True)
+        for line, text in zip(of_shape, named, strict=True):
+            parts = (line.ms, line.width.removeprefix("±"), line.gain, line.first)
+            console.print(_row(plain(text), parts, left, widths, "", STYLES.get(line.kind, "")), soft_wrap=True)
+        sentences = (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer), *answers.rest(answer))
+        _print(filter(None, sentences), console, "  ")
+    return {} if typed else {line.mode: line.call for line in every if line.call}
 
 
-def fastest(records: Sequence[Record]) -> list[Record]:
-    """Return the fastest of a shape, and those that its interval does not distinguish from it.
-
-    None where there is nothing to choose from, or where machines differ.
-    """
-    measured = [r for r in records if not r.excluded and r.latency_ms_median is not None]
-    if len(measured) < 2 or len({record.machine_id for record in measured}) > 1:
-        return []
-    first = min(measured, key=lambda record: record.median_ms)
-    return [record for record in measured if _may_be_as_fast(record, first)]
+def _name(line: Line, width: int, typed: bool) -> str:
+    return f"{line.framework:<{width}}  {(typed and line.call) or line.mode}"
 
 
-def _may_be_as_fast(record: Record, first: Record) -> bool:
-    ratio = ratio_of_latencies(record, first)
-    return record.median_ms <= first.median_ms if ratio is None else ratio.low <= 1
+def _row(name: str, parts: Sequence[str], left: int, widths: Sequence[int], style: str, of_gain: str = "") -> Text:
+    """Return names on the left and figures on the right; names that are longer have a line of their own."""
+    text = Text(name if len(name) <= left else f"{name}\n", style=style)
+    text.pad_right(left - len(name) if len(name) <= left else left)
+    for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
+        text.append("  ")
+        text.append(part.ljust(width) if place == 2 else part.rjust(width), style=of_gain if place == 2 else None)
+    text.rstrip()
+    return text
 
 
-def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
-    """Print a line a shape and below it a row a mode, with the same columns under each."""
-    rows = {}
-    for shape, records in shapes.items():
-        first = fastest(records)
-        ordered = sorted(records, key=lambda record: columns.index((record.framework, record.mode)))
-        rows[shape] = [[Text(plain(r.framework)), Text(plain(r.mode)), *figures(r, r in first)] for r in ordered]
-    widths = list(map(len, _HEADS))
-    for cells in itertools.chain(*rows.values()):
-        for index, text in enumerate(cells):
-            widths[index] = max(widths[index], text.cell_len)
-    # The mode is folded where there is no room; figures never are.
-    widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
-    console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
-    for shape, table in rows.items():
-        console.print(Text("\n" + plain(shape_text(shape)), style="bold"))
-        console.print(_grid(table, widths))
+def _print(sentences: Iterable[str], console: Console, indent: str = "") -> None:
+    """Print each sentence, wrapped between words with the lines after the first one indented."""
+    for sentence in sentences:
+        lines = textwrap.wrap(
+            plain(sentence).replace(" %", _BOUND),
+            min(console.width, _MOST_WIDTH),
+            initial_indent=indent,
+            subsequent_indent=indent + "  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        console.print(Text("\n".join(lines).replace(_BOUND, " %")), soft_wrap=True)
 
 
-def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for index, width in enumerate(widths):
-        table.add_column(width=width, justify="left" if index < 2 else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def shape_text(shape: tuple) -> str:
-    """Return a shape in words: workload and implementation, sizes, then device, dtype and threads."""
-    known = dict(zip(_SHAPE, shape, strict=True))
-    sizes = [f"batch {known['batch_size']}"] if known["batch_size"] is not None else []
-    sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
-    others = [part for part in (known["parameters"] or "").split(";") if part]
-    threads = times(known["threads"], "thread") if known["threads"] else ""
-    unusual = [f" {known[name]}" for name in ("pass_name", "shapes") if known[name] not in (None, USUAL[name])]
-    lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
-    return ", ".join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
-
-
-def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:
-    """Count cells by how they ended; say what the marks of `shown` mean (all by default), and why some failed."""
-    statuses = Counter(record.status for record in records)
-    parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
-    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), *conditions(records)]
-    lines += unequal_machines(records)
-    raised = Counter(name for record in records for name in (record.flags or "").split(";"))
-    lines += [f"{name} ({raised[name]}): docs/columns.md says what it means" for name in OF_THE_CELL if raised[name]]
+def _remarks(records: Sequence[Record]) -> list[str]:
+    """Return what is to be known of the cells themselves: unequal shares of a machine, recompilations, failures."""
+    lines = unequal_machines(records)
     for framework in dict.fromkeys(record.framework for record in records):
         own = (record for record in records if record.framework == framework)
         lines += [f"{framework} {sentence}" for sentence in recompilations(own)]
-    lines += failures(records)
-    return "\n".join(line for line in lines if line and line not in printed)
+    failed = sum(not record.is_measured for record in records)
+    return [
+        *lines,
+        *([f"{failed} of {times(len(records), 'cell')} without figures:"] if failed else []),
+        *failures(records),
+    ]
 
 
 def failures(records: Sequence[Record]) -> list[str]:
@@ -186,60 +158,20 @@ def failures(records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def _legend(records: Sequence[Record]) -> str:
-    """Return the marks that the table shows."""
-    shapes: dict[tuple, list[Record]] = {}
-    for record in records:
-        shapes.setdefault(_shape(record), []).append(record)
-    directions = {direction(record) for record in records if not record.is_baseline}
-    parts = [f"{FASTEST} fastest, or not distinguishable from it"] if any(map(fastest, shapes.values())) else []
-    parts += [f"{FASTER} faster than eager"] if FASTER in directions else []
-    parts += [f"{SLOWER} slower"] if SLOWER in directions else []
-    return ", ".join(parts)
-
-
-def conditions(records: Sequence[Record]) -> list[str]:
-    """Return a line on the machine's conditions, and one on figures that are less precise than asked for."""
-    measured = [record for record in records if record.is_measured]
-    raised = Counter(name for record in measured for name in (record.flags or "").split(";") if name in _BUSY)
-    lines = [f"Conditions: {', '.join(f'{name} ({raised[name]})' for name in _BUSY if raised[name])}"] if raised else []
-    if wide := sum(not record.on_target for record in measured):
-        lines.append(f"{wide} of {len(measured)} miss the profile's half-width; a larger BUDGET narrows them.")
-    return lines
-
-
-def direction(record: Record) -> str:
-    """Return faster or slower than eager as far as the interval tells; empty where it tells neither."""
-    return "" if record.excluded else MARKS.get(sign(record.speedup), "")
-
-
-def figures(record: Record, fastest: bool = False) -> list[Text]:
-    """Return latency, speedup and interval of a cell as far as it has them, or how it ended."""
-    if not record.is_measured:
-        return [Text(record.status, style=WARNING)]
-    latency = Text(text_of(record.median_ms), style="bold" if fastest else "")
-    latency.append(FASTEST if fastest else "")
-    if record.is_baseline or record.speedup_vs_eager is None:
-        return [latency]
-    mark = direction(record)
-    speedup = Text(f"{ratio(record.speedup_vs_eager)}×{mark}", style=STYLES.get(mark, ""))
-    interval = record.speedup
-    return [latency, speedup, *([Text(span(interval.low, interval.high, ratio))] if interval else [])]
-
-
 def in_a_line(record: Record) -> Text:
-    """Return the same in a line, figures under each other, and the first flag that is the cell's own."""
-    shown = figures(record)
+    """Return latency and speedup of a cell, figures under each other, and the first flag that is the cell's own."""
     if not record.is_measured:
-        return shown[0]
-    latency, *others = shown
-    line = Text(" " * max(0, 8 - len(latency.plain))) + latency.append(" ms", style="")
-    line.pad_right(max(0, 12 - len(line.plain)))
-    for text, width in zip(others, (9, 13), strict=False):
-        line = line + " " + text
-        line.pad_right(max(0, width - len(text.plain)))
+        return Text(record.status, style=WARNING)
+    parts = (
+        f"{numbers.text_of(record.median_ms)} ms".rjust(11),
+        numbers.plus_minus(record.latency).ljust(7),
+    )
+    line = Text(" ".join(parts))
+    if not record.is_baseline and record.speedup_vs_eager is not None:
+        gain = numbers.speedup(record.speedup_vs_eager, record.speedup)
+        line.append(f" {gain:<15}", style=STYLES.get("" if record.excluded else record.sign or "", ""))
     flags = [name for name in (record.flags or "").split(";") if name in OF_THE_CELL]
     if flags:
-        line = line + Text(f" {flags[0]}", style=WARNING)
+        line.append(f" {flags[0]}", style=WARNING)
     line.rstrip()
     return line

@@ -23,6 +23,7 @@ METHOD = (
     "modes of a shape make at once may be the machine's."
 )
 MOST_RUNS = 12  # that have a column
+LEAST = 1.25  # the factor that the height of a series spans at least, or scatter would fill it
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def bars(values: Sequence[float | None]) -> str:
     known = [value for value in values if value]
     low, high = min(known), max(known)
     steps = "▁▂▃▄▅▆▇█"
-    scale = (len(steps) - 1) / math.log(high / low) if high > low * 1.02 else 0.0  # within what is the same, flat
+    scale = (len(steps) - 1) / math.log(max(high / low, LEAST))
     return "".join(steps[round(math.log(value / low) * scale)] if value else " " for value in values)
 
 

@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 
-from analysis.points import machine_names
 from measurement import durable
-from measurement.text import times
 from records.record import Record
-from reports import brief, ladder, markdown, page, verdict
+from reports import brief, ladder, markdown, page
 from reports.content import Section
 from reports.material import Material
 from reports.numbers import listed
-from reports.terminal import summary
+from reports.terminal import closing
 
 BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
-MOST_SENTENCES = 12  # more than this scrolls by unread
 
 
 def terminal(material: Material, records: Sequence[Record], console: Console) -> None:
-    """Print what to do and remarks, then the table of every machine."""
+    """Print remarks, the answers at every shape, and the ladders."""
     for remark in material.remarks:
         console.print(remark, highlight=False, markup=False)
-    answer(material.verdicts, console)
+    closing(material.answers, records, console)
     ladder.show(material.ladders, console)
-    machines = machine_names(record.machine for record in records)
-    for machine, name in machines.items():
-        if len(machines) > 1:
-            console.print(f"\n{name}", style="bold", highlight=False)
-        of_machine = [record for record in records if record.machine == machine] if len(machines) > 1 else records
-        summary(of_machine, console, material.remarks)
-
-
-def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
-    """Print what to do, a sentence a line."""
-    sentences = verdict.sentences(verdicts)
-    for sentence in islice(sentences, MOST_SENTENCES):
-        console.print(sentence, highlight=False, markup=False)
-    if next(sentences, None):
-        console.print(f"`make report` writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
 
 
 def subject(material: Material) -> str:

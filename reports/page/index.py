@@ -1,15 +1,20 @@
-"""The index of a site: what the newest runs say, by framework, workload and device, and every run."""
+"""The index of a site: the best figure of each workload on each device, with filters, and every run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from measurement.text import times
+from analysis.answers import Answer, best
+from analysis.rules import Choice
+from reports import answers
 from reports.material import Material
+from reports.numbers import plus_minus, text_of
 from reports.page import template
-from reports.verdict import wording
+from reports.page.report import attributes
+
+FILTERS = ("framework", "device", "workload")
 
 
 @dataclass(frozen=True)
@@ -23,40 +28,78 @@ class Run:
     material: Material
 
 
+@dataclass(frozen=True)
+class Entry:
+    """The best figure of a setting in a run, and what the row is filtered by."""
+
+    run: Run
+    answer: Answer
+    choice: Choice
+    tags: dict[str, tuple[str, ...]]
+
+    @property
+    def place(self) -> tuple:
+        """Return where the row stands: GPUs first, then by device, by workload, and the newest run first."""
+        kind = self.choice.point.record.device_kind
+        return kind == "cpu", self.tags["device"], self.tags["workload"], self.answer.setting.name
+
+
 def index(runs: Sequence[Run], history: str = "") -> str:
     """Return the whole page; `history` is the section on cells that several runs measured."""
     newest = sorted(runs, key=lambda run: run.begun, reverse=True)
-    parts = {"latest": _latest(newest), "history": history, "runs": "".join(map(_row, newest))}
+    entries = sorted(_newest(newest), key=lambda entry: entry.place)
+    parts = {
+        "filters": "".join(_filter(name, entries) for name in FILTERS),
+        "latest": "".join(map(_entry, entries)),
+        "history": f"<details><summary>Cells of several runs</summary>{history}</details>" if history else "",
+        "runs": "".join(map(_row, newest)),
+        "script": template.asset("index.js"),
+    }
     body = template.filled(template.asset("index.html"), parts)
     return template.page("Is compiling worth it? Published runs", body, "index")
 
 
-def _latest(runs: Sequence[Run]) -> str:
-    """Return a row for each workload on a device, a column for each framework: the newest run's advice, linked."""
-    cells: dict[tuple, dict[str, str]] = {}
+def _newest(runs: Sequence[Run]) -> Iterable[Entry]:
+    """Yield the best figure of each setting, of the newest run that has it; runs come the newest first."""
+    seen = set()
     for run in runs:
-        by_row: dict[tuple, dict[str, list[str]]] = {}
-        for verdict in run.material.verdicts:
-            first = verdict.setting.points[0].record
-            device = first.device_name or "an unnamed device"
-            model, threads = f"{first.workload} {first.implementation}", times(first.threads or 0, "thread")
-            sizes = first.parameters if first.batch_size is not None else None
-            row = model, first.pass_name, device, first.dtype, threads, (sizes or "").replace(";", ", ")
-            for advice in verdict.advice:
-                place = wording.where([judged.shape for judged in advice.judged])
-                advised = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"
-                by_row.setdefault(row, {}).setdefault(advice.framework, []).append(advised)
-        for row, frameworks in by_row.items():
-            for framework, parts in frameworks.items():
-                link = f'<a href="{escape(run.address)}">{escape(run.begun[:10])}</a>'
-                cells.setdefault(row, {}).setdefault(framework, "<br>".join([*parts, link]))
-    names = sorted({framework for row in cells.values() for framework in row})
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("what", *names))
-    body = ""
-    for row, texts in sorted(cells.items()):
-        figures = "".join(f'<td data-title="{escape(name, quote=True)}">{texts.get(name, "")}</td>' for name in names)
-        body += f"<tr><td>{escape(', '.join(filter(None, row)))}</td>{figures}</tr>"
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        for found in run.material.answers:
+            setting = found[0].setting
+            frameworks = tuple(sorted({point.record.framework for point in setting.points}))
+            key = setting.name, frameworks
+            if key in seen or (figure := best(found)) is None:
+                continue
+            seen.add(key)
+            record = figure[1].point.record
+            tags = {
+                "framework": frameworks,
+                "device": (record.device_name or "an unnamed device",),
+                "workload": (record.workload,),
+            }
+            yield Entry(run, *figure, tags)
+
+
+def _filter(name: str, entries: Sequence[Entry]) -> str:
+    values = dict.fromkeys(value for entry in entries for value in entry.tags[name])
+    options = "".join(f"<option>{escape(value)}</option>" for value in values)
+    return f'<label>{name.capitalize()} <select name="{name}"><option value="">all</option>{options}</select></label>'
+
+
+def _entry(entry: Entry) -> str:
+    choice, facts = entry.choice, entry.answer.setting.facts
+    point = choice.point
+    (line,) = (line for line in answers.lines(entry.answer) if line.framework == choice.framework)
+    what = [text for name, text in facts.items() if text and name not in ("machine", "device")]
+    cells = (
+        escape(", ".join([*what, entry.answer.shape.text])),
+        escape(entry.tags["device"][0]),
+        f"<b>{escape(point.record.framework)} {escape(line.mode)}</b>",
+        f"{text_of(point.median_ms)} {plus_minus(point.latency)}",
+        escape(line.gain),
+        f'<a href="{escape(entry.run.address)}">{escape(entry.run.begun[:10])}</a>',
+    )
+    titles = ("", "device", "best", "ms", "over eager", "run")
+    return _line(cells, titles, attributes({name: "|".join(values) for name, values in entry.tags.items()}))
 
 
 def _row(run: Run) -> str:
@@ -69,4 +112,12 @@ def _row(run: Run) -> str:
         str(len(points.all)),
         f"<code>{escape(run.command)}</code>",
     )
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    return _line(cells, ("", "begun", "machine", "cells", "command"))
+
+
+def _line(cells: Sequence[str], titles: Sequence[str], tags: str = "") -> str:
+    shown = (
+        f'<td data-title="{title}">{cell}</td>' if title else f"<td>{cell}</td>"
+        for title, cell in zip(titles, cells, strict=True)
+    )
+    return f"<tr{tags}>{''.join(shown)}</tr>"

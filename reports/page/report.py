@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from itertools import groupby
 
-from measurement.statistics import INCONCLUSIVE
 from measurement.text import times
 from reports import drawing, markdown
-from reports.content import Card, Chart, Figure, Panel, Row, Section, Table
+from reports.content import Card, Chart, Figure, Item, Panel, Row, Section, Table
 from reports.material import Material
 from reports.page import template
 
@@ -20,13 +18,11 @@ from reports.page import template
 FOLDED = {"flags", "failures", "machines"}
 MOST_COMMANDS = 5  # that stand open
 LONG = 44  # a text longer than this is broken into lines
-# Verdicts in a word; the page's style colours them.
-VERDICTS = {"faster", "slower", "yes", "no", INCONCLUSIVE}
 
 
 def html(title: str, material: Material, sections: list[Section], heading: str = "", home: str = "") -> str:
     """Return the page; `heading` names the runs, `home` is the address of the index of its site."""
-    settings = [verdict.setting.name for verdict in material.verdicts]
+    settings = [found[0].setting.name for found in material.answers]
     parts = {
         "title": escape(title),
         "home": f'<a href="{escape(home)}">All runs</a>' if home else "",
@@ -49,7 +45,7 @@ def _subtitle(material: Material, heading: str) -> str:
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
     devices = list(dict.fromkeys(device for _, device in points.machines if device)) or ["an unnamed device"]
-    return " · ".join([", ".join(devices), ", ".join(versions), *cells, *days, *([heading] if heading else [])])
+    return " · ".join(filter(None, [", ".join(devices), ", ".join(versions), *cells, *days, heading]))
 
 
 def _commands(commands: Sequence[str]) -> str:
@@ -83,100 +79,97 @@ def _filters(settings: list[str], sections: list[Section], material: Material) -
 def fragment(section: Section) -> str:
     """Return a section as HTML."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in section.sentences)
-    panels = "\n".join(panel(one, section.key, n) for n, one in enumerate(section.panels))
+    panels = "\n".join(panel(one, n, section.key == "answer") for n, one in enumerate(section.panels))
     rest = f'<p class="rest">{escape(markdown.left_out(section))}</p>' if section.left_out else ""
     title = f'<h2 id="{section.key}-title">{escape(section.title)}</h2>'
-    body = f"{sentences}{panels}{rest}"
     if section.key in FOLDED:
-        body = f"<details><summary>{title}</summary>{body}</details>"
+        body = f"<details><summary>{title}</summary>{sentences}{panels}{rest}</details>"
     elif section.key == "answer":
-        body = f'<h2 id="{section.key}-title" class="quiet">{escape(section.title)}</h2>{panels}{rest}{sentences}'
+        how = f'<details class="how"><summary>How to read this</summary>{sentences}</details>' if panels else sentences
+        body = f'<h2 id="answer-title" class="quiet">{escape(section.title)}</h2>{panels}{rest}{how}'
     else:
-        folded = f'<details class="how"><summary>How to read this</summary>{sentences}</details>' if sentences else ""
-        body = f"{title}{folded}{panels}{rest}"
+        body = f"{title}{sentences}{panels}{rest}"
     return f'<section id="{section.key}" aria-labelledby="{section.key}-title">{body}</section>'
 
 
-def panel(content: Panel, section: str, place: int) -> str:
+def panel(content: Panel, place: int, is_answer: bool = False) -> str:
     """Return a panel that folds; the first of a section's settings is open, the page's script opens the chosen one."""
     # Of panels for settings the first is shown to those without scripts; all others they can unfold.
     is_open = " open" if place == 0 or not content.setting else ""
     chosen = f' data-setting="{content.setting}"' if content.setting else ""
-    items = "".join(f"<li>{escape(note)}" for note in content.notes)
+    items = "".join(f"<li>{escape(note)}" for note in content.notes) if not is_answer else ""
     notes = f'<ul class="notes">{items}</ul>' if items else ""
-    several = len(content.charts) > 1 or any(chart.cards for chart in content.charts)
     first = next((n for n, chart in enumerate(content.charts) if chart.first), 0)
+    several = len(content.charts) > 1 or is_answer
     charts = "".join(_chart(chart, several, n == first) for n, chart in enumerate(content.charts))
     axes = f'<p class="axes">{escape(content.axes)}</p>' if content.axes else ""
-    folded = _folded(content.table, "All figures" if charts or notes else "") if content.table else ""
+    figures = _figures(content.table, is_answer or not (charts or notes)) if content.table else ""
     return (
         f'<details class="panel"{chosen}{is_open}><summary>{escape(content.title)}</summary>'
-        f"{charts}{axes}{notes}{content.legend}{folded}</details>"
+        f"{charts}{axes}{notes}{content.legend}{figures}</details>"
     )
 
 
 def _chart(chart: Chart, several: bool, first: bool) -> str:
     shape = f' class="shape{" on first" if first else ""}"' if several else ""
-    cards = f'<div class="cards">{"".join(map(_card, chart.cards))}</div>' if chart.cards else ""
     label = escape(chart.description, quote=True)
-    named = f"<h3>At {escape(shape_name(chart))}</h3>" if several and chart.tags else ""
+    named = f"<h3>{escape(shape_name(chart))}</h3>" if several and chart.tags else ""
+    card = _card(chart.card) if chart.card else ""
+    notes = "".join(f'<p class="rest">{escape(note)}</p>' for note in chart.notes)
     return (
-        f'<figure{shape}{attributes(chart.tags)} aria-label="{label}">{named}{cards}'
-        f'<div class="chart">{chart.drawing}</div></figure>'
+        f'<figure{shape}{attributes(chart.tags)} aria-label="{label}">{named}{card}'
+        f'<div class="chart">{chart.drawing}</div>{notes}</figure>'
     )
 
 
 def shape_name(chart: Chart) -> str:
-    """Return which shape a picture is of."""
+    """Return which shape a picture is of: `Batch 8, 128 tokens`."""
     words = {"batch": "batch {}", "tokens": "{} tokens", "shape": "{}"}
-    return ", ".join(words[name].format(value) for name, value in chart.tags.items() if name in words)
+    text = ", ".join(words[name].format(value) for name, value in chart.tags.items() if name in words)
+    return text[:1].upper() + text[1:]
 
 
 def _card(card: Card) -> str:
+    items = "".join(map(_item, card.items))
     lines = "".join(f"<li>{escape(line, quote=False)}" for line in card.lines)
-    more = f"<ul>{lines}</ul>" if lines else ""
-    question = f"<h4>{escape(card.question)}</h4><strong>{escape(card.answer)}</strong>"
-    return f'<div class="card {card.kind}">{question}{more}</div>'
+    return f'<div class="card"><ul class="todo">{items}</ul><ul>{lines}</ul></div>'
 
 
-def _folded(content: Table, title: str) -> str:
+def _item(item: Item) -> str:
+    copy = ' <button type="button" class="copy" hidden>Copy</button>' if item.is_code else ""
+    todo = f"<code>{escape(item.todo)}</code>{copy}" if item.is_code else f"<b>{escape(item.todo)}</b>"
+    figures = f" <span>{escape(item.figures)}</span>"
+    return f'<li class="{item.kind}"><small>{escape(item.framework)}</small> {todo}{figures}'
+
+
+def _figures(content: Table, is_open: bool) -> str:
     more = f'<p class="rest">{escape(markdown.rows_left_out(content))}</p>' if content.left_out else ""
     body = f'<div class="table">{table(content)}</div>{more}'
-    if not title:
+    if is_open:
         return body
-    return f'<details class="figures"><summary>{title} ({times(content.total, "row")})</summary>{body}</details>'
+    return f'<details class="figures"><summary>Figures ({times(content.total, "row")})</summary>{body}</details>'
 
 
 def table(content: Table) -> str:
     """Return a table; numbers are aligned to the right."""
     numeric = [content.is_number(index) for index in range(len(content.columns))]
     head = "".join(
-        f"<th{' class=n' if number else ''}>{escape(name.strip(), quote=False)}"
+        f"<th scope=col{' class=n' if number else ''}>{escape(name.strip(), quote=False)}"
         for name, number in zip(content.columns, numeric, strict=True)
     )
-    # Rows of one shape stand together, so that the page's script hides them together.
-    body = "".join(f"<tbody{tags}>{_rows(list(rows))}" for (tags, _), rows in groupby(content.rows, key=_shared))
-    return f"<table><thead><tr>{head}{body}</table>"
+    body = "".join(map(_row, content.rows))
+    return f"<table><thead><tr>{head}<tbody>{body}</table>"
 
 
-def _shared(row: Row) -> tuple[str, str | Figure]:
-    """Return what rows that stand together share: what the page's script chooses by, and their first cell."""
-    return attributes({name: value for name, value in row.tags.items() if name != "mode"}), row.cells[0]
-
-
-def _rows(rows: list[Row]) -> str:
-    """Return rows that share their first cell, which stands in the first of them alone."""
-    first, *others = (row.cells for row in rows)
-    return "".join(f"<tr>{''.join(map(_cell, cells))}" for cells in (first, *(("", *rest[1:]) for rest in others)))
+def _row(row: Row) -> str:
+    return f"<tr{attributes(row.tags)}>{''.join(map(_cell, row.cells))}"
 
 
 def _cell(cell: str | Figure) -> str:
     if isinstance(cell, Figure):
         exact = f"{cell.value:.6g}"
         return f"<td data-v{f'={exact}' if exact != cell.text else ''}>{cell.text}"
-    word = cell.partition(",")[0].partition(" (")[0]
-    kind = f" class=v-{word.replace(' ', '-')}" if word in VERDICTS else " class=long" if len(cell) > LONG else ""
-    return f"<td{kind}>{escape(cell, quote=False)}"
+    return f"<td{' class=long' if len(cell) > LONG else ''}>{escape(cell, quote=False)}"
 
 
 def attributes(tags: dict[str, str]) -> str:

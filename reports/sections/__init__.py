@@ -10,11 +10,10 @@ from reports.material import Material
 
 def build(material: Material) -> list[Section]:
     """Return every section that has something to say."""
-    from reports.sections import answer, breaks, kernels, ladders, matrix, notes, scaling
+    from reports.sections import answer, breaks, kernels, ladders, notes, scaling
 
     makers: tuple[Callable[[Material], Section | None], ...] = (
         answer.section,
-        matrix.section,
         breaks.section,
         ladders.section,
         kernels.section,

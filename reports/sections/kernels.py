@@ -13,7 +13,7 @@ SENTENCES = (
     "Where a call's time goes, by the framework's own profiler, split into classes of kernels. Profiles are "
     "single measurements and have no interval; the profiler itself slows a CPU down.",
 )
-AXIS = "share of each mode's time, from 0 to 100 %"
+AXIS = "milliseconds per call"
 
 
 def section(material: Material) -> Section | None:
@@ -28,8 +28,9 @@ def _panel(name: str, group: Sequence[Profile]) -> Panel:
     title = explanation.title(name, group)
     rows = [Row(tuple(row)) for row in explanation.rows(group)]
     drawn = [
-        (entry["mode"], [(kind, seconds) for kind, seconds in entry["classes"].items() if seconds]) for entry in group
+        (entry["mode"], [(kind, 1e3 * seconds) for kind, seconds in entry["classes"].items() if seconds])
+        for entry in group
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
-    words = "Share of the time by class of kernel; the table holds the milliseconds"
-    return Panel(title, Table.make(columns, rows), (Chart(drawing.shares(drawn), words),), axes=AXIS)
+    words = "Milliseconds by class of kernel; the table holds the same figures"
+    return Panel(title, Table.make(columns, rows), (Chart(drawing.stacks(drawn), words),), axes=AXIS)

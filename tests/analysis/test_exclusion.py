@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 
 import pytest
 from conftest import ROOT, listed_files
@@ -10,6 +11,7 @@ from doubles.ladders import DESCRIPTION, TIMES, samples
 from doubles.reported import record
 
 from analysis import facts, ladders, pairs, select
+from analysis.answers import Answer
 from analysis.points import Points
 from analysis.significance import geometric_mean
 from commands import export, history, repeatability
@@ -22,11 +24,12 @@ from experiments.spec import Verdict
 from publish import evidence
 from records import recordfile, rooflines
 from records.record import Record
-from reports import brief, terminal, verdict
+from reports import answers as words
+from reports import brief, terminal
 from reports.content import Table
 from reports.material import Material
 from reports.page.index import Run, index
-from reports.sections import answer, matrix, scaling
+from reports.sections import answer, scaling
 
 KINDS = {
     "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
@@ -118,20 +121,34 @@ def claims(changes: dict) -> Evidence:
     return Evidence(Records(two(changes)))
 
 
-def shape_one(changes: dict) -> verdict.Fastest:
-    (made,) = material(changes).verdicts
-    (fastest,) = made.fastest.values()
-    return fastest
+def shape_one(changes: dict) -> Answer:
+    ((found,),) = material(changes).answers
+    return found
 
 
 def cards(changes: dict) -> str:
     """What the cards of a report's answer say."""
     (panel,) = answer.section(material(changes)).panels
-    return " ".join(" ".join((card.answer, *card.lines)) for chart in panel.charts for card in chart.cards)
+    return " ".join(f"{item.todo} {item.figures}" for chart in panel.charts for item in chart.card.items)
+
+
+def printed(changes: dict) -> str:
+    """What a terminal shows at the end of a run."""
+    console = terminal.PlainConsole(file=io.StringIO(), width=80)
+    terminal.closing(material(changes).answers, two(changes), console)
+    return console.file.getvalue()
+
+
+def limits(changes: dict) -> list[str]:
+    """What is said of a slower core, where eager mode waits for the host."""
+    eager, graph = two(changes)
+    eager |= {"host_ms_in_loops": 60.0, "host_loop_ms_full": 0.3}
+    ((found,),) = Material(Points([eager, graph])).answers
+    return words.limits(found)
 
 
 def figures(changes: dict) -> Table:
-    return matrix.section(material(changes)).panels[0].table
+    return answer.section(material(changes)).panels[0].table
 
 
 # Whether an excluded graph enters, by consumer; each takes the changes of the graph's record.
@@ -147,15 +164,13 @@ CONSUMERS = {
     "a claim's table": lambda changes: tables.latency(two(changes)[1]) == "16",
     "a claim's table of gains": lambda changes: tables.gain(two(changes)[1]).startswith("20 ("),
     "a claim's pair of samples": in_a_pair_of_samples,
-    "advice": lambda changes: "use" in [one.kind for one in material(changes).verdicts[0].advice],
+    "advice": lambda changes: "use" in [one.kind for one in shape_one(changes).choices],
     "a ranking": lambda changes: "graph" in [rank.point.record.mode for rank in shape_one(changes).ranks],
-    "the site's index": lambda changes: "16 ms" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
+    "the site's index": lambda changes: "1.25×" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
     "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", material(changes)),
     "a pair of points": lambda changes: len(facts.pairs(Points(two(changes)).all)) > 0,
     "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
-    "scaling": lambda changes: in_a_section(scaling.section(scaling.THREADS, by_threads(changes))),
-    "the terminal's fastest": lambda changes: "graph" in [row.mode for row in terminal.fastest(two(changes))],
-    "the terminal's direction": lambda changes: terminal.direction(two(changes)[1]) == terminal.FASTER,
+    "scaling": lambda changes: in_a_section(scaling.section(scaling.AXES[0], by_threads(changes))),
     "compare and ab": in_a_comparison,
     "history": in_a_history,
     "a ladder": in_a_ladder,
@@ -164,7 +179,9 @@ CONSUMERS = {
     "an export to Bencher": lambda changes: two({})[1].cell in export.bencher(two(changes)),
     "an export to GitHub": lambda changes: len(export.github_action(two(changes))) == 2,
     "an export to PyTorch": lambda changes: len(export.pytorch_oss(two(changes), ())) == 2,
-    "a report's answer": lambda changes: "then alpha graph" in cards(changes) or "alpha graph, 16 ms" in cards(changes),
+    "a report's answer": lambda changes: "use graph 16 ms" in cards(changes),
+    "the terminal's block": lambda changes: "1.25×" in printed(changes),
+    "a slower core": lambda changes: len(limits(changes)) > 0,
 }  # fmt: skip
 
 
@@ -196,6 +213,7 @@ def test_the_reason_is_the_status_or_a_flag_and_an_unknown_program_is_none():
 # Every module that reads a record's latency or speedup, with the consumers above that it is tried by, or why it need
 # not be: what is shown of one cell is no mean, ranking or headline.
 READERS: dict[str, tuple[str, ...] | str] = {
+    "analysis/answers.py": ("a ranking",),
     "analysis/changes.py": ("compare and ab",),
     "analysis/facts.py": ("a pair of points", "a ranking"),
     "analysis/ladders.py": ("a ladder",),
@@ -203,6 +221,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "analysis/points.py": "hands each record on with its exclusion",
     "analysis/rules.py": ("advice",),
     "analysis/select.py": ("figures over several runs",),
+    "analysis/sensitivity.py": ("a slower core",),
     "analysis/significance.py": ("a geometric mean", "a ranking"),
     "commands/export.py": ("an export to Bencher", "an export to GitHub", "an export to PyTorch"),
     "commands/history.py": ("history",),
@@ -229,17 +248,17 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "records/assemble.py": "makes the records",
     "records/record.py": "the record",
     "records/rooflines.py": ("a machine's peak",),
-    "reports/brief.py": ("a pull request's summary",),
+    "reports/answers.py": ("a pull request's summary", "the terminal's block"),
+    "reports/causes.py": "profiles, which are no records",
+    "reports/compare.py": ("compare and ab",),
     "reports/explanation.py": "one profile's own line",
     "reports/ladder.py": ("a ladder",),
-    "reports/sections/answer.py": ("a report's answer",),
+    "reports/page/index.py": ("the site's index",),
+    "reports/sections/answer.py": ("a report's answer", "when compiling pays"),
     "reports/sections/ladders.py": ("a ladder",),
-    "reports/sections/matrix.py": ("when compiling pays",),
     "reports/sections/scaling.py": ("scaling",),
-    "reports/terminal.py": ("the terminal's fastest", "the terminal's direction"),
+    "reports/terminal.py": ("the terminal's block",),
     "reports/trend.py": ("history",),
-    "reports/verdict/whole.py": ("a ranking",),
-    "reports/verdict/wording.py": ("advice",),
 }
 FIGURES = {"speedup", "latency", "speedup_vs_eager", "speedup_ci_low", "latency_ms_median", "median_ms"}
 
@@ -269,6 +288,8 @@ LOOK_AT_MEASURED = {
     "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
     "analysis/facts.py": "what other processes took of the machine",
     "reports/terminal.py": "whether a cell is shown by its figures or its status",
+    "reports/brief.py": "how many cells have no figures",
+    "analysis/answers.py": "which cells conditions and precision are counted of",
     "analysis/points.py": "the same on pages",
 }
 # Who names the verdict on a program: who lists it and makes it a record's.
@@ -299,7 +320,7 @@ def test_no_other_module_decides_it():
 
 def test_no_committed_folder_is_advised_by_an_excluded_cell():
     for path in sorted(ROOT.glob("results/*/*/records.jsonl")):
-        for made in Material(Points(recordfile.load(path).records)).verdicts:
-            chosen = [point for advice in made.advice for point in advice.chosen]
-            ranked = [rank.point for fastest in made.fastest.values() for rank in fastest.ranks]
+        for found in Material(Points(recordfile.load(path).records)).answers:
+            chosen = [choice.point for answer in found for choice in answer.choices]
+            ranked = [rank.point for answer in found for rank in answer.ranks]
             assert [point.record.cell for point in (*chosen, *ranked) if point.excluded] == []

@@ -44,13 +44,6 @@ def test_with_noise_the_product_lies_in_the_interval_of_the_whole_and_intervals_
     for step, truth in zip(ladder.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
         assert step.ratio.low < truth < step.ratio.high
         assert 0 < step.ratio.relative_half_width < 0.1
-    assert "within that interval" in " ".join(sentences(ladder))
-
-
-def test_a_product_beside_the_interval_is_told():
-    ladder = measured(noise=0.001)
-    odd = replace(ladder, steps=(replace(ladder.steps[0], ratio=ladder.steps[-1].ratio), *ladder.steps[1:]))
-    assert "outside that interval, 50" in " ".join(sentences(odd))
 
 
 def test_what_slows_a_whole_round_moves_no_step():
@@ -59,12 +52,11 @@ def test_what_slows_a_whole_round_moves_no_step():
     assert all(step.ratio.relative_half_width < 1e-9 for step in ladder.steps)
 
 
-def test_the_largest_step_is_named_with_its_share():
+def test_the_largest_step_is_named():
     ladder = measured({"eager": 8.0, "captured": 6.0, "split": 7.0, "fused": 5.0, "replayed": 2.0}, noise=0.01)
     assert ladder.largest.after.mode == "replayed" and ladder.rivals == ()
     told = " ".join(sentences(ladder))
-    assert "The largest step is replayed (one launch), 2.5" in told and "it saves 3 ms, 66% of the way" in told
-    assert "split (smaller operators) makes it slower: 0.86" in told
+    assert "The largest step is replayed (one launch), 2.5" in told and "it saves 3 ms." in told
 
 
 def test_what_only_regains_a_loss_is_no_gain():
@@ -74,12 +66,7 @@ def test_what_only_regains_a_loss_is_no_gain():
     assert [step.ratio.value for step in ladder.steps] == pytest.approx([8 / 6.5, 0.325, 0.8, 25 / 6], rel=0.03)
     lower = measured({"eager": 8.0, "captured": 7.9, "split": 20.0, "fused": 25.0, "replayed": 4.0}, noise=0.01)
     told = f"replayed ({'; '.join(ADDS[2:])}), 1.9"
-    assert f"The largest step is {told}" in sentences(lower)[1] and "it saves 3.9 ms, 9" in sentences(lower)[1]
-
-
-def test_a_step_beyond_the_last_rung_has_no_share():
-    ladder = measured({"eager": 8.0, "captured": 7.9, "split": 7.8, "fused": 5.0, "replayed": 7.0}, noise=0.01)
-    assert ladder.largest.after.mode == "fused" and sentences(ladder)[1].endswith("it saves 2.8 ms.")
+    assert f"The largest step is {told}" in sentences(lower)[1] and "it saves 3.9 ms." in sentences(lower)[1]
 
 
 def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
@@ -150,8 +137,8 @@ def test_two_things_in_both_orders():
     assert crossed.whole.value == pytest.approx(4, rel=0.01)
     assert crossed.interaction.value == pytest.approx(1.5, rel=0.01) and crossed.interaction.low > 1
     told = " ".join(sentences(measured(noise=0.001)))
-    assert "Launching alone (captured) brings 2.00×" in told and "50% of the way to replayed" in told
-    assert "each brings more where the other is there" in told
+    assert "Launching alone (captured) 2.00× (" in told and "together 4.0" in told
+    assert "each brings more beside the other" in told
 
 
 def test_every_declared_ladder_can_be_climbed():

@@ -1,12 +1,13 @@
-"""Records made for one rule of the verdict each, of two frameworks that are not there, and what is said of them."""
+"""Records made for one rule each, of two frameworks that are not there, and what is said of them."""
 
 from __future__ import annotations
 
 from doubles.synthetic import timed
 
+from analysis.answers import Answer, by_setting
 from analysis.points import Points
-from reports import verdict
-from reports.verdict import Words
+from analysis.settings import Words
+from reports.sections.answer import in_words
 
 KNOWN = {
     ("alpha", "plain"): Words("alpha.compile(model)", default=True),
@@ -27,10 +28,11 @@ def cell(milliseconds: float, gain: float | None = None, first: float = 0.5, **m
     return timed(milliseconds, percent, **({**SHARED, "first_call_s": first} | more))
 
 
-def told(*rows: dict, across: bool = False) -> list[str]:
-    """Every sentence that these records lead to, contradictions of machines last."""
-    return [
-        sentence
-        for one in verdict.verdicts_of(Points(list(rows), across), KNOWN)
-        for sentence in (*one.sentences, *one.contradictions)
-    ]
+def answered(*rows: dict, across: bool = False) -> list[Answer]:
+    """The answer at every shape of every setting of these records."""
+    return [answer for found in by_setting(Points(list(rows), across), KNOWN) for answer in found]
+
+
+def told(*rows: dict) -> list[str]:
+    """Every sentence that these records lead to."""
+    return [sentence for answer in answered(*rows) for sentence in in_words(answer)]

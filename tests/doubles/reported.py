@@ -33,17 +33,17 @@ def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads
         "framework_version": "1.2", "mode": mode, "workload": "bert", "implementation": "plain", "pass": "inference",
         "batch_size": batch, "seq_len": length, "parameters": "mask=none", "shapes": "static", "weights": "seed:0",
         "dtype": "fp32", "device": "cpu", "device_name": "A processor", "threads": threads,
-        "status": "ok", "profile": "quick", "target_half_width": 0.1, "compile_cache": "cold",
-        "launches": 3, "samples": 60,
+        "status": "ok", "profile": "quick", "compile_cache": "cold", "launches": 3, "samples": 60,
         "first_call_s": 0.5 if mode == "eager" else 5.5, "latency_ms_median": latency,
         "latency_ms_ci_low": latency * 0.99, "latency_ms_ci_high": latency * 1.01, "speedup_vs_eager": speedup,
         "speedup_ci_low": low, "speedup_ci_high": high, "items_per_s": 1e3 * batch / latency,
         "tokens_per_s": 1e3 * batch * length / latency, "achieved_tflops": 0.4 / speedup, "peak_tflops": 1.0,
         "peak_gb_per_s": 20.0, "mfu_pct": 40 / speedup, "intensity": 30.0, "regime": "compute", "peak_memory_mb": 500.0,
         "explained_share": 0.4 / speedup, "framework_peak_tflops": 0.9,
-        "git_revision": "0123456789",
+        "git_revision": "0123456789", "target_half_width": 0.1,
     }  # fmt: skip
     if mode != "eager":
+        row |= {"sign": "faster"}
         row["break_even_calls"] = 5.0 / (latency * (speedup - 1) / 1e3) if speedup > 1 else None
     return Record.from_row(row | changes)
 
@@ -57,10 +57,11 @@ def failed(framework: str, mode: str, status: str, reason: str, **changes) -> Re
 
 
 def small_set() -> list[Record]:
-    """Two frameworks, two modes, three shapes, a second thread count, an uncertain cell and two that failed."""
+    """Two frameworks, two modes, three shapes, a second thread count, an inconclusive cell and two that failed."""
     rows = [record(f, mode, *shape) for f in BASE for shape in BASE[f] for mode in ("eager", "graph")]
     rows += [record("alpha", mode, threads=1) for mode in ("eager", "graph")]
-    rows[3] |= {"flags": "other_load;drift", "speedup_ci_low": 0.95, "speedup_ci_high": 1.6}
+    wide = {"speedup_ci_low": 0.95, "speedup_ci_high": 1.6, "sign": "inconclusive"}
+    rows[3] |= {"flags": "drift", **wide}
     tail = "Traceback\nSegmentation fault"
     crash = failed("beta", "graph-fast", "crash", "The worker died | by a signal.", stderr_tail=tail)
     wrong = failed("alpha", "graph-fast", "mismatch", "The outputs differ by 0.3.")

@@ -1,4 +1,4 @@
-"""`make site`: an index that leads to a page for every published run, all of it files that lie beside each other."""
+"""`make site`: an index that leads to a page for every published run, all of it files beside each other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import json
 import re
 
 import pytest
+from doubles import browser
 from doubles.reported import elsewhere, record, small_set, write_run
 
 import runner
+from analysis.points import Points
 from records import recordfile
 from records.recordfile import write_csv
+from reports.material import Material
+from reports.page.index import Run, index
 
 
 def publish(results, place: str, rows: list[dict], begun: str) -> None:
@@ -61,17 +65,46 @@ def test_a_site_whose_runs_share_no_cell_shows_no_history(tmp_path, monkeypatch)
     assert "history-" not in (tmp_path / "site/index.html").read_text().split("</style>")[1]
 
 
-def test_the_index_has_what_the_newest_run_says(site):
+def test_the_index_has_the_best_figure_of_the_newest_run(site):
     text = (site / "index.html").read_text()
     _, latest, *_, runs = text.split("<section ")
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", latest)
-    (alpha,) = [cell for cell in cells if "2026-02-02" in cell]
-    assert "<b>eager, 20 ms</b>" in alpha and 'href="cpu/second/index.html"' in alpha
-    (beta,) = [cell for cell in cells if "graph, 15 to 72.5 ms" in cell]
-    assert "2026-01-01" in beta
-    assert re.findall(r"\d threads?", latest) == ["1 thread", "2 threads"]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr .*?</tr>", latest)]
+    slower, one, two = sorted(rows, key=lambda row: row[2])
+    assert slower[2:5] == ["<b>alpha eager</b>", "20 ±1 %", "graph 0.50× ±20 %"]
+    assert 'href="cpu/second/index.html">2026-02-02<' in slower[5]
+    assert one[2:5] == ["<b>alpha graph</b>", "32 ±1 %", "1.25× ±2 %"] and "1 thread" in one[0]
+    assert two[2:5] == ["<b>beta graph</b>", "15 ±1 %", "2.00× ±2 %"] and "2026-01-01" in two[5]
     assert runs.index("cpu/second") < runs.index("cpu/first")
     assert "make bench FRAMEWORK=alpha BATCH=1,4" in runs and "runs/mine" not in text
+
+
+def test_gpus_come_first_and_rows_carry_what_they_are_filtered_by():
+    on_gpu = {"device": "gpu:0", "device_name": "A GPU", "machine_id": "ffff"}
+    rows = [record("alpha", mode) for mode in ("eager", "graph")]
+    runs = [
+        Run(f"{n}/index.html", str(n), f"2026-01-0{n}", "make bench", Material(Points(some)))
+        for n, some in enumerate((rows, [row | on_gpu for row in rows]), 1)
+    ]
+    text = index(runs)
+    assert re.findall(r'data-device="([^"]+)"', text) == ["A GPU", "A processor"]
+    assert re.findall(r'<select name="(\w+)"', text) == ["framework", "device", "workload"]
+
+
+@pytest.mark.skipif(
+    browser.executable() is None, reason="there is no Chromium on PATH; on Debian: apt install chromium"
+)
+def test_the_index_is_filtered_and_its_address_keeps_the_choice(site):
+    shown = "[...document.querySelectorAll('#latest tbody tr')].filter(row => !row.hidden).length"
+    with browser.Browser() as page:
+        page.open(site / "index.html")
+        assert page.evaluate(shown) == 3
+        page.evaluate(
+            "(s => { s.value = 'beta'; s.dispatchEvent(new Event('change', {bubbles: true})); })"
+            "(document.querySelector('select[name=framework]'))"
+        )
+        assert page.evaluate(shown) == 1
+        assert page.evaluate("location.hash") == "#framework=beta"
+        assert page.evaluate("document.documentElement.scrollHeight") < 3 * 900 and page.problems == []
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", None])

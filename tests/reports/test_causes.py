@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from analysis import losses
 from commands import explain
 from execution import campaign
 from measurement.kernels import CLASSES
@@ -154,12 +155,12 @@ def test_no_loss_no_reason():
 
 
 def test_samples_of_two_launches_are_not_paired():
-    assert causes.speedup(entry("eager", 1.0), entry("inductor", 2.0)).relative_half_width < 1e-9  # round by round
-    apart = causes.speedup(entry("eager", 1.0), entry("inductor", 2.0, launch="0002"))
+    assert losses.speedup(entry("eager", 1.0), entry("inductor", 2.0)).relative_half_width < 1e-9  # round by round
+    apart = losses.speedup(entry("eager", 1.0), entry("inductor", 2.0, launch="0002"))
     assert 0.48 < apart.low < 0.499 < 0.501 < apart.high < 0.52
     wide = entry("inductor", 1.0, launch="0002", scatter=(0.1, 0.1, 0.1, 0.1, 0.1, 9.0, 9.0, 9.0, 9.0, 9.0))
-    assert 0 < causes.speedup(entry("eager", 1.0), wide).low < 0.5  # its interval in seconds would reach below zero
-    assert causes.speedup({}, {}) is None  # profiles of before
+    assert 0 < losses.speedup(entry("eager", 1.0), wide).low < 0.5  # its interval in seconds would reach below zero
+    assert losses.speedup({}, {}) is None  # profiles of before
 
 
 def test_reasons_are_printed_with_the_shape_and_controls_named():
@@ -196,8 +197,8 @@ def test_arguments_of_a_user_s_model_are_no_controls_whatever_they_are_called():
     """A value of them that the suite knows means something of its own there."""
     called = {"batch_size": 2, "mask": "none", "layout": "nchw", "attention": "explicit"}
     (_, graph) = pair(1.0, 2.4, workload="net.py", implementation="own", parameters=called, device="gpu:0")
-    assert causes.controls(graph) == {causes.TF32: {"dtype": "tf32"}}
-    assert set(causes.controls(graph | {"implementation": "library"})) > {causes.MASK, causes.LAYOUT, causes.PLAIN}
+    assert losses.controls(graph) == {losses.TF32: {"dtype": "tf32"}}
+    assert set(losses.controls(graph | {"implementation": "library"})) > {losses.MASK, losses.LAYOUT, losses.PLAIN}
 
 
 @pytest.mark.parametrize(("graph_s", "controls"), [(2.4, True), (0.9, False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -12,6 +13,7 @@ from statistics import median
 
 import pytest
 from doubles.reported import failed, record, write_run
+from rich.console import Console
 
 import runner
 from analysis import changes
@@ -20,6 +22,7 @@ from analysis.significance import independent_ratio
 from measurement.statistics import INCONCLUSIVE, Interval, batch_interval
 from records.record import Record
 from reports import compare, run_headings, terminal
+from reports.content import grid
 from reports.names import Names
 
 
@@ -315,7 +318,7 @@ def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path
     assert f"- **B**: after · {facts}\n  `make bench FRAMEWORK=alpha BATCH=1,4 ISOLATE=1 WEIGHTS=else`" in page
     assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
     assert "All cells: bert, plain, cpu, fp32, 2 threads, batch 1, seq 128." in page
-    assert "| alpha graph | 16 | 19.2 | 1.20 (1.19 to 1.21) | 1.20 (1.18 to 1.22) | slower |" in page
+    assert "| alpha graph | 16 | 19.2 | 1.20× ±0.9 % | 1.20× ±2 % | slower |" in page
     assert page.index("#### Slower") < page.index("<details><summary>Same: 1 cell")
     assert max(map(len, re.findall(r"(?m)^\|.*", page))) < 100
 
@@ -330,8 +333,28 @@ def test_at_80_columns_a_row_is_a_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(terminal, "_FILE_WIDTH", 80)
     runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.0, 1.2)))]
     runner.main(["compare", *map(str, runs)])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
-    assert len(lines) == 2 and max(map(len, lines)) <= 80
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if line.startswith("alpha ")]
+    assert len(rows) == 2 and max(map(len, rows)) <= 80 and "1.20× ±0.9 %" in rows[0]
+
+
+def test_cells_without_a_verdict_are_a_line_for_each_reason(tmp_path, capsys):
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.1, 1.1)))]
+    runner.main(["compare", *map(str, runs)])
+    lines = capsys.readouterr().out.splitlines()
+    assert not any(line.startswith("alpha ") for line in lines)
+    assert [line.partition(" (")[0] for line in lines if line.startswith("inconclusive")] == [
+        "inconclusive, 1 cell"
+    ] * 2
+
+
+def test_a_terminal_s_table_drops_columns_and_never_digits():
+    columns, rows = ("name", "words", "ms"), [("alpha", "a long text", "1,234.5 (1,233 to 1,236)")]
+    for width, shown in ((60, 3), (35, 2)):
+        console = Console(file=io.StringIO(), width=width)
+        console.print(grid(columns, rows, width, dropped=(1,)))
+        text = console.file.getvalue()
+        assert "1,234.5 (1,233 to 1,236)" in text and ("a long text" in text) == (shown == 3)
 
 
 def test_the_answer_names_what_is_slower_and_what_broke():

@@ -11,9 +11,9 @@ from doubles.reported import record
 import frameworks
 from analysis.modes import labels
 from analysis.points import Points
+from analysis.settings import Words
 from reports import drawing
 from reports.drawing import Curve, Dot, Look, Scale
-from reports.verdict import Words
 
 LOOK = Look("#123456", 1, False)
 
@@ -43,28 +43,14 @@ def places(svg: str, tag: str, attribute: str) -> list[float]:
 
 
 def test_a_figure_lies_within_its_interval_and_one_without_has_none():
-    rows = [Dot("a mode", LOOK, 2.0, "2 ms", 1.0, 4.0), Dot("b <mode>", LOOK, 8.0, "8 ms")]
-    svg = drawing.dots(rows)
-    ElementTree.fromstring(svg)
-    (low,), (high,) = places(svg, "line", "x1"), places(svg, "line", "x2")
-    first, second = places(svg, "use", "x")
-    assert low < first < high < second
-    assert "b &lt;mode&gt;" in svg and ">2 ms</text>" in svg and ">8 ms</text>" in svg
-
-
-def test_what_is_not_ranked_is_grey():
-    svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")])
-    assert re.findall(r'class="(row[^"]*)" color="#123456"', svg) == ["row absent", "row"]
-    assert f".row.absent{{color:{drawing.ABSENT};" in drawing.symbols()
-    assert ">elsewhere</tspan>" in svg
-
-
-def test_all_marks_of_a_shape_lie_on_one_line():
-    rows = [("batch 1", {"batch": "1"}, [Dot("a", LOOK, 1.0, "1 ms"), Dot("b", LOOK, 9.0, "9 ms")]), ("x", {}, [])]
-    svg = drawing.spread(rows)
-    first, _ = (group for group in ElementTree.fromstring(svg).iter("g") if group.get("class") == "row")
-    assert [mark.get("y") for mark in first.iter("use")] == [None, None]
-    assert "<title>b: 9 ms</title>" in svg and 'data-batch="1"' in svg
+    rows = [Dot("a mode", LOOK, 2.0, "2 ms", 1.0, 4.0), Dot("b <mode>", LOOK, 8.0, "8 ms", note="excluded")]
+    html = drawing.dots(rows)
+    ElementTree.fromstring(html)
+    axis, tracks = html.split('<div class="line" style', 1)
+    (low,), (high,) = places(tracks, "line", "x1"), places(tracks, "line", "x2")
+    first, second = places(tracks, "use", "x")
+    assert low < first < high < second and len(places(axis, "line", "x1")) == len(drawing.scale_of(rows).ticks)
+    assert '<span class="name">b &lt;mode&gt; <small>excluded</small></span>' in html and "<b>2 ms</b>" in html
 
 
 def test_curves_rise_where_figures_do_and_are_named():
@@ -88,11 +74,19 @@ def test_what_is_of_a_mode_has_its_colour_and_dashes_wherever_it_is_drawn():
     assert 'data-mode="1"' in dot and LOOK.colour not in dot
 
 
-def test_shares_fill_the_bar():
-    html = drawing.shares([("eager", [("matmul", 3.0), ("idle", 1.0)]), ("graph", [("matmul", 2.0)])])
-    assert places(html, "rect", "width") == [75.0, 25.0, 100.0]
+def test_bars_are_as_long_as_the_milliseconds():
+    html = drawing.stacks([("eager", [("matmul", 3.0), ("idle", 1.0)]), ("graph", [("matmul", 2.0)])])
+    assert places(html, "rect", "width") == [75.0, 25.0, 50.0]
     colours = re.findall(r'<rect [^>]*fill="(#\w+)"', html)
     assert colours[0] == colours[2] != colours[1]
+    assert "<b>4 ms</b>" in html and "<b>2 ms</b>" in html
+
+
+def test_a_step_begins_where_the_one_before_it_ends_and_is_grey_where_it_leads_back():
+    rows = [Dot("a", LOOK, 8.0, "8 ms"), Dot("b", LOOK, 2.0, "2 ms"), Dot("c", LOOK, 4.0, "4 ms")]
+    html = drawing.waterfall(rows)
+    first, second, third = places(html, "rect", "x")
+    assert second == third and html.count(drawing.BACK) == 1 and first < second + places(html, "rect", "width")[1]
 
 
 def looks(*records) -> dict:
@@ -129,7 +123,7 @@ def test_a_framework_has_a_colour_of_its_own_that_stands_out(name):
 
 
 def test_colours_of_no_framework_stand_out():
-    assert all(map(stands_out, (*drawing.OTHERS, drawing.ABSENT)))
+    assert all(map(stands_out, (*drawing.OTHERS, drawing.BACK)))
     assert not stands_out("#7a5195") and not stands_out("#c0c0c0")
 
 

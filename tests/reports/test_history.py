@@ -123,7 +123,7 @@ def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
     header = "| 2026-01-02 alpha 1.2 abc1, ms | 2026-02-02 alpha 1.2 abc2, ms | 2026-03-02 alpha 1.3 abc3, ms |"
     assert header in page
     assert "| alpha eager | 20 → 20 | ▁▁▁▁▁ |  | 20 ±1.0 % | 20 ±1.0 % |" in page
-    assert "<td class=v-slower>slower, 2026-03-02 alpha 1.3 abc3: +30.0 %" in html
+    assert ">slower, 2026-03-02 alpha 1.3 abc3: +30.0 %" in html
 
 
 def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
@@ -132,7 +132,7 @@ def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
     out = " ".join(out.split())  # wherever a terminal folds it
     assert code == 0 and "0 steps up (slower), 0 steps down (faster), 2 that all modes share" in out
     assert out.count("all modes, 3: +30.0 %") == page.count("all modes, 2026-03-02: +30.0 %") == 2
-    assert html.count("all modes, 2026-03-02: +30.0 %") == 2 and "v-slower>" not in html.split("</style>")[1]
+    assert html.count("all modes, 2026-03-02: +30.0 %") == 2
 
 
 def test_a_folder_of_runs_is_each_of_them_and_few_launches_make_no_step(capsys, tmp_path):
@@ -199,7 +199,7 @@ def test_labels_say_what_differs_and_the_time_where_the_date_does_not():
 
 
 def test_bars_are_flat_within_what_is_the_same():
-    assert trend.bars([1.0, 1.01, None, 1.0]) == "▁▁ ▁"
+    assert trend.bars([1.0, 1.01, None, 1.0]) == "▁▁ ▁" and trend.bars([1.0, 1.04]) == "▁▂"
     assert trend.bars([1.0, 2.0, 4.0]) == "▁▅█"
 
 

@@ -36,7 +36,7 @@ def test_a_report_shows_the_ladder_and_advises_no_rung(tmp_path, capsys):
     rows = jax_run(tmp_path / "run")
     assert runner.main(["report", str(tmp_path / "run")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "From eager to jit: 8 to 2 ms, 4.0" in printed and "use jax.jit(function): 2 ms" in printed
+    assert "From eager to jit: 8 to 2 ms, 4.0" in printed and "jax jax.jit(function) 2 1 %" in printed
     for name in ("report.md", "report.html", "summary.md"):
         text = (tmp_path / "run" / name).read_text()
         assert "jit-unfused" in text and "The largest step is jit-unfused" in text, name

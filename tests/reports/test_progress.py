@@ -189,7 +189,7 @@ def test_a_finished_cell_is_a_line_of_80_columns_with_more_figures_than_flags(ce
     names = short(*cells)
     text = line(finished(record, cells[1]), names).plain
     assert len(text) <= 80
-    for part in ("149 ms", "1.07×▲", "1.03 to 1.13", "torch inductor"):
+    for part in ("149 ms", "1.07× ±5 %", "torch inductor"):
         assert part in text
     assert "other_load" not in text
     without = short(*(cell for cell in cells if cell.mode != LONG))
@@ -201,21 +201,8 @@ def test_figures_are_never_cut_for_names(cell, record):
     changes = {"speedup_vs_eager": 1234.5, "speedup_ci_low": 1111.1, "speedup_ci_high": 9999.9}
     text = line(finished(record, cells[0], latency_ms_median=123456.7, **changes), short(*cells)).plain
     assert len(text) <= 80
-    for part in ("123,457 ms", "1,234×▲", "1,111 to 10,000", "torch ind", "graphs  ", "…"):
+    for part in ("123,457 ms", "1,234× ±360 %", "torch ind", "graphs  ", "…"):
         assert part in text, text
-
-
-def test_colour_has_a_mark_beside_it(cells, record):
-    names, spans = short(*cells), {}
-    for name, low, high in (("faster", 1.03, 1.13), ("slower", 0.8, 0.9), ("untold", 0.9, 1.1)):
-        text = line(finished(record, cells[1], speedup_ci_low=low, speedup_ci_high=high), names)
-        spans[name] = (text.plain, {str(span.style) for span in text.spans})
-    assert "▲" in spans["faster"][0]
-    assert "green" in spans["faster"][1]
-    assert "▼" in spans["slower"][0]
-    assert "red" in spans["slower"][1]
-    assert not {"▲", "▼"} & set(spans["untold"][0])
-    assert not {"red", "green"} & spans["untold"][1]
 
 
 def test_a_flag_of_the_cell_is_named_and_a_failure_says_why(cells, record):

@@ -13,9 +13,11 @@ from doubles.reported import BASE, built, elsewhere, failed, profile, record, sm
 
 import runner
 from analysis import facts
+from analysis.answers import by_setting
 from analysis.points import Points
+from analysis.settings import Words
 from records.recordfile import write_csv
-from reports import brief, markdown, page, sections, verdict
+from reports import brief, markdown, page, sections
 from reports.material import Material
 from reports.numbers import ratio, text_of
 
@@ -36,11 +38,10 @@ def test_the_markdown_is_the_golden_one():
     assert golden() == GOLDEN.read_text()
 
 
-def test_the_answer_is_the_verdict_s():
+def test_the_answer_has_all_figures_of_a_setting_in_one_table():
     (panel, other) = built(small_set())["answer"].panels
-    assert panel.notes == tuple(verdict.verdicts_of(Points(small_set()), {})[0].sentences)
-    assert "alpha at batch 1 and 4, 128 tokens: use graph: 1.25× as fast" in panel.notes[0]
-    assert [row.cells[1] for row in panel.table.rows] == ["beta graph", "alpha graph", "beta graph"]
+    assert len(panel.table.rows) == 12 and len(other.table.rows) == 2
+    assert panel.notes[0] == "beta at batch 1, 128 tokens: use graph, 15 ms ±1 %, 2.00× eager (1.96–2.04)."
     assert "2 threads" in panel.title and "1 thread" in other.title
 
 
@@ -50,19 +51,31 @@ def test_the_shape_that_most_frameworks_ran_is_shown_first():
     assert charts_of == {"32": False, "128": True, "512": False}
 
 
-def test_cards_answer_at_a_glance():
-    (card, fastest, costs, trusted) = built(small_set()[:12])["answer"].panels[0].charts[0].cards
-    assert (card.question, card.answer, card.kind) == ("Compile?", "Yes", "good")
+def test_a_card_answers_at_a_glance():
+    known = {("beta", "graph"): Words('beta.compile(m, "<fast>")')}
+    made = sections.build(Material(Points(small_set()[:12]), known=known))[0]
+    card = made.panels[0].charts[0].card
+    first, second = card.items
+    assert (first.framework, first.todo, first.is_code) == ("beta", 'beta.compile(m, "<fast>")', True)
+    assert first.figures == "15 ms ±1 %, 2.00× eager (1.96–2.04)"
+    assert (second.todo, second.is_code, second.kind) == ("use graph", False, "use")
     assert card.lines == (
-        "alpha: graph, 1.25× as fast as eager (95 %: 1.23 to 1.27×)",
-        "beta: graph, 2.00× as fast as eager (95 %: 1.96 to 2.04×)",
+        "Fastest: beta graph; alpha graph takes 1.07× as long (1.06–1.08).",
+        "beta graph pays for itself after 330 calls (330–340; 10 s).",
+        "alpha graph pays for itself after 1,300 calls (1,200–1,400; 25 s).",
+        "Trust: 3 processes · no output compared · 4 of 4 within ±10 %.",
     )
-    assert fastest.answer == "beta graph, 15 ms"
-    assert fastest.lines == ("95 %: 14.8 to 15.2 ms", "then alpha graph, 16 ms (1.07× the time, 95 %: 1.06 to 1.08×)")
-    assert costs.answer == "Pays for itself after about 10 s of eager calls"
-    assert costs.lines == ("beta, 330 calls", "alpha: pays for itself after about 25 s of eager calls (1,300 calls)")
-    compared = "0 of 4 outputs compared with a reference"
-    assert trusted.lines == ("every figure is on target", compared, "3 processes or more each, one machine")
+    page_of = page.fragment(made)
+    assert '<code>beta.compile(m, &quot;&lt;fast&gt;&quot;)</code> <button type="button" class="copy"' in page_of
+
+
+def test_modes_that_nobody_deploys_are_off_the_axis_in_one_line():
+    known = {("alpha", "eager"): Words(deployed=False)}
+    made = sections.build(Material(Points([record("alpha", mode) for mode in MODES]), known=known))[0]
+    (chart,) = made.panels[0].charts
+    assert "alpha eager" not in chart.drawing and chart.notes == ("Nobody deploys: alpha eager 20 ms.",)
+    by_mode = {row.cells[0]: row.cells for row in made.panels[0].table.rows}
+    assert len(by_mode) == 2 and "× eager" not in made.panels[0].table.columns  # a multiple of that says nothing
 
 
 class Tables(HTMLParser):
@@ -124,26 +137,19 @@ def test_numbers_in_the_page_are_the_csv_s(reported):
                 places = [texts.index(title) for title in titles]
             elif all(row[n][1] is not None for n in places):
                 for text, value in (row[n] for n in places):
-                    assert text.partition(" (")[0] in (text_of(value), ratio(value))
+                    assert text.partition("×")[0] in (text_of(value), ratio(value))
                 found.append(tuple(row[n][1] for n in places))
         return sorted(found)
 
-    assert shown("matrix", "ms (95 %)") == expected(None, "latency_ms_median")
-    assert shown("matrix", "ms (95 %)", "× eager (95 %)") == expected("graph", "latency_ms_median", "speedup_vs_eager")
-    assert shown("matrix", "% of peak", "memory, MB") == expected(None, "mfu_pct", "peak_memory_mb")
-    assert shown("matrix", "first call, s") == expected(None, "first_call_s")
-    by_shape = {}
-    for row in table:
-        key = row["threads"], row["batch_size"], row["seq_len"]
-        by_shape.setdefault(key, []).append(float(row["latency_ms_median"]))
-    assert [ms for (ms,) in shown("answer", "ms")] == sorted(map(min, by_shape.values()))
+    assert shown("answer", "ms") == expected(None, "latency_ms_median")
+    assert shown("answer", "ms", "× eager") == expected("graph", "latency_ms_median", "speedup_vs_eager")
+    assert shown("answer", "memory, MB", "first call, s") == expected(None, "peak_memory_mb", "first_call_s")
 
 
-def test_numbers_in_pictures_and_sentences_are_the_csv_s(reported):
+def test_numbers_in_pictures_are_the_csv_s(reported):
     text = (reported / "report.html").read_text()
-    answer = text[text.index('<section id="answer"') : text.index('<section id="matrix"')]
-    values = {row.latency_ms_median for row in small_set() if row.status == "ok"}
-    drawn = re.findall(r' dx="-?11"[^>]*>([\d.,]+) ms<', answer)
+    values = {row.latency_ms_median for row in small_set() if row.is_measured}
+    drawn = re.findall(r"<b>([\d.,]+) ms ±1 %</b>", text)
     assert len(drawn) == 14 and set(drawn) == {text_of(value) for value in values}
 
 
@@ -169,26 +175,18 @@ def test_a_cell_without_figures_has_no_mark_but_a_reason():
 
 
 def test_what_failed_parity_is_never_ranked():
-    found = verdict.verdicts_of(Points(small_set()), {})
-    ranked = [rank for one in found for fastest in one.fastest.values() for rank in fastest.ranks]
-    names = {rank.point.series for rank in ranked}
-    assert names == {"alpha eager", "alpha graph", "beta eager", "beta graph"}
+    ranked = [rank for found in by_setting(Points(small_set()), {}) for answer in found for rank in answer.ranks]
+    assert {rank.point.series for rank in ranked} == {"alpha graph", "alpha eager", "beta graph"}
 
 
 def test_a_framework_of_another_machine_is_shown_and_not_ranked_unless_asked_for():
     alpha = [record("alpha", mode) for mode in ("eager", "graph")]
     beta = elsewhere([record("beta", mode) for mode in ("eager", "graph")])
     (here, there) = built(alpha + beta)["answer"].panels
-    (chart,) = here.charts
-    assert "not ranked: Another processor" in chart.drawing and chart.drawing.count('class="row absent"') == 1
-    (fastest,) = (card for card in chart.cards if card.question == "Fastest")
-    assert fastest.answer == "alpha graph, 16 ms"
-    _, line = fastest.lines
-    assert line.startswith("not ranked: beta graph, 15 ms on Another processor: 1.07× the speed of the fastest here (")
-    assert here.table.rows[0].cells[1] == "alpha graph" and there.table.rows[0].cells[1] == "beta graph"
+    assert here.charts[0].notes == ("Not ranked, from another machine: beta graph 15 ms.",)
+    assert "beta" not in here.charts[0].drawing and there.table.rows[0].cells[0] == "beta graph"
     (together,) = built(alpha + beta, across=True)["answer"].panels
-    assert together.table.rows[0].cells[1] == "beta graph on Another processor"
-    assert "not ranked" not in together.charts[0].drawing
+    assert together.table.rows[0].cells[0] == "beta graph on Another processor"
 
 
 def test_a_comment_on_github_can_hold_the_report():
@@ -205,28 +203,23 @@ def test_a_summary_fits_a_pull_request():
         record(f, mode, *shape) | {"workload": w} for w in "abcd" for f in BASE for shape in BASE[f] for mode in MODES
     ]
     rows += [record("alpha", mode) | {"workload": "a", "batch_size": n} for n in range(10, 15) for mode in MODES]
-    known = {("beta", "eager"): verdict.Words(deployed=False)}
+    known = {("beta", "eager"): Words(deployed=False), ("alpha", "graph"): Words("alpha.compile(m)")}
     material = Material(Points(rows), known=known, commands=("make bench BATCH=1,4",))
     text = brief.summary("What it is", material)
     lines = text.splitlines()
     assert len(lines) <= brief.MOST_LINES and lines[0] == "### What it is"
     assert lines[2] == "`make bench BATCH=1,4` · A processor · alpha 1.2, beta 1.2 · 0123456789"
-    assert "- more in report.md, of 4 settings" in text
-    table = [line for line in lines if line.startswith("| batch")]
-    assert len(table) == 6 and "| 2 more shapes |" in text
-    # A multiple of an eager mode that nobody deploys is not told.
-    assert table[0] == "| batch 1, 128 tokens | 20 | 16 · 1.25× | 15 | 30 |"
+    assert "- more in report.md, of 17 shapes" in text
+    assert "| beta | graph | 15 | ±1 % |  | 5.5 s |" in text  # no multiple of an eager mode that nobody deploys
+    assert "|  | alpha | `alpha.compile(m)` | 16 | ±1 % | 1.25× ±2 % | 5.5 s |" in text
     one = brief.summary("One", Material(Points([failed("alpha", "eager", "crash", "It died.")])))
-    assert "No mode was measured beside eager mode." in one and "1 cell without figures" in one
-    differing = record("alpha", "graph", program="differs")
-    text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
-    assert "| 20 | 16 (excluded) |" in text and "Excluded: graph (another program than eager mode's)." in text
+    assert "Nothing was measured" in one
 
 
 def test_sections_without_data_are_left_out():
     assert set(built([failed("alpha", "eager", "crash", "It died.")])) == {"answer", "machines", "failures"}
     bare = [record("alpha", "eager", regime=None, peak_memory_mb=None)]
-    assert set(built(bare)) == {"answer", "matrix", "machines", "flags", "failures"}
+    assert set(built(bare)) == {"answer", "machines"}
 
 
 def test_every_failure_is_listed_with_its_reason():

@@ -1,14 +1,13 @@
-"""Scaling along an axis: a line where a mode has three points, panels of what is alike, ratios to the first point."""
+"""Scaling along an axis: a line where a mode has three points, and panels of what is alike."""
 
 from __future__ import annotations
 
-import pytest
 from doubles.reported import built, elsewhere, record
 
 from analysis.points import Points
+from analysis.settings import Words
 from reports import sections
 from reports.material import Material
-from reports.verdict import Words
 
 MODES = ("eager", "graph")
 
@@ -35,9 +34,9 @@ def test_a_panel_holds_what_is_alike_but_for_the_axis():
     rows = [*swept(1, 2, 4), *half, *elsewhere(swept(1, 2, 4))]
     apart = built(rows)["threads"].panels
     assert len(apart) == 3 and len({panel.title for panel in apart}) == 3
-    assert all(len(panel.table.rows) == 6 for panel in apart)
+    assert all(len(panel.table.rows) == 2 for panel in apart)
     together = built(rows, across=True)["threads"].panels
-    assert sorted(len(panel.table.rows) for panel in together) == [6, 12]
+    assert sorted(len(panel.table.rows) for panel in together) == [2, 4]
 
 
 def test_a_rung_that_no_verdict_has_is_drawn_with_the_other_modes():
@@ -48,18 +47,10 @@ def test_a_rung_that_no_verdict_has_is_drawn_with_the_other_modes():
     assert panel.setting == "0"  # that of eager mode
 
 
-def test_ratios_are_to_the_first_point_of_the_mode():
-    (panel,) = built(swept(1, 2, 4))["threads"].panels
-    ratios = [("", 2.0, 4.0)] * 2  # twice the threads, half the time
-    assert figures(panel.table, 0, 1, 3) == [
-        (f"alpha {mode}", count, pytest.approx(ratio) if ratio else "")
-        for mode, row in zip(MODES, ratios, strict=True)
-        for count, ratio in zip((1, 2, 4), row, strict=True)
-    ]
-    batches = [record("alpha", "eager", latency=10.0 * count) | {"batch_size": count} for count in (4, 1, 2)]
-    (panel,) = built(batches)["batch"].panels
-    assert figures(panel.table, 1, 2) == [(1, 10.0), (2, 20.0), (4, 40.0)]
-    assert [ratio for (ratio,) in figures(panel.table, 3)][1:] == [pytest.approx(2.0), pytest.approx(4.0)]
+def test_a_row_is_a_mode_and_a_column_a_value():
+    (panel,) = built(swept(4, 1, 2))["threads"].panels
+    assert panel.table.columns == ("mode", "threads 1, ms", "threads 2, ms", "threads 4, ms")
+    assert figures(panel.table, 0, 1, 2, 3) == [("alpha eager", 40.0, 20.0, 10.0), ("alpha graph", 32.0, 16.0, 8.0)]
 
 
 def test_a_chart_has_a_mark_for_each_figure_and_a_line_for_each_mode():

@@ -52,7 +52,7 @@ def test_a_reason_is_shown_as_it_is_by_bench_s_summary_and_by_report(text, recor
     import runner
 
     failed = [record(status="error", reason=text, latency_ms_median=None, mode=text, parameters=f"width={text}")]
-    terminal.summary([record(), *failed], terminal.console())
+    terminal.closing([], [record(), *failed], terminal.console())
     capsys.readouterr()
     folder = write_run(tmp_path / "run", [*small_set(), *(small_set()[0] | one.to_row() for one in failed)])
     assert runner.main(["report", str(folder)]) == 0

@@ -1,0 +1,165 @@
+"""What the records of one shape say together: a choice for each framework, the fastest of them, and who is not ranked.
+
+The terminal, the page, the Markdown and the README print these answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis import facts
+from analysis.points import Point, Points, grouped
+from analysis.rules import USE, Choice, choose
+from analysis.settings import Known, Setting, Shape, Words, entrants, settings
+from measurement.flags import FLAGS
+from measurement.statistics import ENOUGH_LAUNCHES
+from records.record import Record
+
+# Flags on the machine while it measured; they change no answer.
+CONDITIONS = ("other_load", "steal", "frequency", "host_slowed", "throttled")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to do at one shape: `choices` of the frameworks, the fastest first.
+
+    `undeployed` are points of modes in which nobody runs a finished model, `others` those that no choice names, and
+    `elsewhere` the fastest of each framework that ran this shape on another machine alone; they are not ranked.
+    """
+
+    setting: Setting
+    shape: Shape
+    choices: tuple[Choice, ...]
+    others: tuple[Point, ...] = ()
+    undeployed: tuple[Point, ...] = ()
+    excluded: tuple[Point, ...] = ()
+    elsewhere: tuple[Point, ...] = ()
+
+    @cached_property
+    def ranks(self) -> list[facts.Rank]:
+        """Return the choices' points as ranked by latency."""
+        return facts.ranking([choice.point for choice in self.choices]) if self.choices else []
+
+    @property
+    def fastest(self) -> list[Choice]:
+        """Return the fastest choice, and those that are not shown to take longer."""
+        return [choice for choice, rank in zip(self.choices, self.ranks, strict=True) if not rank.told_apart]
+
+    @property
+    def next(self) -> facts.Rank | None:
+        """Return the fastest of those that are shown to take longer; None where the winner is alone or not known."""
+        if len(self.fastest) != 1:
+            return None
+        return next((rank for rank in self.ranks if rank.told_apart), None)
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Return all points of this shape and setting."""
+        return self.setting.at[self.shape]
+
+    @cached_property
+    def _pairs(self) -> dict[int, facts.Pair]:
+        return {id(pair.graph): pair for pair in facts.pairs(self.points)}
+
+    def pair(self, point: Point) -> facts.Pair | None:
+        """Return a graph's point beside its framework's eager mode; None where one of them is missing or excluded."""
+        return self._pairs.get(id(point))
+
+    def is_told(self, point: Point) -> bool:
+        """Return whether a speedup over the framework's eager mode says anything: where somebody deploys that mode."""
+        return all(one.deployed for one in self.choices if one.framework == point.record.framework)
+
+    @property
+    def used(self) -> list[tuple[Choice, facts.Pair]]:
+        """Return the recommended modes of frameworks whose eager mode is deployed, beside it."""
+        chosen = [choice for choice in self.choices if choice.kind == USE and choice.deployed]
+        return [(choice, pair) for choice in chosen if (pair := self.pair(choice.point))]
+
+
+def by_setting(points: Points, known: Known) -> list[list[Answer]]:
+    """Return an answer for each shape of every setting, settings of most frameworks first."""
+    return [[_answer(one, shape, known) for shape in one.shapes] for one in settings(points, known)]
+
+
+def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
+    points = setting.at[shape]
+    found = (choose(of_entrant, known) for of_entrant in entrants(points).values())
+    choices = sorted(filter(None, found), key=lambda choice: choice.point.median_ms)
+    named = {id(point) for one in choices for point in (one.point, one.beside, one.default)}
+    rest = [point for point in points if not point.excluded and id(point) not in named]
+    idle = [point for point in rest if not _words(point, known).deployed]
+    return Answer(
+        setting,
+        shape,
+        tuple(choices),
+        tuple(point for point in rest if point not in idle),
+        tuple(idle),
+        tuple(point for point in points if point.excluded),
+        tuple(_elsewhere(setting, shape)),
+    )
+
+
+def _words(point: Point, known: Known) -> Words:
+    return known.get((point.record.framework, point.record.mode), Words())
+
+
+def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:
+    """Yield the fastest point of each framework that ran the shape on other machines alone, of most processes."""
+    here = {point.record.framework for point in setting.at[shape]}
+    away = [p for p in setting.at_elsewhere.get(shape, ()) if p.record.framework not in here and not p.excluded]
+    for group in grouped(away, lambda point: point.record.framework).values():
+        most = max(point.record.launches or 0 for point in group)  # one process says less than several
+        yield min((p for p in group if (p.record.launches or 0) == most), key=lambda p: p.median_ms)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What figures rest on: processes of each cell, comparisons with a reference, widths, and the machine's state."""
+
+    cells: int
+    processes: tuple[int, int]  # the fewest and the most
+    compared: int  # cells whose outputs were compared; all of them agree
+    within: tuple[int, int]  # figures within the target, of those that have one
+    conditions: dict[str, int]  # cells by flag
+    target: float | None  # the half-width that was asked for; None where cells differ
+
+    @property
+    def few(self) -> bool:
+        """Return whether some intervals rest on too few processes to say something of another one."""
+        return self.processes[0] < ENOUGH_LAUNCHES
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Trust:
+        """Return what is to be said of measured records."""
+        measured = [record for record in records if record.is_measured]
+        aimed = [record for record in measured if record.target_half_width is not None]
+        launches = [record.launches or 1 for record in measured]
+        flags = Counter(name for record in measured for name in (record.flags or "").split(";"))
+        targets = {record.target_half_width for record in measured}
+        return cls(
+            len(measured),
+            (min(launches, default=0), max(launches, default=0)),
+            sum(record.parity_reference is not None for record in measured),
+            (sum(record.on_target for record in aimed), len(aimed)),
+            {flag.name: flags[flag.name] for flag in FLAGS if flag.name in CONDITIONS and flags[flag.name]},
+            targets.pop() if len(targets) == 1 else None,
+        )
+
+
+def best(found: Sequence[Answer]) -> tuple[Answer, Choice] | None:
+    """Return the largest speedup that a framework's users get at any shape of a setting, with its shape.
+
+    Without any the fastest choice of the first shape; None where nothing counts.
+    """
+    gains = [
+        (choice.point.record.speedup_vs_eager or 0.0, answer, choice)
+        for answer in found
+        for choice, _ in answer.used
+        if choice in answer.fastest
+    ]
+    if gains:
+        return max(gains, key=lambda one: one[0])[1:]
+    return next(((answer, answer.choices[0]) for answer in found if answer.choices), None)

@@ -1,0 +1,224 @@
+"""An answer in words: what to type, milliseconds, speedup, who is fastest, when compiling pays, what it rests on.
+
+The terminal, the Markdown and the page print these lines; what they say is decided in `analysis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis import facts, sensitivity
+from analysis.answers import Answer, Trust
+from analysis.points import Point
+from analysis.rules import STAY, USE, Choice
+from analysis.settings import Setting
+from measurement.statistics import INCONCLUSIVE
+from measurement.text import times
+from records.statuses import WORDS
+from reports.numbers import multiple, plus_minus, ratio, speedup, text_of, width
+from reports.remarks import recompilation
+
+# What flags on the machine mean, in a line of all that a figure rests on.
+CONDITIONS = {
+    "other_load": "other programs in",
+    "steal": "steal in",
+    "frequency": "changed clock in",
+    "host_slowed": "slowed host in",
+    "throttled": "throttled GPU in",
+}
+LIBRARY = "Library models differ between frameworks; IMPL=plain runs the same operators in each."
+
+
+@dataclass(frozen=True)
+class Line:
+    """A framework at a shape: the mode to use, what to type for it, and its figures as they are printed."""
+
+    framework: str
+    mode: str
+    call: str
+    ms: str
+    width: str
+    gain: str
+    first: str
+    kind: str = ""  # of the answer: use, stay or inconclusive
+
+
+def lines(answer: Answer) -> Iterable[Line]:
+    """Yield a line for each framework, the fastest first; below it the default mode where another one is better."""
+    for choice in answer.choices:
+        yield _line(choice)
+        if choice.default:
+            gain = _gain(choice.default) if choice.deployed else ""
+            yield Line("", choice.default.record.mode, "", *_figures(choice.default, gain))
+
+
+def _line(choice: Choice) -> Line:
+    point = choice.point
+    mode, gain = point.record.mode, ""
+    if choice.compared:
+        named = "" if choice.kind == USE else f"{choice.compared.record.mode} "
+        gain = named + (_gain(choice.compared) or "no interval")
+    if choice.kind == INCONCLUSIVE and choice.beside:
+        mode, gain = f"{mode} or {choice.beside.record.mode}", _gain(choice.beside) or "no interval"
+    call = choice.words.call if choice.kind == USE else ""
+    return Line(choice.framework, mode, call, *_figures(point, gain), choice.kind)
+
+
+def _gain(point: Point) -> str:
+    return speedup(point.record.speedup_vs_eager, point.speedup)
+
+
+def _figures(point: Point, gain: str) -> tuple[str, str, str, str]:
+    first = None if point.eager else facts.first_s(point)
+    seconds = "" if first is None else f"{text_of(float(f'{first:.2g}'))} s"
+    return text_of(point.median_ms), plus_minus(point.latency), gain, seconds
+
+
+def what_to_do(choice: Choice) -> str:
+    """Return what a choice says in a few words: `use torch.compile(model)`, `stay with eager`."""
+    if choice.kind == USE:
+        return f"use {choice.words.call or choice.point.record.mode}"
+    if choice.kind == STAY:
+        return "stay with eager"
+    if choice.kind == INCONCLUSIVE and choice.beside:
+        return f"{choice.point.record.mode} or {choice.beside.record.mode}: inconclusive"
+    return f"{choice.point.record.mode}, not compared"
+
+
+def fastest(answer: Answer) -> str:
+    """Return which framework is fastest, and by how much; several where intervals overlap; empty for one alone."""
+    if len(answer.choices) < 2:
+        return ""
+    leaders = [name(choice.point) for choice in answer.fastest]
+    if len(leaders) > 1:
+        return f"Fastest: {' or '.join(leaders)}; the difference is within the uncertainty."
+    behind = answer.next
+    if behind is None or behind.ratio is None:
+        return f"Fastest: {leaders[0]}."
+    longer, _, interval = multiple(behind.ratio).partition(" ")
+    return f"Fastest: {leaders[0]}; {name(behind.point)} takes {longer} as long {interval}."
+
+
+def name(point: Point) -> str:
+    """Return `torch inductor`."""
+    return point.series
+
+
+def pays(answer: Answer) -> list[str]:
+    """Return after how many calls each recommended mode has paid for its first call."""
+    return [sentence for choice, pair in answer.used if (sentence := _pays(choice, pair))]
+
+
+def _pays(choice: Choice, pair: facts.Pair) -> str:
+    calls = pair.pays_after
+    if calls is None:
+        return ""
+    if calls < 1:
+        return f"{name(choice.point)} pays for itself from the first call."
+    after, _, ends = break_even(pair).partition(" (")
+    seconds = f"{_rounded(calls * pair.eager.median_ms / 1e3)} s"
+    about = f"{ends.rstrip(')')}; {seconds}" if ends else seconds
+    return f"{name(choice.point)} pays for itself after {after} calls ({about})."
+
+
+def break_even(pair: facts.Pair) -> str:
+    """Return the calls after which a mode has paid, with the ends of their interval: `850 (820–890)`."""
+    if pair.pays_after is None:
+        return ""
+    calls = _rounded(pair.pays_after)
+    if pair.break_even is None or pair.pays_after < 1:
+        return calls
+    low, high = ("never" if end is None else _rounded(end) for end in pair.break_even)
+    return calls if low == high else f"{calls} ({low}–{high})"
+
+
+def _rounded(value: float) -> str:
+    """Return two digits: more would promise what a break-even cannot keep."""
+    return text_of(float(f"{value:.2g}"))
+
+
+def rest(answer: Answer) -> list[str]:
+    """Return a line each on the modes that no row shows."""
+    also = {
+        "Also": [_also(point, answer.is_told(point)) for point in answer.others],
+        "Excluded": [f"{name(p)} ({WORDS.get(p.excluded or '', p.excluded)})" for p in answer.excluded],
+    }
+    return [*_listed(also), *folded(answer)]
+
+
+def folded(answer: Answer) -> list[str]:
+    """Return a line each on modes that no chart shows, on contradictions, and on programs that are not known."""
+    unknown = [one.point for one in answer.choices if one.point.record.program == "unknown"]
+    return _listed(
+        {
+            "Nobody deploys": [f"{name(point)} {text_of(point.median_ms)} ms" for point in answer.undeployed],
+            "Not ranked, from another machine": [f"{name(p)} {text_of(p.median_ms)} ms" for p in answer.elsewhere],
+            "Pairs and medians contradict each other": [name(p) for one in answer.choices for p in one.contradicting],
+            "Not known to run eager mode's program": list(map(name, unknown)),
+        }
+    )
+
+
+def again(answer: Answer) -> list[str]:
+    """Return which modes compiled again, how often, and by which guard."""
+    return [f"{p.record.framework} {text}" for p in answer.points if (text := recompilation(p.record))]
+
+
+def _listed(parts: dict[str, list[str]]) -> list[str]:
+    return [f"{title}: {', '.join(names)}." for title, names in parts.items() if names]
+
+
+def _also(point: Point, told: bool) -> str:
+    text = f"{name(point)} {text_of(point.median_ms)} ms"
+    return f"{text} ({_gain(point)})" if told and not point.eager and _gain(point) else text
+
+
+def limits(answer: Answer) -> list[str]:
+    """Return what a framework's eager mode says of any speedup: bounds, and its change on a slower core."""
+    sentences: list[str] = []
+    for choice in answer.choices:
+        if choice.eager and choice.deployed:
+            sentences += filter(None, (_bounds(choice.eager), _on_slower_core(choice)))
+    return sentences
+
+
+def _bounds(eager: Point) -> str:
+    replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
+    parts = [f"{ratio(replay)}× by replaying the same kernels"] if replay else []
+    parts += [f"{ratio(roofline)}× by the roofline"] if roofline else []
+    return f"{eager.record.framework}: at most {'; '.join(parts)}." if parts else ""
+
+
+def _on_slower_core(choice: Choice) -> str:
+    if choice.kind != USE or choice.eager is None:
+        return ""
+    there = sensitivity.slowed(choice.eager.record, choice.point.record)
+    here = choice.point.record.speedup_vs_eager
+    if there is None or here is None:
+        return ""
+    return f"{name(choice.point)}: {here:.2g}× here; on a core half as fast about {there:.2g}×."
+
+
+def trust(found: Trust) -> str:
+    """Return what figures rest on, in one line: processes, outputs, precision, the machine's conditions."""
+    fewest, most = found.processes
+    parts = [times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"]
+    parts[0] += " (another may differ)" if found.few else ""
+    compared = "outputs agree" if found.compared == found.cells else f"{found.compared} of {found.cells} compared"
+    parts.append(compared if found.compared else "no output compared")
+    within, of = found.within
+    if of:
+        target = width(found.target) if found.target else "their targets"
+        parts.append(f"{within} of {of} within {target}")
+    conditions = ", ".join(f"{CONDITIONS[flag]} {count}" for flag, count in found.conditions.items())
+    return " · ".join([*parts, *([conditions] if conditions else [])])
+
+
+def heading(settings: Sequence[Setting]) -> tuple[str, list[str]]:
+    """Return the facts that all settings share, and what each one's own are; the workload is always its own."""
+    names = settings[0].facts.keys() if settings else ()
+    always = ("workload", "implementation", "parameters")
+    own = [key for key in names if key in always or len({s.facts[key] for s in settings}) > 1]
+    shared = " · ".join(filter(None, (settings[0].facts[key] for key in names if key not in own)))
+    return shared, [", ".join(filter(None, (setting.facts[key] for key in own))) for setting in settings]
