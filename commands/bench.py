@@ -61,7 +61,8 @@ def bench(request: Request) -> int:
 def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
     """Make the campaign's environments and materials; return its run, `held` from now on. Raises UsageError."""
     run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
-    campaign.prepare([group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)])
+    peaks = [group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)]
+    campaign.prepare(peaks, later=True)
     return run, campaign.begin(run)
 
 
@@ -118,6 +119,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         with Bar(console, cells, campaign.estimates, launches=campaign.profile.minimum_launches) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
+            executor.ready = campaign.store.complete
             if campaign.cluster:
                 executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)

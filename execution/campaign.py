@@ -21,7 +21,7 @@ import frameworks
 from execution import early_checks, preparation, submission, surroundings, unchanged
 from execution.cluster import Cluster
 from execution.launcher import Launcher
-from execution.materials import MaterialsError, Store, Unkept
+from execution.materials import LATER, NEVER, NOW, MaterialsError, Store, Unkept
 from execution.slots import Slot, of_gpus
 from execution.surroundings import Surroundings
 from execution.time_breakdown import TimeBreakdown
@@ -38,6 +38,7 @@ from records.outcomes import Context, Failure
 
 # How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
+CORES_FOR_BOTH = 8  # from here on references are computed while a GPU is profiled
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,12 @@ class Campaign:
         """Whether workers run on a cluster's nodes."""
         return self.sweep.places.launcher == SLURM
 
-    def prepare(self, *others: Iterable[Group]) -> None:
-        """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError."""
-        self.prepare_with(self.make_environments(), *others)
+    def prepare(self, *others: Iterable[Group], later: bool = False) -> None:
+        """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError.
+
+        With `later` references may go on being computed when this returns, on a machine with cores for it.
+        """
+        self.prepare_with(self.make_environments(), *others, later=later)
 
     def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
         """The interpreters by framework and kind of device, made where they are missing. Raises UsageError.
@@ -208,18 +212,23 @@ class Campaign:
         parts = self.sweep, self.profile, self.interpreters, lambda group: early_checks.NOTHING, self.request.timeout
         return Launcher(runs.Run(folder), *parts)
 
-    def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
+    def prepare_with(
+        self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False
+    ) -> None:
         """Check the models and make the materials for these interpreters. Raises UsageError."""
         self.check(interpreters)
         self.breakdown = TimeBreakdown()  # which books no time of environments
-        self.make([*self.groups, *self.unseen])
-        for groups in others:
-            self.make(groups, seeded=True)
+        on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
+        later = later and on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
+        self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
+        for groups in others:  # peak benchmarks, which are compared with nothing
+            self.make(groups, seeded=True, references=NEVER)
 
-    def make(self, groups: Iterable[Group], seeded: bool = False) -> None:
+    def make(self, groups: Iterable[Group], seeded: bool = False, references: str = NOW) -> None:
         """Make the materials of some groups. Raises UsageError."""
+        report = lambda text: self.console.print(text, highlight=False)  # noqa: E731
         try:
-            self.store.prepare(list(groups), lambda text: self.console.print(text, highlight=False), seeded=seeded)
+            self.store.prepare(list(groups), report, seeded, references)
         except MaterialsError as error:
             again = " Run the same command again." if isinstance(error, Unkept) else ""
             raise UsageError(f"{error}{again}") from None
@@ -228,7 +237,7 @@ class Campaign:
         """What starts workers for this sweep, with their files in the folder of `run`."""
         gpu = any(group.cells[0].device_kind == "gpu" for group in self.groups)
         prefix = self.around.prefix([run.folder], gpu, self.python)
-        parts = run, self.sweep, self.profile, self.interpreters, self.store, self.request.timeout
+        parts = run, self.sweep, self.profile, self.interpreters, self.store.for_worker, self.request.timeout
         return Launcher(*parts, prefix=prefix)
 
     def programs(self, folder: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
@@ -46,6 +46,7 @@ class Executor:
     slots: tuple[Slot, ...] = ()
     control: Group | None = None  # what every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that did
+    ready: Callable[[], None] = lambda: None  # waits for what must not go on beside a measurement
 
     @property
     def run(self) -> Run:
@@ -178,6 +179,7 @@ class Executor:
         cache `warm` a launch that measures nothing fills it beforehand.
         """
         self.find_bounds(bundle)
+        self.ready()
         try:
             if self.sweep.compile_cache == "warm":
                 self.launch(bundle, list(bundle.groups), outcomes, PRIME)

@@ -17,6 +17,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ LOCK = ".lock"
 UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 ORACLE_FLOPS = 2e12
+NOW, LATER, NEVER = "now", "later", "never"  # when a reference that the cache lacks is computed
 
 
 class MaterialsError(UsageError):
@@ -56,6 +58,7 @@ class Materials:
     inputs: Path
     reference: Path | None
     weights_name: str
+    lacking: bool = False  # whether the reference is still to be computed
 
     @property
     def kept(self) -> list[Path]:
@@ -93,6 +96,7 @@ def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Ma
             inputs=Path(one["inputs"]),
             reference=Path(one["reference"]) if one["reference"] else None,
             weights_name=one["weights_name"],
+            lacking=one["lacking"],
         )
         for one in made
     ]
@@ -105,11 +109,19 @@ class Store:
         self._source, self._seed = source, seed
         self._made: dict[tuple[object, ...], tuple[dict[str, Any], Materials]] = {}
         self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
+        self._behind: Future[list[Materials]] | None = None  # what is made while something else goes on
 
-    def prepare(self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False) -> None:
-        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
+    def prepare(
+        self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False, references: str = NOW
+    ) -> None:
+        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError.
+
+        References that are made `LATER` go on being computed when this returns; `complete` waits for them.
+        """
         requests = {}
         for key, group in {self._key(group): group for group in groups}.items():
+            if key in self._made:
+                continue
             cell = group.cells[0]
             requests[key] = {
                 "workload": cell.workload,
@@ -122,16 +134,35 @@ class Store:
             }
         if not requests:
             return
-        if not seeded:  # else those of peak benchmarks
+        if references != NEVER:
             names = dict.fromkeys(group.cells[0].workload for group in groups)
             report(f"Weights and reference outputs: {', '.join(names)}")
-        made = zip(requests.values(), ensure(list(requests.values()), self._seals), strict=True)
+        asked = [request | {"reference": references} for request in requests.values()]
+        made = zip(requests.values(), ensure(asked, self._seals), strict=True)
         self._made |= dict(zip(requests, made, strict=True))
+        lacking = [request for request, materials in self._made.values() if materials.lacking]
+        if references == LATER and lacking:
+            self._behind = ThreadPoolExecutor(1).submit(ensure, lacking, self._seals)
+
+    def complete(self) -> None:
+        """Wait for references that are made meanwhile. Raises MaterialsError."""
+        if self._behind is None:
+            return
+        made, self._behind = self._behind.result(), None
+        lacking = [key for key, (_, materials) in self._made.items() if materials.lacking]
+        for key, materials in zip(lacking, made, strict=True):
+            self._made[key] = self._made[key][0], materials
 
     def __call__(self, group: Group) -> Materials:
-        """The materials of a group that was prepared for; what was changed or removed since is made anew."""
+        """The materials of a group that was prepared for, its reference among them."""
+        self.complete()
+        return self.for_worker(group)
+
+    def for_worker(self, group: Group) -> Materials:
+        """The same, the reference only if it is there; what was changed or removed since is made anew."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
+            self.complete()
             (made,) = ensure([request], self._seals)
             self._made[self._key(group)] = request, made
         return made
@@ -201,13 +232,16 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
     flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
     has_reference = workload.has_oracle and flops <= ORACLE_FLOPS
-    if has_reference and not cache.holds(reference):
+    when = request.get("reference", NOW)
+    kept_already = has_reference and when != NEVER and cache.holds(reference)
+    if has_reference and when == NOW and not kept_already:
         kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
         cache.save(reference, _outputs(workload, parameters, workload.weights_from(dimensions, kept), sets, held))
     return {
         "weights": weights,
         "inputs": inputs,
-        "reference": reference if has_reference else None,
+        "reference": reference if has_reference and (when == NOW or kept_already) else None,
+        "lacking": has_reference and when == LATER and not kept_already,
         "weights_name": name,
         "seals": cache.seals,
     }

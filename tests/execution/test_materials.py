@@ -22,6 +22,7 @@ from doubles.suite import PATIENCE, TINY, Finished, wait_for
 
 from execution import materials
 from measurement import durable
+from plan.plan import Group
 from records.statuses import MEASURED
 
 pytestmark = pytest.mark.slow
@@ -200,3 +201,29 @@ def test_a_cache_that_is_deleted_under_a_worker_costs_no_cell(run):
     assert finished.code == 0, finished.output
     assert finished.complete()
     assert {record["status"] for record in finished.records} <= set(MEASURED)
+
+
+def test_a_reference_that_is_made_later_is_there_once_it_is_asked_for(cell, tmp_path, monkeypatch):
+    """A worker gets its weights and inputs meanwhile; peak benchmarks, which are compared with nothing, have none."""
+    group = Group((cell(parameters=(("batch_size", 3), ("width", 8), ("depth", 1))),), frozenset())
+    peaks = Group((cell(parameters=(("batch_size", 5), ("width", 8), ("depth", 1))),), frozenset())
+    monkeypatch.setattr(materials, "ensure", in_this_process)
+    monkeypatch.setattr(materials, "CACHE", tmp_path / "materials")
+    store = materials.Store(None, 0)
+    store.prepare([group], lambda text: None, references=materials.LATER)
+    store.prepare([group, peaks], lambda text: None, seeded=True, references=materials.NEVER)
+    early, whole = store.for_worker(group), store(group)
+    assert (early.weights, early.inputs) == (whole.weights, whole.inputs)
+    assert early.reference is None and "0.output" in np.load(whole.reference)
+    assert store(peaks).reference is None
+    again = materials.Store(None, 0)
+    again.prepare([group], lambda text: None, references=materials.LATER)
+    assert again.for_worker(group) == whole
+
+
+def in_this_process(requests: list[dict], seals: dict[str, str]) -> list[materials.Materials]:
+    """Make materials as the maker's own process does."""
+    made = [materials._make(request, materials.Cache(seals)) for request in requests]
+    for one in made:
+        seals |= one.pop("seals")
+    return [materials.Materials(**one) for one in made]
