@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analysis import facts
 from analysis.significance import geometric_mean, ratio_of_latencies
@@ -32,7 +32,7 @@ KERAS = {"prediction": EXPERIMENTS / "keras-io-q-h200/gpu-predict", "training": 
 UNROLLED = H200 / "lstm-p-torch-training"
 TWO_CORES, OWN = CPU / "two-cores", CPU / "own-models"
 EIGHT = ("bert-base", "gpt2-124m", "gpt-10m", "gpt-tiny", "lstm", "mlp", "resnet50", "vit-b16")
-COLD = {"compile_cache": "cold"}
+COLD: dict[str, Any] = {"compile_cache": "cold"}
 EXCLUDED, MISSING = "excluded", ""
 
 
@@ -41,14 +41,14 @@ class Row(NamedTuple):
 
     title: str
     folders: tuple[Path, ...]
-    columns: dict[str, object]
+    columns: dict[str, Any]
 
-    def of(self, mode: str, **columns: object) -> dict[str, object]:
+    def of(self, mode: str, **columns: object) -> dict[str, Any]:
         """Return the columns of one mode's records."""
         return {**self.columns, "mode": mode, **columns}
 
 
-def bert(batch: int, tokens: int) -> dict[str, object]:
+def bert(batch: int, tokens: int) -> dict[str, Any]:
     """Return the columns of the library's BERT-base at a shape."""
     return {"implementation": "library", "dtype": "bf16", "batch_size": batch, "seq_len": tokens}
 
@@ -120,12 +120,12 @@ def speedup(row: Row, mode: str) -> str:
     return _cell(row, mode, lambda point: point.speedup, "×")
 
 
-def latency(row: Row, mode: str, **columns: object) -> str:
+def latency(row: Row, mode: str, **columns: Any) -> str:
     """Return a mode's milliseconds over all runs: `0.768 ±1 %`."""
     return _cell(row, mode, lambda point: point.latency, "", **columns)
 
 
-def _cell(row: Row, mode: str, figure: Callable, unit: str, **columns: object) -> str:
+def _cell(row: Row, mode: str, figure: Callable, unit: str, **columns: Any) -> str:
     columns = row.of(mode, **columns)
     if interval := pooled(measured(*row.folders, **columns), figure):
         return precise(interval, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analysis.points import Point
 from analysis.settings import Known
@@ -28,7 +28,7 @@ class Picture(NamedTuple):
 
     heading: str
     folders: tuple[Path, ...]
-    columns: dict[str, object]
+    columns: dict[str, Any]
 
     @property
     def points(self) -> list[Point]:
