@@ -99,7 +99,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
     versions = {} if isinstance(answer, str) else answer["versions"]
     version = next((versions[name] for name in description.distributions if name in versions), "")
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
-    console.print(title.append(f": {ORACLE}" if description.oracle else "", style="not bold"))
+    console.print(title.append(f": {ORACLE}" if description.is_reference else "", style="not bold"))
     if isinstance(answer, str):
         console.print(f"  {answer}", highlight=False)
     table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
@@ -130,9 +130,11 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
     UsageError for a PYTHON that does not run.
     """
     kind = device.split(":")[0]
-    if python or frameworks.describe(name).oracle:
+    if python or frameworks.describe(name).is_reference:
         try:
-            interpreter = environments.ensure(name, kind, python=None if frameworks.describe(name).oracle else python)
+            interpreter = environments.ensure(
+                name, kind, python=None if frameworks.describe(name).is_reference else python
+            )
         except environments.SetupError as error:
             raise UsageError(f"PYTHON={python}: {error}") from None
     else:

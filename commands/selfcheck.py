@@ -111,7 +111,7 @@ def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -
     for name in names:
         campaign = Campaign.start(request_for(name, arguments), console)
         kind = campaign.plan.cells[0].device_kind
-        python = None if frameworks.describe(name).oracle else arguments.python
+        python = None if frameworks.describe(name).is_reference else arguments.python
         try:
             campaign.interpreters = {(name, kind): environments.ensure(name, kind, python=python, report=console.print)}
         except environments.SetupError as error:

@@ -67,7 +67,7 @@ class References:
         OSError where what launches left is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = [workload.name, workload.oracle_parameters(with_conventions(group)), group.cells[0].pass_name]
+        key = [workload.name, workload.reference_parameters(with_conventions(group)), group.cells[0].pass_name]
         path = materials(group).reference
         oracle = dict(np.load(path)) if path else None
         other = at_unseen_length(group, unseen_seq)
@@ -97,7 +97,7 @@ class References:
         if not outcome.compared:
             raise FileNotFoundError("no launch left outputs")
         outputs = [dict(np.load(report.outputs or "")) for report in outcome.compared]
-        if not workload.has_oracle:
+        if not workload.has_reference:
             return with_own_eager(outcome, outputs, workload)
         known = None if oracle else self.known(place, outcome.cell)
         if oracle:

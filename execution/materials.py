@@ -221,7 +221,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
                 np.save(made / f"{tensor}.npy", value)
             cache.publish(made)
 
-    oracle = workload.oracle_parameters(parameters)
+    oracle = workload.reference_parameters(parameters)
     key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
     sets = workload.sets(parameters, request["seed"])
     shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
@@ -231,7 +231,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
     flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
-    has_reference = workload.has_oracle and flops <= ORACLE_FLOPS
+    has_reference = workload.has_reference and flops <= ORACLE_FLOPS
     when = request.get("reference", NOW)
     kept_already = has_reference and when != NEVER and cache.holds(reference)
     if has_reference and when == NOW and not kept_already:

@@ -71,7 +71,7 @@ def environments_of(
     for key in dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in planned.bundles):
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            oracle = frameworks.describe(key[0]).oracle
+            oracle = frameworks.describe(key[0]).is_reference
             if python and not oracle:
                 users[key[0]] = interpreters[key] = (
                     Path(python) if inside else environments.ensure(*key, python=python, report=report)

@@ -32,7 +32,7 @@ def is_baseline(cell: Cell) -> bool:
 def swept() -> tuple[str, ...]:
     """Return the frameworks that are measured where none is named: what FRAMEWORK=all means."""
     described = map(describe, NAMES)
-    return tuple(framework.name for framework in described if framework.swept and not framework.oracle)
+    return tuple(framework.name for framework in described if framework.swept and not framework.is_reference)
 
 
 def load_adapter(name: str):
@@ -67,7 +67,7 @@ def _optional(name: str, part: str):
 
 
 def installed() -> dict[str, str]:
-    """Versions of Python and of every distribution in this interpreter, by normalized name (PEP 503)."""
+    """Return versions of Python and of every distribution in this interpreter, by normalized name (PEP 503)."""
     by_distribution = {"python": sys.version.split()[0]}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
@@ -77,7 +77,7 @@ def installed() -> dict[str, str]:
 
 
 def versions(name: str) -> dict[str, str]:
-    """Versions of what decides what is measured: Python, the framework's own packages, and what they compute with."""
+    """Return versions of what is measured: Python, the framework's packages, and what they compute with."""
     return deciding(name, installed())
 
 

@@ -30,7 +30,7 @@ class Effective:
     device_name: str | None = None
     tf32: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework tells them
+    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework reports them
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Meter(ABC):
 
     @abstractmethod
     def allocated_bytes(self) -> int | None:
-        """Memory that is in use now."""
+        """Return memory that is in use now."""
 
     def shared_bytes(self) -> int:
         """Return bytes in use already that the cell will use when it is prepared: weights that modes have in common."""
@@ -141,14 +141,14 @@ class Meter(ABC):
 
     @abstractmethod
     def reset_peak(self) -> None:
-        """Let the peak of memory in use begin anew."""
+        """Begin a new peak of memory in use."""
 
     @abstractmethod
     def peak_bytes(self) -> int | None:
-        """Peak of memory in use since `reset_peak`."""
+        """Return peak of memory in use since `reset_peak`."""
 
     def device_seconds(self, step: Step, calls: int) -> float | None:
-        """Seconds from a call's first kernel to its last, gaps between them included, where the device never waits for
+        """Return seconds from a call's first kernel to its last, gaps included, where the device never waits for
         the host.
         """
         return None
@@ -178,7 +178,7 @@ class Adapter(ABC):
         """Run a few operators on `device` and return their results as NumPy arrays.
 
         Keys and operands as in `frameworks.smoke_test`, which compares the results on the host. Where the framework can
-        tell why a device computes wrongly, this raises `Unsupported` with the sentence of `smoke_test.problem` and the
+        say why a device computes wrongly, this raises `Unsupported` with the sentence of `smoke_test.problem` and the
         reason.
         """
 
@@ -187,7 +187,7 @@ class Adapter(ABC):
         """Set threads, device and precision for `cell`, once per process, and read them back."""
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
-        """What the framework does once per process before it compiles anything in this mode: imports, tool checks.
+        """Do what the framework does once per process before it compiles in this mode: imports, tool checks.
 
         Comes before any `prepare` of the group. Returns the compiler's settings, read back, for the record. Raises
         `Unsupported` where the tools are missing.
@@ -230,7 +230,7 @@ class Adapter(ABC):
         raise NotImplementedError
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        """One input set on the cell's device, in the cell's dtype: what a `Step` of this cell takes as its inputs."""
+        """Return one input set on the cell's device, in its dtype: what a `Step` of this cell takes as inputs."""
         with self.on_device():
             if cell.implementation == "own":
                 return self.user_models[cell.group_id].place(arrays)

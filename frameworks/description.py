@@ -12,7 +12,7 @@ class Mode:
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
-    tells what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
+    shows what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
     in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline. `one_shape` is
     why a mode cannot be asked to serve every shape; empty where it can.
     """
@@ -122,7 +122,7 @@ class Framework:
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)
     crossings: Mapping[str, Crossing] = field(default_factory=dict)
-    oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
+    is_reference: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     @property
     def baseline(self) -> Mode:
@@ -171,7 +171,7 @@ class Framework:
 
 
 def openmp_environment(threads: int) -> dict[str, str]:
-    """Variables that every OpenMP or MKL based framework reads at start; what idle threads do, `policies` says."""
+    """Return variables that frameworks on OpenMP or MKL read at start; `policies` says what idle threads do."""
     count = str(threads)
     return {
         "OMP_NUM_THREADS": count,

@@ -53,10 +53,10 @@ class Generation:
         """Return the last token's output; its `cache`, when called, gives those of all tokens, (B, N)."""
         outputs = list(self.parts(prompt))
 
-        def told() -> dict[str, Any]:
+        def every_token() -> dict[str, Any]:
             return {name: self._stacked([output[name] for output in outputs]) for name in (NEXT, LARGEST)}
 
-        return {**outputs[-1], "cache": told}
+        return {**outputs[-1], "cache": every_token}
 
     def _token(self, output: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._kept(output[name]) for name in (NEXT, LARGEST)}
@@ -71,13 +71,13 @@ class Generation:
         return proceed if proceed is None or isinstance(proceed, str) else [*read, *proceed]
 
 
-def telling_cache(
-    call: Callable[..., dict[str, Any]], told: Callable[[Any], dict[str, Any]]
+def with_cache(
+    call: Callable[..., dict[str, Any]], cached: Callable[[Any], dict[str, Any]]
 ) -> Callable[..., dict[str, Any]]:
-    """`call`, whose output has `told(its last input)` as well, what is in the cache: once it is asked for."""
+    """Return `call`, whose output has the cache's content as well: `cached(last input)`, once it is asked for."""
 
     def called(*inputs: Any) -> dict[str, Any]:
-        return {**call(*inputs), "cache": partial(told, inputs[-1])}
+        return {**call(*inputs), "cache": partial(cached, inputs[-1])}
 
     return called
 

@@ -94,5 +94,5 @@ def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
 
 
 def no_such(device: str, count: int, title: str) -> str:
-    """That there is no GPU of this index."""
+    """Return the sentence that there is no GPU of this index."""
     return f"there is no {device}: {title} sees {count} GPU{'s' if count != 1 else ''}, from gpu:0."

@@ -124,7 +124,7 @@ POLICIES = (
 
 
 def parse(words: str | None) -> dict[str, str]:
-    """Choices by policy from `name=choice,...`, where `users` stands for every policy. Raises ValueError."""
+    """Return choices by policy from `name=choice,...`, where `users` stands for every policy. Raises ValueError."""
     chosen: dict[str, str] = {}
     known = {policy.name: policy for policy in POLICIES}
     for word in filter(None, (part.strip() for part in (words or "").split(","))):

@@ -29,7 +29,7 @@ class Operation:
 
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
-    Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference tells arguments in
+    Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
     the order in which they stand here: first what decides most. `read`: Python asks for the result's value, as where a
     branch depends on data; that alone is no difference.
     """
@@ -117,7 +117,7 @@ def _same_text(one: str, other: str) -> bool:
 
 
 def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
-    """Operators that are not the same at the same place, with a partner of the same name where there is one."""
+    """Yield operators that are not the same at the same place, with a partner of the same name where there is one."""
     names = [operation.name for operation in eager], [operation.name for operation in graph]
     matcher = difflib.SequenceMatcher(a=names[0], b=names[1], autojunk=False)
     for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():

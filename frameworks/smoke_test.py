@@ -34,7 +34,7 @@ def problem(results: Mapping[str, np.ndarray]) -> str | None:
 
 
 def obstacle(adapter: Adapter, device: str) -> str | None:
-    """Why `device`, on which the operators are run now, is not to be trusted: two sentences at most; None if it is."""
+    """Return why `device`, on which the operators run now, is not to be trusted: two sentences at most, or None."""
     try:
         wrong = problem(adapter.smoke_test(device))
     except Unsupported as refusal:

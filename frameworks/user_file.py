@@ -1,4 +1,4 @@
-"""Users' own models at the boundary: their file, run in the worker alone, and what their steps tell besides.
+"""Users' own models at the boundary: their file, run in the worker alone, and what their steps report besides.
 
 What the suite's workloads know beforehand (right outputs, FLOPs and bytes), a step of a user's model finds out.
 """
@@ -56,7 +56,7 @@ class UserFile:
             return callee(**arguments)
 
     def _run(self) -> ModuleType:
-        name = f"own_{Path(self.path).stem}_{len(self._loaded)}"
+        name = f"user_file_{Path(self.path).stem}_{len(self._loaded)}"
         spec = importlib.util.spec_from_file_location(name, self.path)
         if spec is None or spec.loader is None:
             raise Fault(f"{self.path} cannot be loaded.")
@@ -107,7 +107,7 @@ def seed_python(seed: int) -> None:
 
 
 def short_place(file: str, line: int | str, source: str) -> str:
-    """`net.py:12`: a file relative to the user's folder, or to where packages lie."""
+    """Return `net.py:12`: a file relative to the user's folder, or to where packages lie."""
     return f"{without_folders(file, source)}:{line}"
 
 

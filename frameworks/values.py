@@ -115,7 +115,7 @@ def held(value: Any) -> list[Any]:
 def _leaves(
     value: Any, name: str, place: str, rules: Rules, path: list[int]
 ) -> Iterator[tuple[str, str, np.ndarray | None]]:
-    """Yield the name and the place of each array, and of what has no rule with None; keys of a place tell all apart."""
+    """Yield name and place of each array, and of what has no rule with None; no two places are equal."""
     if value is None or id(value) in path:  # structure, or an object that holds itself
         return
     array = _array(value, rules)
@@ -148,16 +148,16 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[Any, Any]] | None:
         return list(zip(getattr(value, "_fields", range(len(value))), value, strict=False))
     if isinstance(value, set | frozenset):
         return list(enumerate(sorted(value, key=repr)))
-    own = rules.parts(value)
-    if own is not None:
-        return list(own.items())
+    known = rules.parts(value)
+    if known is not None:
+        return list(known.items())
     if dataclasses.is_dataclass(value):
         return [(entry.name, getattr(value, entry.name, None)) for entry in dataclasses.fields(value)]
     return list(named_attributes(value).items()) or None
 
 
 def named_attributes(value: Any) -> dict[str, Any]:
-    """Return what an object holds by the names that outputs have: without outer underscores where that tells all apart.
+    """Return what an object holds by the names that outputs have: without outer underscores where all then differ.
 
     Code and modules are no values.
     """

@@ -41,7 +41,7 @@ def framework_of(word: str) -> str | None:
     for name in frameworks.NAMES:
         description = frameworks.describe(name)
         packages = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
-        if not description.oracle and pins(word).keys() & packages:
+        if not description.is_reference and pins(word).keys() & packages:
             return name
     return None
 

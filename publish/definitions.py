@@ -42,7 +42,7 @@ def modes_table() -> str:
     """Return a row for every mode of every framework that is no reference: its call, or of a rung what it does."""
     described = [frameworks.describe(name) for name in frameworks.NAMES]
     rows = []
-    for framework in (one for one in described if not one.oracle):
+    for framework in (one for one in described if not one.is_reference):
         for mode in framework.modes:
             words = _code(modes.words_for(framework.name, mode.name)) or "its name alone"
             devices = "" if len(mode.devices) > 1 else mode.devices[0].upper()

@@ -16,7 +16,7 @@ def cost_of(cell: Cell) -> Cost:
 
 def known_cost(cell: Cell, user_model: UserModelReport | None) -> Cost | None:
     """The cost of one call: analytic, or what the worker counted of a user's model; None where nobody did."""
-    if workloads.get(cell.workload, cell.pass_name).has_oracle:
+    if workloads.get(cell.workload, cell.pass_name).has_reference:
         return cost_of(cell)
     if user_model is None or user_model.flops is None:
         return None
@@ -32,7 +32,7 @@ def tokens_of(cell: Cell) -> dict[str, int | None]:
     return {
         "tokens_per_call": workload.tokens_per_call(parameters),
         "real_tokens_per_call": workload.real_tokens_per_call(parameters),
-        "real_flops": workload.real_flops(parameters, fuses_attention(cell)) if workload.has_oracle else None,
+        "real_flops": workload.real_flops(parameters, fuses_attention(cell)) if workload.has_reference else None,
     }
 
 

@@ -187,4 +187,4 @@ def pytest_xdist_make_scheduler(config, log):
 def forgotten():
     """Forget the users' models that a test made known to this process."""
     yield
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()

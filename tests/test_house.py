@@ -16,7 +16,7 @@ import frameworks
 
 PARTS = ("measurement", "workloads", "frameworks", "worker", "launchers", "reports", "experiments", "runner", *ROOMS)
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
-SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 
 
 FILES = listed_files()

@@ -126,7 +126,7 @@ class GroupWork:
             ) from error
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
-        """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
+        """Return for each graph mode whether it runs eager mode's program; last, since listing runs models."""
         modes = [member for member in members if member.variant.name == member.cell.id]
         listed = {member.variant.name: self.listed(member) for member in modes}
         graphs = [m for m in modes if self.context.description.mode(m.cell.mode).graph]
@@ -158,6 +158,6 @@ def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
 
 
 def padding_of(path: str, name: str | None) -> dict[int, np.ndarray]:
-    """By input set, the input of that name, which tells what is padding; empty where the file has none."""
+    """Return by input set the input of that name, which marks what is padding; empty where the file has none."""
     with np.load(path) as stored:
         return {int(key.partition(".")[0]): stored[key] for key in stored.files if key.partition(".")[2] == name}

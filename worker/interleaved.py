@@ -135,10 +135,10 @@ class InterleavedComparison(GroupWork):
 
         Returns whether that went well; else no cell is measured, and all of `cells` have failed.
         """
-        if self.workload.has_oracle or self.group.settled:
+        if self.workload.has_reference or self.group.settled:
             return True
         self.channel.phase(member.cell, "reference")
-        subject, folder = user_model.of(member.step), Path(self.context.job.folder) / OUTPUTS
+        subject, folder = user_model.subject_of(member.step), Path(self.context.job.folder) / OUTPUTS
         calls, tolerance = self.workload.parity_calls, self.workload.tolerance[member.cell.dtype]
         with self.context.reporting(cells) as trouble:
             forked = self.context.forks.count

@@ -12,7 +12,7 @@ from frameworks import smoke_test
 
 
 def probe(name: str, device: str) -> dict[str, Any]:
-    """`obstacle` is why the device cannot be used, or None; `modes` names the modes with an obstacle of their own."""
+    """Return `obstacle`, why the device cannot be used, or None; and `modes`, those with an obstacle of their own."""
     adapter = frameworks.load_adapter(name)
     obstacle = adapter.obstacle(device) or smoke_test.obstacle(adapter, device)
     modes = {}

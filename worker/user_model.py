@@ -37,10 +37,10 @@ RANDOMNESS = (
 )
 
 
-def of(step: Step) -> Subject:
+def subject_of(step: Step) -> Subject:
     """Return the user model behind a step. Raises TypeError for a step of another workload."""
     if step.user_model is None:
-        raise TypeError("this step is of no user model")
+        raise TypeError("this step runs no user model")
     return step.user_model
 
 

@@ -23,12 +23,12 @@ _MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream"), "pointwise
 
 
 # Users' own models of this process by name, once `add` has made them known.
-_OWN: dict[str, UserModel] = {}
+_USER_MODELS: dict[str, UserModel] = {}
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all workloads, users' own ones last."""
-    return (*_MODULES, *_OWN)
+    return (*_MODULES, *_USER_MODELS)
 
 
 def add(sources: Mapping[str, str]) -> None:
@@ -36,19 +36,19 @@ def add(sources: Mapping[str, str]) -> None:
     from workloads import user_model
 
     for name, source in sources.items():
-        if name not in _OWN or _OWN[name].source != source:
-            _OWN[name] = user_model.workload(name, source)
+        if name not in _USER_MODELS or _USER_MODELS[name].source != source:
+            _USER_MODELS[name] = user_model.workload(name, source)
 
 
 def source_of(name: str) -> str | None:
     """Return where a user's own model comes from; None for a workload of the suite."""
-    return _OWN[name].source if name in _OWN else None
+    return _USER_MODELS[name].source if name in _USER_MODELS else None
 
 
 def get(name: str, pass_name: str = "inference") -> Workload:
     """Return the workload `name`, which is one of `names()`, in one of its passes."""
-    if name in _OWN:
-        return _OWN[name].trained() if pass_name == "training" else _OWN[name]
+    if name in _USER_MODELS:
+        return _USER_MODELS[name].trained() if pass_name == "training" else _USER_MODELS[name]
     workload: Workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
     if pass_name == "training":
         from workloads.training import training_of

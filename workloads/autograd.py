@@ -1,6 +1,6 @@
-"""Reverse-mode differentiation of the NumPy oracles: the same code that computes a loss, run on `Variable`s.
+"""Reverse-mode differentiation of the NumPy references: the same code that computes a loss, run on `Variable`s.
 
-Only what the oracles use is here. Each operation keeps a function from the gradient of its result to those of its
+Only what the references use is here. Each operation keeps a function from the gradient of its result to those of its
 operands (Griewank and Walther 2008, chapter 3).
 """
 
@@ -38,7 +38,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 gradients[id(parent)] = pulled if known is None else known + pulled
 
     def unary(self, function: Pull, derivative: Pull) -> Variable:
-        """`function` of every value, whose derivative is `derivative` of the value."""
+        """Return `function` of every value, whose derivative is `derivative` of the value."""
         x = self.value
         return Variable(function(x), ((self, lambda g: g * derivative(x)),))
 
@@ -57,7 +57,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return Variable(value, ((self, lambda g: _spread(g, self, axis, keepdims) / count),))
 
     def max(self, axis: int, keepdims: bool) -> np.ndarray:
-        """Return a constant: the oracles subtract it where the result does not depend on it."""
+        """Return a constant: the references subtract it where the result does not depend on it."""
         return self.value.max(axis, keepdims=keepdims)
 
     def astype(self, dtype: Any) -> Variable:

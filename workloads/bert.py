@@ -28,7 +28,7 @@ MASKS = ("none", "full", "padded")
 # With `mask=padded` lengths are spread evenly from a fifth of the padded length to all of it, 0.6 of it in the mean: at
 # which average variable-length transformers are compared (Zhai et al. 2023, ByteTransformer, IPDPS; its README).
 SHORTEST = 0.2
-CLASSES = 2  # that training tells apart
+CLASSES = 2  # of training
 # Outputs, in this order, of every implementation.
 OUTPUTS = ("last_hidden_state", "pooler_output")
 
@@ -88,7 +88,7 @@ class Bert(Workload):
         return shapes | _linear("pooler.dense", h, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Normal weights of standard deviation 0.02 as BERT's initialisation; norms and biases drawn too.
+        """Draw normal weights of standard deviation 0.02 as BERT's initialisation; norms and biases too.
 
         All-ones norms and all-zero biases would hide a swapped or forgotten one from the parity check.
         """
@@ -140,7 +140,7 @@ class Bert(Workload):
         return {"last_hidden_state": x, "pooler_output": np.tanh(linear(x[:, 0], weights, "pooler.dense"))}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """FLOPs as in Ivanov et al. 2021, "Data Movement Is All You Need": operators by class, forward pass only."""
+        """Count FLOPs as Ivanov et al. 2021, "Data Movement Is All You Need": operators by class, forward pass only."""
         batch, length, w = int(parameters["batch_size"]), int(parameters["seq_len"]), BYTES_PER_VALUE[dtype]
         rows, h, i = batch * length, self.hidden, self.intermediate
         states, scores = rows * h, batch * self.heads * length * length
@@ -184,7 +184,7 @@ class Bert(Workload):
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Sequences (B, S), their mask where there is one, and the class of each (B,)."""
+        """Return sequences (B, S), their mask where there is one, and the class of each (B,)."""
         labels = np.random.default_rng([seed, 1]).integers(0, CLASSES, int(parameters["batch_size"]), dtype=np.int64)
         return self.inputs(parameters, seed) | {"labels": labels}
 
@@ -224,7 +224,7 @@ class Bert(Workload):
         name = checkpoint_name.removeprefix("bert.")
         return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # How attention is written does not change what it computes.
         return {name: value for name, value in parameters.items() if name != "attention"}
 

@@ -45,7 +45,7 @@ class CachedGpt(Causal):
         return self.gpt.weight_shapes(parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        """Return what tells these weights from those of inference, which have the same names and shapes."""
+        """Return what distinguishes these weights from those of inference, which have the same names and shapes."""
         return {"weights": "cached"}
 
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:

@@ -73,7 +73,7 @@ class Causal(Workload):
 
     @abstractmethod
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
-        """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
+        """Map (B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
 
         `attend(layer, q, k, v)` takes a layer's queries (B, nkv, nh / nkv, T, hs), and its keys and values
         (B, nkv, T, hs), as the cache holds them, and gives the context in the queries' shape.
@@ -81,7 +81,7 @@ class Causal(Workload):
 
     @abstractmethod
     def logits(self, weights: Weights, states: np.ndarray) -> np.ndarray:
-        """(B, H) -> (B, V)."""
+        """Map (B, H) -> (B, V)."""
 
     @abstractmethod
     def unread(self, rows: int, length: int) -> int:
@@ -97,7 +97,7 @@ class Causal(Workload):
         return self.hidden // self.heads
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """The norms, drawn around 1 since all ones would hide a forgotten one, and the pool of all other weights."""
+        """Return the norms, drawn around 1 since all ones would hide a forgotten one, and the pool of other weights."""
         rng, shapes = np.random.default_rng(seed), self.weight_shapes(parameters)
         norms = {name: shape for name, shape in shapes.items() if len(shape) == 1}
         kept = {
@@ -109,7 +109,7 @@ class Causal(Workload):
         return drawn.Drawn(kept, self.weight_shapes(parameters), {}) if drawn.POOL in kept else kept
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Normal weights of standard deviation 0.02, as Llamas are initialised, and norms around 1."""
+        """Draw normal weights of standard deviation 0.02, as Llamas are initialised, and norms around 1."""
         return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
@@ -125,12 +125,12 @@ class Causal(Workload):
         length = int(parameters["prompt"])
         return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
 
-    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
+    def places_given(self, parameters: Parameters) -> list[np.ndarray]:
         """Return what a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
         return [self.places_compared(parameters)]
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """Logits (B, V), and keys and values (layers, B, nkv, n, hs) at the places of the cache that are compared."""
+        """Return logits (B, V), and keys and values (layers, B, nkv, n, hs) at the cache's places that are compared."""
         ids, places = inputs["input_ids"], self.places_compared(parameters)
         future = np.triu(np.full((ids.shape[1],) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
         cached: list[tuple[np.ndarray, np.ndarray]] = []
@@ -154,7 +154,7 @@ class Causal(Workload):
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["prompt"])
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # How attention and products are written, and where a cache lies, does not change what is computed.
         return {name: value for name, value in parameters.items() if name not in ("attention", "cache", "product")}
 

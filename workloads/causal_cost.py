@@ -19,7 +19,7 @@ def prefill(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
 def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
     """Return one token a sequence: every slot of a static cache is read, whether a token is in it yet or not.
 
-    A dynamic cache is written anew with it, at the last of the places that are decoded.
+    A dynamic cache is written again with it, at the last of the places that are decoded.
     """
     batch, context = int(parameters["batch_size"]), int(parameters["context"])
     return _cost(
@@ -28,7 +28,7 @@ def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
 
 
 def _cost(model, w: int, batch: int, length: int, attended: int, context: int, fused: bool, cache: str | None) -> Cost:
-    """`length` tokens a sequence, with `attended` pairs of query and key and `context` keys in all.
+    """Count `length` tokens a sequence, with `attended` pairs of query and key and `context` keys in all.
 
     `cache` is the kind of the one that keys are read from; None where there is none yet.
     """
@@ -77,7 +77,7 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
 
 
 def _as_given(cost: Cost, model, w: int, rows: int, batch: int, decodes: bool) -> Cost:
-    """With matrices stored and products written as the model has them."""
+    """Return the cost with matrices stored and products written as the model has them."""
     if model.quantized:
         cost = _in_8_bits(cost, model.quantized, w, rows, batch)
     if model.product == SUM:
@@ -87,7 +87,7 @@ def _as_given(cost: Cost, model, w: int, rows: int, batch: int, decodes: bool) -
 
 
 def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Cost:
-    """With these matrices stored in a byte a value: cast before each product, whose result is multiplied by scales."""
+    """Return the cost with matrices in 8 bits: cast before each product, whose result is multiplied by scales."""
     values = sum(inputs * outputs for inputs, outputs, _ in matrices)
     scales = sum(outputs for _, outputs, _ in matrices)
     results = sum((batch if last else rows) * outputs for _, outputs, last in matrices)
@@ -97,7 +97,7 @@ def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Co
 
 
 def _summed(cost: Cost, matrices: tuple, w: int, rows: int) -> Cost:
-    """With the products of so many rows and these matrices, (in, out), as multiplications and sums.
+    """Return the cost with products of so many rows and these matrices, (in, out), as multiplications and sums.
 
     Rows times a matrix are written in float32 and read to be summed. Where the dtype is another one, operands are cast
     before, and sums after it: what the product itself reads and writes then moves a second time, in float32.

@@ -28,13 +28,13 @@ class Decode(Workload):
     The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
     take tokens that are given (teacher forcing) at the last four places in turn, each of which writes its keys and
     values to its place, and attends to all up to it. The place is an input: a graph serves all four. A static cache
-    has all places from the beginning; a dynamic one grows by one with each call, and begins anew after the fourth.
+    has all places from the beginning; a dynamic one grows by one with each call, and begins again after the fourth.
     """
 
     model: Causal = field(kw_only=True)
 
     def first_place(self, parameters: Parameters) -> int:
-        """That of the first call."""
+        """Return the place of the first call."""
         return int(parameters["context"]) - STEPS
 
     def places(self, parameters: Parameters) -> int:
@@ -42,7 +42,7 @@ class Decode(Workload):
         return int(parameters["context"])
 
     def past_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        """Keys and values that are in the cache at first, (layers, nkv, C, hs); the last places are written over."""
+        """Return shapes of the cache's first keys and values, (layers, nkv, C, hs); the last places are overwritten."""
         model = self.model
         return dict.fromkeys(PAST, (model.layers, model.kv_heads, int(parameters["context"]), model.head_size))
 
@@ -77,27 +77,27 @@ class Decode(Workload):
         return self.model.weight_parameters(parameters) | {"context": parameters["context"]}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Token ids (B,) and their place (1,): the first one."""
+        """Return token ids (B,) and their place (1,): the first one."""
         tokens = np.random.default_rng(seed).integers(
             0, self.model.vocabulary, int(parameters["batch_size"]), dtype=np.int64
         )
         return {"tokens": tokens, "place": np.array([self.first_place(parameters)], np.int64)}
 
     def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
-        """Consecutive tokens, at consecutive places."""
+        """Return consecutive tokens, at consecutive places."""
         return [
             arrays | {"place": arrays["place"] + index} for index, arrays in enumerate(super().sets(parameters, seed))
         ]
 
-    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
-        """Inputs tell them all."""
+    def places_given(self, parameters: Parameters) -> list[np.ndarray]:
+        """Return none: inputs hold them all."""
         return []
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
 
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
-        """Of consecutive calls, the first at the first place: logits (B, V), keys and values (layers, B, nkv, 2, hs).
+        """Return logits (B, V), keys and values (layers, B, nkv, 2, hs) of consecutive calls from the first place on.
 
         No cache is kept here: a token attends to the past, and to the tokens that were given since. Since these are
         given, all calls are computed at once, and every weight is read once.
@@ -115,7 +115,7 @@ class Decode(Workload):
             return np.concatenate([attended(q[part], k[part], v[part], keys, values) for part in parts])
 
         def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-            """Queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs), the same for all, and to what is new."""
+            """Attend from queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs) and to what is new."""
             scores = [_by_all(q, keys.swapaxes(-1, -2)), q @ k[:, :, None].swapaxes(-1, -2) + future]
             shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, T, C)
             return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]
@@ -147,12 +147,12 @@ class Decode(Workload):
     def tokens_made(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.oracle_parameters(parameters)
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.reference_parameters(parameters)
 
 
 def _by_all(rows: np.ndarray, matrices: np.ndarray) -> np.ndarray:
-    """Rows (B, n, ..., m) times matrices (n, m, k), as one product for each of the n."""
+    """Multiply rows (B, n, ..., m) by matrices (n, m, k), as one product for each of the n."""
     by_matrix = rows.swapaxes(0, 1)
     product = by_matrix.reshape(len(matrices), -1, rows.shape[-1]) @ matrices
     return product.reshape(*by_matrix.shape[:-1], -1).swapaxes(0, 1)

@@ -16,7 +16,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def pool(shapes: Shapes, rng: np.random.Generator) -> np.ndarray:
-    """Normal numbers of standard deviation 0.02 for tensors of these shapes: as many as they have, within bounds."""
+    """Draw normal numbers of standard deviation 0.02 for these shapes: as many as they have, within bounds."""
     count = min(LARGEST, sum(math.prod(shape) for shape in shapes.values()))
     return rng.standard_normal(count, dtype=np.float32) * STANDARD_DEVIATION
 
@@ -60,7 +60,7 @@ class Drawn(Mapping):
 
 
 def _from(numbers: np.ndarray, start: int, count: int) -> np.ndarray:
-    """`count` numbers from `start` on, around the end as often as needed; no copy where they lie in one piece."""
+    """Return `count` numbers from `start` on, around the end as needed; no copy where they lie in one piece."""
     if start + count <= len(numbers):
         return numbers[start : start + count]
     drawn, done = np.empty(count, numbers.dtype), 0

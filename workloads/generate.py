@@ -32,7 +32,7 @@ class Generate(Workload):
         """Return how many the cache has."""
         return int(parameters["prompt"]) + int(parameters["tokens"])
 
-    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
+    def places_given(self, parameters: Parameters) -> list[np.ndarray]:
         """Return those of the tokens that are fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
@@ -61,7 +61,7 @@ class Generate(Workload):
         return self.model.inputs(parameters, seed)
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """Tokens (B, N) and the logit of each (B, N)."""
+        """Return tokens (B, N) and the logit of each (B, N)."""
         model = self.model.given(parameters)
         cached: list[tuple[np.ndarray | None, np.ndarray | None]] = [(None, None)] * model.layers
 
@@ -86,7 +86,7 @@ class Generate(Workload):
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Logits up to the first other token, beyond which nothing is the same; that one's are as close as rounding.
+        """Return logits up to the first other token, beyond which nothing is alike; its own are as close as rounding.
 
         Where tokens must be the same, whether each is stands in for its number.
         """
@@ -109,7 +109,7 @@ class Generate(Workload):
         return min(steps, default=None)
 
     def _differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
-        """By call, where tokens differ (B, N); without calls whose outputs do not fit."""
+        """Return by call where tokens differ (B, N); without calls whose outputs do not fit."""
         shape = (int(parameters["batch_size"]), int(parameters["tokens"]))
         fits = {
             key.partition(".")[0]
@@ -133,7 +133,7 @@ class Generate(Workload):
         def token(context: int) -> Cost:
             return causal_cost.decode(model, parameters | {"context": context}, dtype, fused_attention)
 
-        places = [int(place[0]) for place in self.places_told(parameters)]
+        places = [int(place[0]) for place in self.places_given(parameters)]
         if parameters.get("cache", "static") == "static":
             return whole.and_then(token(self.places(parameters)), len(places))
         for place in places:
@@ -146,8 +146,8 @@ class Generate(Workload):
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["tokens"])
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.oracle_parameters(parameters)
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.reference_parameters(parameters)
 
 
 def generate_of(model: Causal) -> Generate:

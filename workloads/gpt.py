@@ -52,7 +52,7 @@ class Gpt(Workload):
         return shapes | {"ln_f.weight": (h,)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Normal weights of standard deviation 0.02, smaller where a block adds to the residual (Radford et al. 2019).
+        """Draw normal weights of deviation 0.02, smaller where a block adds to the residual (Radford et al. 2019).
 
         Norms are drawn around 1, for all ones would hide a forgotten one.
         """
@@ -68,7 +68,7 @@ class Gpt(Workload):
         return {"input_ids": self._tokens(parameters, seed, 0)}
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Token ids (B, T) and the ids that follow them (B, T)."""
+        """Return token ids (B, T) and the ids that follow them (B, T)."""
         tokens = self._tokens(parameters, seed, 1)  # (B, T + 1)
         return {"input_ids": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
 
@@ -77,7 +77,7 @@ class Gpt(Workload):
         return np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)
 
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
-        """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
+        """Map (B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
 
         `attend(layer, q, k, v)` takes a layer's queries, keys and values, (B, nh, T, hs) each, and gives the context.
         """
@@ -181,10 +181,10 @@ class Gpt(Workload):
         return int(parameters["batch_size"]) * int(parameters["seq_len"])
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """nanoGPT's checkpoints prefix the body with `transformer.`."""
+        """Remove the prefix `transformer.` that nanoGPT's checkpoints give the body."""
         return checkpoint_name.removeprefix("transformer.")
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # How attention is written does not change what it computes.
         return {name: value for name, value in parameters.items() if name != "attention"}
 

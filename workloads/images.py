@@ -12,7 +12,7 @@ PATCHES, NOISE = 2, 0.25
 
 
 def image_parameters(image: int, smallest: int) -> tuple[Parameter, ...]:
-    """Batch size, edge of the square images and layout; `image` is the edge where nothing is asked for."""
+    """Return batch size, edge of the square images and layout; `image` is the edge where nothing is asked for."""
     return (
         Parameter("batch_size", "batch", 1, "images per call"),
         Parameter("image", "image", image, "pixels along an edge of the square images", minimum=smallest),
@@ -34,7 +34,7 @@ def images(parameters: Parameters, seed: int) -> Arrays:
     """Return one seeded set of images, the same in both layouts: patches of a colour under noise, both normal.
 
     Of noise alone a network with random weights makes nearly the same features whatever the image, and parity would not
-    tell one image from another.
+    distinguish one image from another.
     """
     rng, (batch, channels, edge, _) = np.random.default_rng(seed), image_shape({**parameters, "layout": "nchw"})
     coarse = rng.standard_normal((batch, channels, PATCHES, PATCHES), dtype=np.float32)
@@ -62,7 +62,7 @@ def windows_along(edge: int, size: int, stride: int, padding: int) -> int:
 def convolution_cost(
     batch: int, channels: tuple[int, int], edges: tuple[int, int], size: int, width: int
 ) -> tuple[int, int]:
-    """(FLOPs, bytes) of a convolution without a bias, from and to `channels` and `edges`, `width` bytes a value.
+    """Count (FLOPs, bytes) of a convolution without bias, from and to `channels` and `edges`, `width` bytes a value.
 
     As usually counted (He et al. 2016, table 1, with two operations a multiply-add): a window at the border takes as
     many operations as any other. Input, weights and output move once.

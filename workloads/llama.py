@@ -39,7 +39,7 @@ class Scaling:
     original: int = 8192
 
     def scaled(self, frequencies: np.ndarray) -> np.ndarray:
-        """Radians per position, stretched."""
+        """Return radians per position, stretched."""
         turns = self.original * frequencies / (2 * math.pi)  # over the original context
         kept = np.clip((turns - self.low) / (self.high - self.low), 0.0, 1.0)
         return kept * frequencies + (1 - kept) * frequencies / self.factor
@@ -110,7 +110,7 @@ class Llama(Causal):
         }
 
     def unread(self, rows: int, length: int) -> int:
-        """Embeddings that are not in use, unless the output layer reads them."""
+        """Count embeddings that are not in use, unless the output layer reads them."""
         return 0 if self.tied else (self.vocabulary - rows) * self.hidden
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -131,7 +131,7 @@ class Llama(Causal):
         return shapes if self.tied else shapes | {HEAD: (self.vocabulary, h)}
 
     def rotary(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cosines and signed sines (n, head size), float64, of the angles at `positions` (n,) (Su et al. 2021).
+        """Return cosines and signed sines (n, hs), float64, of the angles at `positions` (n,) (Su et al. 2021).
 
         A head `x` is turned by `x * cosines + roll(x, head size / 2) * sines`: pairs are a half apart, as in the
         checkpoints of transformers.
@@ -175,18 +175,18 @@ class Llama(Causal):
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Root mean square normalisation over the last axis (Zhang and Sennrich 2019)."""
+    """Normalise by the root mean square over the last axis (Zhang and Sennrich 2019)."""
     mean = np.square(x).mean(axis=-1, keepdims=True, dtype=np.float64)
     return x * (1 / np.sqrt(mean + NORM_EPSILON)).astype(x.dtype) * weight
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    """x * sigmoid(x); the sigmoid from a tangent, which never overflows."""
+    """Return x * sigmoid(x); the sigmoid from a tangent, which never overflows."""
     return x * (0.5 * (1 + np.tanh(0.5 * x)))
 
 
 def rounding(layers: int, intermediate: int) -> dict[str, float]:
-    """Error allowed by dtype.
+    """Return the error allowed by dtype.
 
     A sum in float32 that is rounded after each of its terms, as products of one row by XLA and Paddle on a CPU seem to
     be, is off by the root of their number: docs/methodology.md, "Prefill, decode and generate". In coarser dtypes the

@@ -57,7 +57,7 @@ class Lstm(Workload):
         return shapes | {"classifier.weight": (self.classes, h), "classifier.bias": (self.classes,)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Uniform within 1 / sqrt(hidden), as torch initialises an LSTM; embeddings normal."""
+        """Draw uniform weights within 1 / sqrt(hidden), as torch initialises an LSTM; embeddings normal."""
         rng = np.random.default_rng(seed)
         bound = np.float32(1 / math.sqrt(self.hidden))
         weights = {}
@@ -89,7 +89,7 @@ class Lstm(Workload):
         return {"state": sequence[-1], "logits": linear(sequence[-1], weights, "classifier")}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Inputs of all positions are multiplied at once, states one by one, which reads their matrix every time."""
+        """Multiply inputs of all positions at once, states one by one, which reads their matrix every time."""
         batch, length, w = int(parameters["batch_size"]), int(parameters["seq_len"]), BYTES_PER_VALUE[dtype]
         rows, h = batch * length, self.hidden
         inputs, step = linear_cost(rows, h, 4 * h, w), linear_cost(batch, h, 4 * h, w)
@@ -114,7 +114,7 @@ class Lstm(Workload):
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Sequences (B, S) and the class of each (B,)."""
+        """Return sequences (B, S) and the class of each (B,)."""
         labels = np.random.default_rng([seed, 1]).integers(0, self.classes, int(parameters["batch_size"]), np.int64)
         return self.inputs(parameters, seed) | {"labels": labels}
 
@@ -133,7 +133,7 @@ class Lstm(Workload):
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["seq_len"])
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # How the recurrence is written does not change what it computes.
         return {name: value for name, value in parameters.items() if name != "cell"}
 

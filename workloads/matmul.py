@@ -31,7 +31,7 @@ class Matmul(Workload):
     one_row: bool = False
 
     def rows(self, parameters: Parameters) -> int:
-        """Of `x`."""
+        """Return the rows of `x`."""
         return 1 if self.one_row else int(parameters["size"])
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -39,7 +39,7 @@ class Matmul(Workload):
         return {"weight": (size, size)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Scaled so that the product's values are of order 1."""
+        """Draw weights so scaled that the product's values are of order 1."""
         shape = self.weight_shapes(parameters)["weight"]
         draw = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
         return {"weight": draw * np.float32(1 / math.sqrt(shape[0]))}

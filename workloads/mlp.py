@@ -38,7 +38,7 @@ class Mlp(Workload):
         return shapes
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Linear weights as He et al. 2015 (standard deviation sqrt(2 / width)); norms near 1, biases near 0."""
+        """Draw linear weights as He et al. 2015 (deviation sqrt(2 / width)); norms near 1, biases near 0."""
         rng = np.random.default_rng(seed)
         scale = np.float32(math.sqrt(2 / int(parameters["width"])))
         weights = {}
@@ -76,7 +76,7 @@ class Mlp(Workload):
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Rows (B, W) and what the output should be (B, W)."""
+        """Return rows (B, W) and what the output should be (B, W)."""
         inputs = self.inputs(parameters, seed)
         target = np.random.default_rng([seed, 1]).standard_normal(inputs["x"].shape, dtype=np.float32)
         return inputs | {"target": target}

@@ -13,7 +13,7 @@ from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Paramete
 class OpOverhead(Workload):
     """`x = x + up`, `x = x + down` in turn, each on the last one's result; `items_per_s` counts additions.
 
-    Both terms are weights, so that no compiler can tell that they cancel. They keep x a small whole number, which is
+    Both terms are weights, so that no compiler can see that they cancel. They keep x a small whole number, which is
     exact in every dtype however long the chain is.
     """
 

@@ -25,7 +25,7 @@ QUANT = Parameter(
 
 
 def quantized(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """A matrix (out, in) -> the numbers that are stored (out, in), and a scale for each row (out, 1), both float32.
+    """Map a matrix (out, in) -> the numbers that are stored (out, in), and scales of rows (out, 1), both float32.
 
     A scale is the row's largest absolute value over the largest number of the `kind`, rounded to bfloat16: so it is the
     same in every dtype that weights are computed with. Numbers are rounded half to even.
@@ -47,7 +47,7 @@ def restored(weight: np.ndarray, kind: str) -> np.ndarray:
 
 
 def _of_eight_bits(values: np.ndarray) -> np.ndarray:
-    """Rounded, half to even, to the numbers that the 8-bit float has, the largest one left out of account."""
+    """Round half to even to the numbers of the 8-bit float, its largest one apart."""
     _, exponents = np.frexp(values)  # of numbers from a half to one
     return np.ldexp(
         np.rint(np.ldexp(values, -(steps := np.maximum(exponents - 1, SMALLEST_EXPONENT) - MANTISSA))), steps

@@ -1,4 +1,4 @@
-"""Mathematics shared by the NumPy oracles, in the precision of what goes in. Shapes in comments."""
+"""Mathematics shared by the NumPy references, in the precision of what goes in. Shapes in comments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _windows_of = np.lib.stride_tricks.sliding_window_view
 
 
 def erf(x: np.ndarray) -> np.ndarray:
-    """The error function, absolute error below 1e-9 before rounding to the type of `x`. NumPy has none of its own."""
+    """Return the error function, absolute error below 1e-9 before rounding to the type of `x`; NumPy has none."""
     if isinstance(x, Variable):
         return x.unary(erf, lambda value: 2 / math.sqrt(math.pi) * np.exp(-value * value))
     position = np.minimum(np.abs(x) / _ERF_STEP, 60_000)
@@ -34,20 +34,20 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | np.floating, epsilon: float) -> np.ndarray:
-    """Layer normalisation over the last axis (Ba et al. 2016), with the biased variance."""
+    """Normalise over the last axis (Ba et al. 2016), with the biased variance."""
     centred = x - x.mean(axis=-1, keepdims=True, dtype=np.float64).astype(x.dtype)
     variance = np.square(centred).mean(axis=-1, keepdims=True, dtype=np.float64)
     return centred * (1 / np.sqrt(variance + epsilon)).astype(x.dtype) * weight + bias
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
-    """Softmax over the last axis."""
+    """Return the softmax over the last axis."""
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 def linear(x: np.ndarray, weights: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    """`x @ weight.T + bias` with weight (out, in), as checkpoints store it."""
+    """Return `x @ weight.T + bias` with weight (out, in), as checkpoints store it."""
     return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
 
@@ -59,12 +59,12 @@ def cross_entropy(logits: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), by the tangent, which overflows nowhere."""
+    """Return 1 / (1 + exp(-x)), by the tangent, which overflows nowhere."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int) -> np.ndarray:
-    """Self-attention of every position over all of them (Vaswani et al. 2017); each (B, S, H), and so is the result."""
+    """Attend from every position to all of them (Vaswani et al. 2017); operands and result are (B, S, H)."""
     batch, length, hidden = q.shape
     q, k, v = (x.reshape(batch, length, heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))  # (B, nh, S, hs)
     scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(hidden // heads)  # (B, nh, S, S)
@@ -85,7 +85,7 @@ def concatenated(parts: Sequence[np.ndarray | Variable], axis: int) -> np.ndarra
 
 
 def batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Mean and biased variance of each channel of (N, C, H, W), both (C,), and of how many values they are."""
+    """Return mean and biased variance of each channel of (N, C, H, W), both (C,), and of how many values they are."""
     values = x.transpose(1, 0, 2, 3).reshape(x.shape[1], -1)  # (C, N * H * W)
     mean = values.mean(axis=-1, keepdims=True)  # (C, 1)
     variance = np.square(values - mean).mean(axis=-1)  # (C,)
@@ -95,14 +95,14 @@ def batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 def batch_norm(
     x: np.ndarray, statistics: tuple[np.ndarray, np.ndarray], weight: np.ndarray, bias: np.ndarray, epsilon: float
 ) -> np.ndarray:
-    """(N, C, H, W) normalised by (mean, variance) of each channel (Ioffe and Szegedy 2015); the others are (C,)."""
+    """Normalise (N, C, H, W) by (mean, variance) of each channel (Ioffe and Szegedy 2015); the others are (C,)."""
     mean, variance = statistics
     scale = weight * (1 / np.sqrt(variance + epsilon))
     return (x - mean.reshape(-1, 1, 1)) * scale.reshape(-1, 1, 1) + bias.reshape(-1, 1, 1)
 
 
 def convolution(x: np.ndarray, kernel: np.ndarray, stride: int, padding: int) -> np.ndarray:
-    """(N, C, H, W) under a kernel (O, C, k, k) with zeros around -> (N, O, H', W'): one matrix product an image."""
+    """Map (N, C, H, W), under a kernel (O, C, k, k), zeros around -> (N, O, H', W'): a matrix product an image."""
     weight = constant(kernel)
     outputs, _, size, _ = weight.shape
     matrix = weight.reshape(outputs, -1)  # (O, C * k * k)
@@ -160,6 +160,6 @@ def _inner(padded: np.ndarray, padding: int) -> np.ndarray:
 
 
 def _columns(image: np.ndarray, size: int, stride: int) -> np.ndarray:
-    """(C, H, W) -> (C * k * k, H' * W'), a window a column."""
+    """Map (C, H, W) -> (C * k * k, H' * W'), a window a column."""
     windows = _windows_of(image, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # (C, H', W', k, k)
     return windows.transpose(0, 3, 4, 1, 2).reshape(len(image) * size * size, -1)

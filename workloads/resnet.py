@@ -108,7 +108,7 @@ class ResNet(Workload):
         return shapes | {"fc.weight": (self.classes, self.features), "fc.bias": (self.classes,)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Kernels as He et al. 2015 (standard deviation sqrt(2 / fan-out)); norms around what a trained network has.
+        """Draw kernels as He et al. 2015 (deviation sqrt(2 / fan-out)); norms around what a trained network has.
 
         The norm that ends a block is scaled by a twentieth, since networks are trained from zero there (Goyal et al.
         2017, section 5.1) and gradients through 16 blocks of full weight would be mostly rounding: `LAST_NORM`.
@@ -139,7 +139,7 @@ class ResNet(Workload):
         return {"logits": self._logits(parameters, weights, inputs, running)}
 
     def _logits(self, parameters: Parameters, weights: Weights, inputs: Arrays, statistics: Statistics) -> np.ndarray:
-        """(B, classes); `statistics(x, name)` are the mean and the variance by which a batch norm normalises."""
+        """Return (B, classes); `statistics(x, name)` are the mean and the variance by which a batch norm normalises."""
 
         def applied(part: Convolution, x: np.ndarray) -> np.ndarray:
             x = convolution(x, weights[f"{part.name}.weight"], part.stride, part.padding)
@@ -158,7 +158,7 @@ class ResNet(Workload):
         return linear(pooled, weights, "fc")
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Convolutions are counted among the matrix products, whose arithmetic and units they use."""
+        """Count convolutions among the matrix products, whose arithmetic and units they use."""
         batch, w = int(parameters["batch_size"]), BYTES_PER_VALUE[dtype]
         flops, traffic = linear_cost(batch, self.features, self.classes, w)
         norm_values = relu_values = sum_values = 0
@@ -204,7 +204,7 @@ class ResNet(Workload):
                 yield block.shortcut, first, edge
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Images, and the class of each (B,)."""
+        """Return images, and the class of each (B,)."""
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
@@ -215,7 +215,7 @@ class ResNet(Workload):
         return tuple(name for name in self.weight_shapes(parameters) if name.endswith(STATISTICS))
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """The running variance takes the unbiased one (Ioffe and Szegedy 2015, algorithm 2), or the biased if asked."""
+        """Update the running variance by the unbiased one (Ioffe and Szegedy 2015, alg. 2), or the biased if asked."""
         state, fewer = {}, 0 if parameters.get("running_variance") == "biased" else 1
 
         def of_batch(x: np.ndarray, norm: str) -> tuple[np.ndarray, np.ndarray]:
@@ -238,7 +238,7 @@ class ResNet(Workload):
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # The same images, in another order in memory.
         return {name: value for name, value in parameters.items() if name != "layout"}
 

@@ -1,4 +1,4 @@
-"""What a dtype keeps of a number: the oracle computes in float64, on weights and inputs as the frameworks hold them."""
+"""What a dtype keeps of a number: references compute in float64, on weights and inputs as frameworks hold them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Floating-point `values` rounded to what `dtype` holds, half to even, as float64; others as they are.
+    """Round floating-point `values` to what `dtype` holds, half to even, as float64; others stay.
 
     TF32 rounds inside a product and not in memory: there, as in fp32, float32 values are kept.
     """

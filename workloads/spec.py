@@ -1,4 +1,4 @@
-"""What a workload declares: its parameters, weights, inputs, oracle, cost and tolerance. NumPy only."""
+"""What a workload declares: its parameters, weights, inputs, reference, cost and tolerance. NumPy only."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OperatorCost:
     transcendentals: int = 0
 
     def plus(self, more: OperatorCost, times: int = 1) -> OperatorCost:
-        """With more work, so many times."""
+        """Add more work, so many times."""
         flops, traffic = self.flops + times * more.flops, self.bytes + times * more.bytes
         return replace(
             self, flops=flops, bytes=traffic, transcendentals=self.transcendentals + times * more.transcendentals
@@ -96,19 +96,19 @@ class Cost:
         return self.compulsory_bytes + self.repeated_bytes
 
     def plus(self, more: OperatorCost) -> Cost:
-        """With more work of a class that is among the operators."""
+        """Add more work of a class that is among the operators."""
         operators = tuple(o.plus(more) if o.operator_class == more.operator_class else o for o in self.operators)
         return replace(self, operators=operators)
 
     def and_then(self, more: Cost, times: int) -> Cost:
-        """With another call of the same classes of operators after it, so many times."""
+        """Add another call of the same classes of operators after it, so many times."""
         pairs = zip(self.operators, more.operators, strict=True)
         operators = tuple(one.plus(other, times) for one, other in pairs)
         compulsory = self.compulsory_bytes + times * more.compulsory_bytes
         return Cost(operators, compulsory, self.repeated_bytes + times * more.repeated_bytes)
 
     def with_loss(self, values: int, bytes_per_value: int) -> Cost:
-        """With a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
+        """Add a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
         return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values, transcendentals=values))
 
 
@@ -118,7 +118,7 @@ class Workload(ABC):
 
     `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance`
     maps a dtype to the root mean square that the errors of a framework's outputs may have, relative to that of the
-    oracle's outputs (`measurement.parity`).
+    reference's outputs (`measurement.parity`).
     """
 
     name: str
@@ -131,11 +131,11 @@ class Workload(ABC):
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
     state_tolerance: dict[str, float] = field(default_factory=dict, hash=False)  # of `state` in training, if another
-    has_oracle: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
+    has_reference: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
 
     @abstractmethod
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        """Shapes of the canonical weights under the checkpoint's own tensor names; linear weights are (out, in)."""
+        """Return the shapes of weights under the checkpoint's own tensor names; linear weights are (out, in)."""
 
     @abstractmethod
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
@@ -159,11 +159,11 @@ class Workload(ABC):
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """Return the oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
+        """Return the right outputs by name, in the precision of weights and inputs."""
 
     @abstractmethod
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Analytic cost of one call in `dtype`.
+        """Return the analytic cost of one call in `dtype`.
 
         With `fused_attention`, attention is one operator, as flash attention (Dao et al. 2022): its scores never reach
         memory, heads are not transposed, and causal attention computes the half of the scores that it uses.
@@ -184,7 +184,7 @@ class Workload(ABC):
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Both, as errors are taken of them; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
+        """Return both, as errors are taken of them; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
         return outputs, reference
 
     def tolerance_of(self, output: str, dtype: str) -> float:
@@ -204,7 +204,7 @@ class Workload(ABC):
         return self.cost(parameters, "fp32", fused_attention).flops
 
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
-        """Return the oracle's outputs of consecutive calls, one per input set."""
+        """Return the reference's outputs of consecutive calls, one per input set."""
         return [self.reference(parameters, weights, inputs) for inputs in sets]
 
     # What the training pass asks of a workload that has one.
@@ -214,19 +214,19 @@ class Workload(ABC):
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """Return the oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
+        """Return the reference's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
-        """Names of the weights that only the forward pass changes, running statistics: outputs of a training call."""
+        """Name the weights that only the forward pass changes, running statistics: outputs of a training call."""
         return ()
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """Return the oracle's loss, and what the forward pass makes of the weights that `state` names."""
+        """Return the reference's loss, and what the forward pass makes of the weights that `state` names."""
         return self.loss(parameters, weights, inputs), {}
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
-        """Formulas of which frameworks have several (`Framework.conventions`), asked of the oracle as parameters.
+        """Name formulas in which frameworks differ (`Framework.conventions`), given to the reference as parameters.
 
         `running_variance` is the `biased` or else the unbiased variance of a batch; `adamw_epsilon` is added to the
         `uncorrected` or else the corrected root of the second moment.
@@ -234,11 +234,11 @@ class Workload(ABC):
         return ()
 
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights that the loss needs besides the model's."""
+        """Return shapes of the weights that the loss needs besides the model's."""
         return {}
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Analytic cost of the forward pass on a micro-batch, loss included."""
+        """Return the analytic cost of the forward pass on a micro-batch, loss included."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def canonical_name(self, checkpoint_name: str) -> str:
@@ -256,7 +256,7 @@ class Workload(ABC):
         return {}
 
     def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
-        """For each input, the axes whose length changes with batch size or sequence length."""
+        """Return for each input the axes whose length changes with batch size or sequence length."""
         usual = [array.shape for array in self.inputs(parameters, 0).values()]
         free: list[set[int]] = [set() for _ in usual]
         for name in ("batch_size", "seq_len"):
@@ -266,13 +266,13 @@ class Workload(ABC):
                     axes |= {axis for axis, (a, b) in enumerate(zip(shape, array.shape, strict=True)) if a != b}
         return tuple(tuple(sorted(axes)) for axes in free)
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         """Return parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
         return dict(parameters)
 
 
 def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
-    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; 1-D. None keeps the kind."""
+    """Return up to `SAMPLED_VALUES` values spread over the array by its size; 1-D. None keeps the kind."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
         # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
@@ -284,7 +284,7 @@ def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
 
 
 def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:
-    """Outputs of one call where they are defined: those by position, (B, S, …), without the positions of padding.
+    """Return outputs of one call where they are defined: those by position, (B, S, …), without positions of padding.
 
     `counts` (B, S) is 1 where a position counts; None leaves all as they are. Frameworks may put anything where
     sequences are padded (PaddleNLP zeroes the embedding of token 0, others do not), and no user looks there.
@@ -296,5 +296,5 @@ def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:
 
 
 def linear_cost(rows: int, inputs: int, outputs: int, width: int) -> tuple[int, int]:
-    """(FLOPs, bytes) of `rows x inputs @ inputs x outputs`, `width` bytes a value, without the bias."""
+    """Count (FLOPs, bytes) of `rows x inputs @ inputs x outputs`, `width` bytes a value, without the bias."""
     return 2 * rows * inputs * outputs, width * (rows * inputs + inputs * outputs + rows * outputs)

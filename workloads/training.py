@@ -1,4 +1,4 @@
-"""The training pass of a workload: forward, loss, backward and an AdamW step, and the oracle that does the same."""
+"""The training pass of a workload: forward, loss, backward and an AdamW step, and the reference that does the same."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Training(Workload):
             total = 0.0
             for index in range(count):
                 batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
-                # An oracle's code takes variables for arrays, and its loss then is one of them.
+                # A reference's code takes variables for arrays, and its loss then is one of them.
                 of_batch, state = self.model.loss_and_state(parameters, cast(Arrays, variables | state), batch)
                 loss = cast(Variable, of_batch) * (1 / count)
                 loss.backward()
@@ -88,7 +88,7 @@ class Training(Workload):
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """The state after each iteration is an output of its own: an error stays in it, and repeats whatever it is."""
+        """Make the state after each iteration an output of its own: an error stays in it and repeats."""
 
         def by_iteration(arrays: Arrays) -> Arrays:
             return {key if key.endswith(".loss") else f"{key} {key.partition('.')[0]}": arrays[key] for key in arrays}
@@ -96,11 +96,11 @@ class Training(Workload):
         return by_iteration(outputs), by_iteration(reference)
 
     def tolerance_of(self, output: str, dtype: str) -> float:
-        own = {} if output.endswith("loss") else self.model.state_tolerance
-        return own.get(dtype, self.tolerance[dtype])
+        allowed = {} if output.endswith("loss") else self.model.state_tolerance
+        return allowed.get(dtype, self.tolerance[dtype])
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
+        """Count forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
 
         An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
         gradient, in float32. Whatever is fused, that traffic is there once. Transcendentals are the forward pass's.
@@ -128,7 +128,7 @@ class Training(Workload):
         return None if tokens is None else int(parameters["accumulate"]) * tokens
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """As `cost`, less forward and backward passes over padding; the update does not depend on it."""
+        """Count as `cost`, less forward and backward passes over padding; the update does not depend on it."""
         model = self.model.cost(parameters, "fp32", fused_attention).flops
         padding = model - self.model.real_flops(parameters, fused_attention)
         return super().real_flops(parameters, fused_attention) - 3 * int(parameters["accumulate"]) * padding
@@ -147,8 +147,8 @@ class Training(Workload):
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return self.model.weight_parameters(parameters)
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.oracle_parameters(parameters)
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.reference_parameters(parameters)
 
 
 def adamw(
@@ -158,7 +158,7 @@ def adamw(
     step: int,
     early: bool = False,
 ) -> None:
-    """One update in place (Loshchilov and Hutter 2019, algorithm 2), `step` counting from 1.
+    """Update in place once (Loshchilov and Hutter 2019, algorithm 2), `step` counting from 1.
 
     With `early`, epsilon is added before the second moment's bias is corrected, and so is as large as the correction
     makes it (Kingma and Ba 2015, the end of section 2; Keras).

@@ -1,7 +1,7 @@
 """Users' own models as workloads: a file with `model()` and `inputs(…)`, or one of a library by its name.
 
 Nothing here runs the user's code. A workload's weights are a seed, and its inputs are the arguments of the user's
-`inputs` with a seed: both become tensors in the worker. There is no oracle: the worker has the model's own eager mode
+`inputs` with a seed: both become tensors in the worker. There is no reference: the worker has its own eager mode
 compute in more precision. FLOPs and bytes are counted there as well.
 """
 
@@ -42,7 +42,7 @@ class UserModel(Workload):
     frameworks: tuple[str, ...] = ()
     digest: str = ""  # of the file; empty for a library's model
     given: dict[str, float] = field(default_factory=dict, hash=False)  # the user's own tolerance by dtype
-    has_oracle: bool = field(default=False)
+    has_reference: bool = field(default=False)
 
     @property
     def is_file(self) -> bool:
@@ -66,7 +66,7 @@ class UserModel(Workload):
         raise NotImplementedError(f"{self.name} is compared with its own eager mode")
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Nothing: it is the worker that counts."""
+        """Return nothing: the worker counts."""
         return Cost((), 0)
 
     def items_per_call(self, parameters: Parameters) -> int:
@@ -97,8 +97,8 @@ def absolute(source: str) -> str:
 
 
 def named(sources: Iterable[str]) -> dict[str, str]:
-    """Absolute sources by the names of their cells, which hold no slash: the file's own, its folder's before it if
-    others are called the same. Raises Unreadable where that does not tell them apart.
+    """Return absolute sources by names of cells, which hold no slash: the file's own, its folder's before it if
+    others are called the same. Raises Unreadable where they are alike.
     """
     whole = list(dict.fromkeys(map(absolute, sources)))
     short = [_parts(source) for source in whole]

@@ -44,7 +44,7 @@ class ViT(Workload):
     classes: int = 1000
 
     def length(self, parameters: Parameters) -> int:
-        """Positions of an image: its patches and the class token."""
+        """Count positions of an image: its patches and the class token."""
         return (int(parameters["image"]) // self.patch) ** 2 + 1
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -62,7 +62,7 @@ class ViT(Workload):
         return shapes | _norm("encoder.ln", h) | _linear("heads.head", self.classes, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Normal weights of standard deviation 0.02; norms and biases drawn too, lest a forgotten one stay hidden."""
+        """Draw normal weights of standard deviation 0.02; norms and biases too, lest a forgotten one stay hidden."""
         rng = np.random.default_rng(seed)
         weights = {}
         for name, shape in self.weight_shapes(parameters).items():
@@ -141,7 +141,7 @@ class ViT(Workload):
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Images, and the class of each (B,)."""
+        """Return images, and the class of each (B,)."""
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
@@ -162,7 +162,7 @@ class ViT(Workload):
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return {"image": parameters["image"]}  # a position each has an embedding
 
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
         # The order of images in memory, and how attention is written, do not change what is computed.
         return {name: value for name, value in parameters.items() if name not in ("layout", "attention")}
 

@@ -58,7 +58,7 @@ def _plugin_words(version: int) -> str:
 
 
 def pool_threads() -> int | None:
-    """Return the size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not tell."""
+    """Return the size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not say."""
     names = []
     for path in glob.glob("/proc/self/task/*/comm"):
         with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
@@ -92,7 +92,7 @@ class Ballast:
 
 
 def ballast(device: jax.Device | None) -> Ballast | None:
-    """Enough of it to bring memory in use up to the peak there has been; None without statistics or without room."""
+    """Fill memory in use up to the peak there has been; None without statistics or without room."""
     before = memory(device)
     if before is None:
         return None
@@ -105,11 +105,11 @@ def ballast(device: jax.Device | None) -> Ballast | None:
 
 
 def libraries() -> dict[str, str]:
-    """Versions of the GPU's libraries as JAX's own check of them reads them; empty where this release has none."""
+    """Return the versions of the GPU's libraries by JAX's own check; empty where this release has none."""
     try:
-        from jax._src.lib import cuda_versions  # no part of JAX's API, and told nowhere else
+        from jax._src.lib import cuda_versions  # no part of JAX's API, and found nowhere else
 
-        told = {"CUDA": cuda_versions.cuda_runtime_get_version(), "cuDNN": cuda_versions.cudnn_get_version()}
+        versions = {"CUDA": cuda_versions.cuda_runtime_get_version(), "cuDNN": cuda_versions.cudnn_get_version()}
     except (ImportError, AttributeError, RuntimeError):
         return {}
-    return {name: str(version) for name, version in told.items()}
+    return {name: str(version) for name, version in versions.items()}

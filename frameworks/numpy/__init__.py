@@ -1,4 +1,4 @@
-"""NumPy as a framework: the oracle's own code behind the boundary, op by op on the CPU."""
+"""NumPy as a framework: the reference's own code behind the boundary, op by op on the CPU."""
 
 from frameworks.description import Framework, Mode, openmp_environment
 
@@ -15,5 +15,5 @@ FRAMEWORK = Framework(
         ),
     },
     environment=lambda threads, device_kind: openmp_environment(threads),
-    oracle=True,
+    is_reference=True,
 )

@@ -67,7 +67,7 @@ class Model:
         options.graph_optimization_level = LEVELS[mode]
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.use_per_session_threads = False  # the process's pool, whose size `configure` sets
-        options.log_severity_level = 3  # errors; less is told of every session whose optimised model is written
+        options.log_severity_level = 3  # errors; warnings come for every session whose optimised model is written
         for name, value in settings.items():
             setattr(options, name, value)
         for name, value in entries.items():
@@ -111,7 +111,7 @@ class Runner:
         return self._model.open(self._mode, self._first, self._fixed, **settings)
 
     def called_in(self, session: onnxruntime.InferenceSession, values: Sequence[Value]) -> None:
-        """A call of `session` instead of the mode's own."""
+        """Call `session` instead of the mode's own."""
         session.run_with_ort_values(self._model.names, dict(zip(self._model.inputs, values, strict=True)))
 
     @functools.cached_property
@@ -127,7 +127,7 @@ class Runner:
         return program.operations(self.executed)
 
     def capture(self) -> Capture:
-        """Of an optimised mode: one graph, which the model is from the start, and what the optimiser made of it."""
+        """Return an optimised mode's one graph, the model from the start, and what the optimiser made of it."""
         backend = f"{PROVIDER}, {LEVELS[self._mode].name}"
         if self._mode == BASELINE:
             return Capture(whole=False, graphs=0, backend=backend)

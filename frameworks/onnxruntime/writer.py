@@ -69,7 +69,7 @@ class Writer:
         return name
 
     def model(self, inputs: dict[str, tuple[np.dtype, Sequence[int | str]]], outputs: dict[str, str]) -> bytes:
-        """The model's file. `inputs` have a type and axes each, an open axis by its name; `outputs` name tensors."""
+        """Return the model's file. `inputs` have a type and axes, an open axis by its name; `outputs` name tensors."""
         named = {tensor: name for name, tensor in outputs.items()}
         graph = helper.make_graph(
             [_renamed(node, named) for node in self._nodes],

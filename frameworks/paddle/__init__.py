@@ -7,7 +7,7 @@ from workloads.passes import WITH_CACHE
 
 
 def _environment(threads: int, device_kind: str) -> dict[str, str]:
-    """Variables that Paddle and PaddleNLP read when they are imported, or that their libraries read at start."""
+    """Return variables that Paddle and PaddleNLP read when they are imported, or that their libraries read at start."""
     environment = openmp_environment(threads) | {
         "GLOG_minloglevel": "2",
         "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",

@@ -1,4 +1,4 @@
-"""Which GPUs a library has code for, read off the library itself: not every framework tells."""
+"""Which GPUs a library has code for, read off the library itself: not every framework says."""
 
 from __future__ import annotations
 

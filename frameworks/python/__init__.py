@@ -10,5 +10,5 @@ FRAMEWORK = Framework(
     default_graph=(),
     models={"plain": ("op-overhead",)},
     environment=lambda threads, device_kind: openmp_environment(threads),
-    oracle=True,
+    is_reference=True,
 )

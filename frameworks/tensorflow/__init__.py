@@ -13,7 +13,7 @@ TERRAFORM = (
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
-    """Variables for a worker with `threads` intra-op threads on `cpu` or `gpu`."""
+    """Return variables for a worker with `threads` intra-op threads on `cpu` or `gpu`."""
     variables = openmp_environment(threads) | {
         # TensorFlow's own pools; OMP_NUM_THREADS reaches none of them in a stock build.
         "TF_NUM_INTRAOP_THREADS": str(threads),

@@ -80,7 +80,7 @@ class Adapter(boundary.Adapter):
         settings["memory_growth"] = tf.config.experimental.get_memory_growth(self._gpu)
         settings["compute_capability"] = _capability(self._gpu)
         name = tf.config.experimental.get_device_details(self._gpu).get("device_name")
-        built = tf.sysconfig.get_build_info()  # what it was built for; TensorFlow does not tell what it loaded
+        built = tf.sysconfig.get_build_info()  # what it was built for; TensorFlow does not say what it loaded
         libraries = {title: built[f"{title.lower()}_version"] for title in ("CUDA", "cuDNN")}
         return boundary.Effective(threads, name, tf32, settings, libraries)
 

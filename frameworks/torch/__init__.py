@@ -6,7 +6,7 @@ from frameworks.description import Crossing, Framework, Mode, Rung, openmp_envir
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
-    """Variables a worker needs before it starts: thread counts, no network, weights that are no constants."""
+    """Return variables a worker needs before it starts: thread counts, no network, weights that are no constants."""
     return {
         **openmp_environment(threads),
         "HF_HUB_OFFLINE": "1",
@@ -14,7 +14,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
         "TOKENIZERS_PARALLELISM": "false",
-        # transformers 4 imports whatever else is installed unless told not to.
+        # transformers 4 imports whatever else is installed unless forbidden.
         "USE_TORCH": "1",
         "USE_TF": "0",
         "USE_FLAX": "0",

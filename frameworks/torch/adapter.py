@@ -98,8 +98,8 @@ class Adapter(adapter.Adapter):
     def meter(self, cell: Cell) -> gpu.Meter | None:
         if self.device.type != "cuda":
             return None
-        own = self.user_models.get(cell.group_id) if cell.pass_name != "training" else None
-        return gpu.Meter(self.device, own.module if own else self._models.get(cell.group_id))
+        model = self.user_models.get(cell.group_id) if cell.pass_name != "training" else None
+        return gpu.Meter(self.device, model.module if model else self._models.get(cell.group_id))
 
 
 def _device(name: str) -> torch.device:

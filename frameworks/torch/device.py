@@ -86,7 +86,7 @@ class Meter(adapter.Meter):
 
 
 def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:
-    """Seconds per call between events on the GPU's stream: kernels and the gaps between them, the host kept ahead.
+    """Return seconds per call between events on the GPU's stream: kernels and gaps between them, the host kept ahead.
 
     A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
     never waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and
@@ -140,7 +140,7 @@ def _cpu_settings() -> dict[str, Any]:
 
 
 def _onednn_has(dtype: str) -> bool | None:
-    """Return whether oneDNN has the type on this processor; None where this version of torch does not tell."""
+    """Return whether oneDNN has the type on this processor; None where this version of torch does not say."""
     try:
         return getattr(torch.ops.mkldnn, f"_is_mkldnn_{dtype}_supported")()
     except AttributeError:
@@ -148,9 +148,9 @@ def _onednn_has(dtype: str) -> bool | None:
 
 
 def libraries() -> dict[str, str]:
-    """Versions of the GPU's libraries that this build has or finds; empty for a build without any."""
-    told = {"CUDA": torch.version.cuda, "HIP": torch.version.hip, "cuDNN": torch.backends.cudnn.version()}
-    return {name: str(version) for name, version in told.items() if version}
+    """Return the versions of the GPU's libraries that this build has or finds; empty for a build without any."""
+    versions = {"CUDA": torch.version.cuda, "HIP": torch.version.hip, "cuDNN": torch.backends.cudnn.version()}
+    return {name: str(version) for name, version in versions.items() if version}
 
 
 def _gpu_settings() -> dict[str, Any]:

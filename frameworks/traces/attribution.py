@@ -22,7 +22,7 @@ TICK = 1e-9  # seconds: ends that are equal differ by as much once they are sums
 
 @dataclass(frozen=True)
 class _Unit:
-    """A matrix product with the wrappers around it. `batched` is None where no name tells."""
+    """A matrix product with the wrappers around it. `batched` is None where no name says."""
 
     first: int  # its place in the order of starts
     start_s: float
@@ -31,7 +31,7 @@ class _Unit:
 
 
 def enclosing(events: Sequence[Event]) -> list[tuple[int, ...]]:
-    """For each event those that hold the whole of it on its lane, by index, the outermost first.
+    """Return for each event those that hold the whole of it on its lane, by index, the outermost first.
 
     Starts that a profiler rounds (Paddle's, to a microsecond) let events overlap that follow each other.
     """
@@ -55,7 +55,7 @@ def _holds(outer: Event, inner: Event) -> bool:
 
 
 def operators(events: Sequence[Event]) -> list[str]:
-    """For each event the operator that it is a part of; empty where it is one of its own.
+    """Return for each event the operator that it is a part of; empty where it is one of its own.
 
     In this order: the outermost attention operator that it was launched from or lies inside; attention that a model
     spelled out (`kernels.UNFUSED_ATTENTION`), by the softmax and the two batched products around it; the operator
@@ -74,7 +74,7 @@ def _attention(path: Sequence[str]) -> str:
 
 
 def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], parts: list[str]) -> set[int]:
-    """The events of attention that is spelled out: its products, and what runs from the first to the last of them."""
+    """Return the events of attention that is spelled out: its products, and what runs from first to last."""
     order = sorted(
         (i for i in range(len(events)) if not parts[i]), key=lambda i: (events[i].start_s, -events[i].duration_s)
     )
@@ -125,9 +125,9 @@ def _products(
 
 
 def _nearest(units: list[_Unit], places: range) -> list[int]:
-    """The nearest product that may be one of two activations, with those that follow it; none past several of weights.
+    """Return the nearest product of two activations, with those that follow it; none past several of weights.
 
-    One that no name tells must be the very next.
+    One that no name marks must be the very next.
     """
     for position, place in enumerate(places[: WEIGHTS_BETWEEN + 1]):
         if units[place].batched:

@@ -10,7 +10,7 @@ from typing import Any
 class Event:
     """A kernel or operator at work: seconds from the trace's own zero. `lane` is a thread or a stream.
 
-    `operators` are those that the host launched it from, the outermost first, where the profiler tells.
+    `operators` are those that the host launched it from, the outermost first, where the profiler says.
     """
 
     name: str

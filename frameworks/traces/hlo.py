@@ -21,7 +21,7 @@ _SILENT = {"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "io
 
 
 def read(folder: Path) -> dict[str, dict[str, str]]:
-    """Module -> instruction -> the operations inside it, for every compiled module in `folder`."""
+    """Return module -> instruction -> the operations inside it, for every compiled module in `folder`."""
     return dict(parse(path.read_text(errors="replace")) for path in folder.glob("*after_optimizations.txt"))
 
 
@@ -52,7 +52,7 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 
 
 def described(kernel: str, module: str, instruction: str, modules: dict[str, dict[str, str]]) -> str:
-    """Return a kernel's name with what it computes, `fusion{dot,add}`, without the number that tells it from its like.
+    """Return a kernel's name with what it computes, `fusion{dot,add}`, without its number.
 
     A module of one operator, as JAX compiles in eager mode, has the operator's name: `jit_matmul/fusion`.
     """

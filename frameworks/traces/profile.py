@@ -56,7 +56,7 @@ class Profiler(Protocol):
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
     """Return the profile of `calls` calls that took `wall_s` seconds together.
 
-    Raises ValueError where events count from so long ago that a float's seconds no longer tell nanoseconds apart.
+    Raises ValueError where events count from so long ago that a float's seconds no longer resolve nanoseconds.
     """
     events = [event for event in events if event.duration_s > 0]
     if any(event.end_s > LATEST for event in events):

@@ -36,7 +36,7 @@ def wall_s(rows: Iterable[Row]) -> float:
 
 
 def events(rows: Iterable[Row], modules: dict[str, dict[str, str]]) -> list[Event]:
-    """Kernels of a GPU's streams where the profile has any, else XLA's kernels and TensorFlow's operators on the host.
+    """Return kernels of a GPU's streams where the profile has any, else XLA's kernels and TensorFlow's host operators.
 
     `modules` says what is inside XLA's fusions (`hlo.read`).
     """

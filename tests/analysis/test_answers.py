@@ -120,7 +120,7 @@ def test_a_shape_without_a_batch_is_named_by_its_parameters(parameters):
 
 def test_every_mode_of_the_registry_has_a_call_that_a_user_can_type():
     known = labels()
-    swept = {name for name in frameworks.NAMES if not frameworks.describe(name).oracle}
+    swept = {name for name in frameworks.NAMES if not frameworks.describe(name).is_reference}
     graphs = {key: said for key, said in known.items() if frameworks.describe(key[0]).mode(key[1]).graph}
     assert all("(" in said.call or "." in said.call for said in graphs.values())
     assert {framework for (framework, _), said in graphs.items() if said.default} == swept

@@ -104,7 +104,7 @@ def unmeasured(monkeypatch):
     monkeypatch.setattr(repeatability.bench, "begin", begin)
     monkeypatch.setattr(repeatability.bench, "execute", lambda campaign, run, context: DONE)
     yield
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()
 
 
 def asked_for(folder, **flags) -> list[list[dict]]:
@@ -120,7 +120,7 @@ def test_a_user_s_own_model_is_repeated_and_gone_on_with(tmp_path, unmeasured):
         path.write_text("import torch\ndef model(): ...\ndef inputs(batch_size=2): ...\n")
     for _ in range(2):
         assert asked_for(tmp_path / "out", framework="torch", workload=str(net), threads="1") == [[], []]
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()
     with pytest.raises(UsageError, match="names programs to run"):
         asked_for(tmp_path / "out", framework="torch", workload=str(other), threads="1")
 

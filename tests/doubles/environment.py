@@ -21,7 +21,7 @@ from frameworks.description import Framework
 from measurement.refusals import DONE, INCOMPLETE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 
 

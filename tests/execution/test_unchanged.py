@@ -30,7 +30,7 @@ def launched(cell, report, tmp_path, monkeypatch):
     """Make one launch of a user's model; what happens to its file while each of the workers measures, in turn."""
     file = tmp_path / "net.py"
     file.write_text(NET)
-    monkeypatch.setattr(workloads, "_OWN", {})
+    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     workloads.add({"net.py": str(file)})
     outcome = Outcome(cell(workload="net.py"))
     group = Group((outcome.cell,), frozenset({outcome.cell.id}))

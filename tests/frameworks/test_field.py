@@ -52,7 +52,7 @@ def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
     words += ["--mode", MODES[framework]] if framework in MODES else []
     words += ["--profile", "quick", "--budget", "0.02", "--threads", "1", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workloads, "_OWN", {})
+        patch.setattr(workloads, "_USER_MODELS", {})
         patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework,))
         patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
         patch.setattr(early_checks, "check", lambda *words: None)  # a process for each file

@@ -62,7 +62,7 @@ def test_how_products_are_written_is_no_other_reference():
     for pass_name in ("prefill", "decode", "generate"):
         workload = get("llama-tiny", pass_name)
         assert {"product", "quant"} <= {parameter.name for parameter in workload.parameters}
-        told = workload.oracle_parameters({"batch_size": 2, "quant": "int8", "product": "sum"})
+        told = workload.reference_parameters({"batch_size": 2, "quant": "int8", "product": "sum"})
         assert told == {"batch_size": 2, "quant": "int8"}
 
 

@@ -133,7 +133,7 @@ def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
     kept = user_models.digests(sources)
     user_models.check_unchanged(sources, kept)
     user_models.check_unchanged(sources, {})  # of a run that kept none
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()
     net.write_text(NET + "# changed\n")
     user_models.register([str(net)])
     with pytest.raises(UsageError, match=r"net\.py was changed"):
@@ -195,7 +195,7 @@ def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
     with pytest.raises(UsageError, match=r"Give net\.py a function loss\(output\)"):
         plan.cells_of(sweep.resolve(flags))
     net.write_text(NET + "settings = {'tolerance': {'bf16': 0.1}}\nfrom torch.nn.functional import relu as loss\n")
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()
     (cell,) = plan.cells_of(sweep.resolve(flags))
     trained = workloads.get(cell.workload, "training")
     assert (trained.tolerance["bf16"], trained.tolerance["fp32"], trained.parity_calls) == (0.1, 1e-3, 3)

@@ -34,7 +34,7 @@ LATE = "def model():\n    return late\n\n\ndef late():\n    import {module}\n\n 
 @pytest.fixture(autouse=True)
 def forgotten():
     yield
-    workloads._OWN.clear()
+    workloads._USER_MODELS.clear()
 
 
 def found(file: Path) -> dict:

@@ -60,7 +60,7 @@ def test_a_mode_that_serves_one_shape_is_refused_before_anything_is_measured(fra
 
 @pytest.mark.parametrize(("framework", "modes"), [("torch", []), ("tensorflow", ["function", "function-xla"])])
 def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, modes, tmp_path, monkeypatch):
-    monkeypatch.setattr(workloads, "_OWN", {})  # the file is no workload of other tests
+    monkeypatch.setattr(workloads, "_USER_MODELS", {})  # the file is no workload of other tests
     file = tmp_path / "mine.py"
     file.write_text(f"import {framework}\n\n\ndef model(): ...\n\n\ndef inputs(batch_size): ...\n")
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))

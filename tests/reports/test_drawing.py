@@ -115,7 +115,7 @@ def stands_out(colour: str) -> bool:
     return 1.05 / (light + 0.05) >= 3 and (light + 0.05) / (luminance("#12161c") + 0.05) >= 3
 
 
-@pytest.mark.parametrize("name", [name for name in frameworks.NAMES if not frameworks.describe(name).oracle])
+@pytest.mark.parametrize("name", [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference])
 def test_a_framework_has_a_colour_of_its_own_that_stands_out(name):
     colour = frameworks.describe(name).colour
     assert [other for other in frameworks.NAMES if frameworks.describe(other).colour == colour] == [name]

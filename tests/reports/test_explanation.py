@@ -18,7 +18,7 @@ from reports import explanation
 
 pytestmark = pytest.mark.slow
 
-REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 PROFILED = [name for name in REAL if (ROOT / "frameworks" / name / "inspect" / "profiler.py").exists()]
 FLASH = "pytorch_flash::flash_fwd_kernel"
 

@@ -48,7 +48,7 @@ def test_a_generation_costs_its_prompt_and_every_token_that_is_fed_back(small):
     assert two == 2 * token > 0  # the cache has as many places in both
     assert generate.cost(PARAMETERS, "bf16").compulsory_bytes > read.compulsory_bytes
     assert generate.tokens_made(PARAMETERS) == 12
-    assert [int(place[0]) for place in generate.places_told(PARAMETERS)] == [5, 6, 7, 8, 9]
+    assert [int(place[0]) for place in generate.places_given(PARAMETERS)] == [5, 6, 7, 8, 9]
 
 
 def test_another_token_is_a_mismatch_in_fp32_and_told_in_bf16(small):

@@ -16,7 +16,7 @@ from workloads.spec import Workload
 def fused(
     attend: Callable, workload: Workload, cell: Cell, dtype: np.dtype, length: int | None = None
 ) -> tuple[Callable, str]:
-    """`attend` with its kernel as first argument filled in, and what it is, which the record's `settings` tell.
+    """Return `attend` with its kernel as first argument filled in, and what the kernel is, for the record's `settings`.
 
     `attend(kernel, q, k, v, ...)` takes heads of (B, S, nh, hs), and a mask (B, S) where the cell has one; S is
     `length`, or the cell's sequence length. The kernel

@@ -37,14 +37,14 @@ def norm(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Array, None]:
-    """Tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H); nothing turns heads."""
+    """Return states (..., H), which nothing turns: each position has an embedding of its own."""
     table = params["positions"]
     places = table[: ids.shape[1]] if at is None else jax.lax.dynamic_slice_in_dim(table, at, 1)  # (T or 1, H)
     return jnp.take(params["words"], ids, axis=0) + places, None
 
 
 def projected(model: CachedGpt, p: dict, x: jax.Array, _: None) -> tuple:
-    """(..., H) -> queries, keys and values (..., nh, hs)."""
+    """Map (..., H) -> queries, keys and values (..., nh, hs)."""
     qkv = product(norm(x, p["ln_1"]), p["qkv"]).reshape(*x.shape[:-1], -1, model.head_size)
     return tuple(jnp.split(qkv, 3, axis=-2))
 
@@ -55,5 +55,5 @@ def fed_forward(_: CachedGpt, p: dict, x: jax.Array, context: jax.Array) -> jax.
 
 
 def logits(_: CachedGpt, params: dict, x: jax.Array) -> jax.Array:
-    """(B, H) -> (B, V)."""
+    """Map (B, H) -> (B, V)."""
     return product(norm(x, params["last_norm"]), params["words"])

@@ -43,7 +43,7 @@ def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray]
 
 
 def stacked(layers: list) -> Any:
-    """The layers' trees as one: what is (...) in each becomes (layers, ...). `layers` is left empty, to free them.
+    """Return the layers' trees as one: (...) in each becomes (layers, ...). `layers` is left empty, to free them.
 
     Raises Unsupported where the layers are not alike.
     """
@@ -55,7 +55,7 @@ def stacked(layers: list) -> Any:
 
 
 def through(layer: Callable, x: jax.Array, blocks: Any, cache: Cache) -> tuple[jax.Array, Cache]:
-    """States through every block, and the new cache; `layer` takes states, and a block's parameters and cache."""
+    """Return states after every block, and the new cache; `layer` takes states, and a block's parameters and cache."""
     if isinstance(blocks, dict):
         return jax.lax.scan(layer, x, (blocks, cache))
     updated = []
@@ -68,7 +68,7 @@ def through(layer: Callable, x: jax.Array, blocks: Any, cache: Cache) -> tuple[j
 def decode(
     kind: ModuleType, model: Causal, params: dict, cache: Cache, tokens: jax.Array, place: jax.Array
 ) -> tuple[Cache, dict]:
-    """`tokens` (B,) and their place (1,), int32 -> the cache with them, and logits of the next token (B, V)."""
+    """Map `tokens` (B,) and their place (1,), int32 -> the cache with them, and logits of the next token (B, V)."""
     at = place[0]
     slots = jnp.arange(jax.tree.leaves(cache)[0].shape[-2])  # (C,)
     x, turn = kind.embedded(params, tokens, at)  # (B, H)
@@ -91,7 +91,7 @@ def decode(
 
 
 def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """(B, T, nh, hs), (B, T, nkv, hs) twice -> (B, T, nh, hs); each token attends up to itself."""
+    """Map (B, T, nh, hs), (B, T, nkv, hs) twice -> (B, T, nh, hs); each token attends up to itself."""
     batch, length, heads, size = q.shape
     q = q.reshape(batch, length, k.shape[2], -1, size) / math.sqrt(size)
     scores = jnp.einsum("btkgd,bskd->bkgts", q, k).astype(jnp.float32)  # (B, nkv, nh / nkv, T, T)
@@ -103,7 +103,7 @@ def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 def prefill(
     kind: ModuleType, model: Causal, attend: Callable, params: dict, cache: Cache, input_ids: jax.Array
 ) -> tuple[Cache, dict]:
-    """`input_ids` (B, T), int32 -> the cache filled from its beginning, and logits of the next token (B, V)."""
+    """Map `input_ids` (B, T), int32 -> the cache filled from its beginning, and logits of the next token (B, V)."""
     batch, length = input_ids.shape
     x, turn = kind.embedded(params, input_ids, None)  # (B, T, H)
     write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=0, axis=2)

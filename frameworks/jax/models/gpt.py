@@ -43,13 +43,13 @@ def embeddings(words: dict, places: dict, input_ids: jax.Array) -> jax.Array:
 
 
 def head(every_token: bool, last_norm: dict, words: dict, x: jax.Array) -> jax.Array:
-    """States (B, T, H) -> logits of the next token (B, V), or (B, T, V) of every token's."""
+    """Map states (B, T, H) -> logits of the next token (B, V), or (B, T, V) of every token's."""
     x = norm(last_norm, x)
     return (x if every_token else x[:, -1]) @ words["weight"].T  # tied embeddings
 
 
 def forward(embed: Callable, layer: Callable, logits: Callable, params: dict, input_ids: jax.Array) -> dict:
-    """`input_ids` (B, T), int32 -> logits, as `head` has them."""
+    """Map `input_ids` (B, T), int32 -> logits, as `head` has them."""
     x = embed(params["wte"], params["wpe"], input_ids)  # (B, T, H)
     for index in range(len(params["h"])):
         x = layer(params["h"][str(index)], x)

@@ -42,7 +42,7 @@ def pixels(layout: str) -> tuple[int, int]:
 
 
 def batch_norm(layout: str, p: dict, x: jax.Array, mean: jax.Array, variance: jax.Array, epsilon: float) -> jax.Array:
-    """`x` normalised by the statistics of each channel (C,), in fp32 whatever the dtype, as others' operators do."""
+    """Normalise `x` by the statistics of each channel (C,), in fp32 whatever the dtype, as others' operators do."""
     scale = p["weight"].astype(jnp.float32) * jax.lax.rsqrt(variance.astype(jnp.float32) + epsilon)  # (C,)
     offset = p["bias"].astype(jnp.float32) - mean.astype(jnp.float32) * scale
     if layout == "nchw":
@@ -51,7 +51,7 @@ def batch_norm(layout: str, p: dict, x: jax.Array, mean: jax.Array, variance: ja
 
 
 def batch_statistics(layout: str, x: jax.Array) -> tuple[jax.Array, jax.Array, int]:
-    """Mean and biased variance of each channel, both (C,) in fp32, and of how many values they are."""
+    """Return mean and biased variance of each channel, both (C,) in fp32, and of how many values they are."""
     axes = (0, *pixels(layout))
     wide = x.astype(jnp.float32)
     return wide.mean(axes), wide.var(axes), x.size // x.shape[1 if layout == "nchw" else 3]

@@ -34,7 +34,7 @@ def flax_name(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray
 
 
 def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    """`(params, forward, detail)` as in `plain`; raises ValueError if weights and model do not match one to one.
+    """Return `(params, forward, detail)` as in `plain`; raises ValueError if weights and model do not match one to one.
 
     The model puts in what the caller leaves out, on each call: a mask of ones, position and token type ids, a head
     mask of ones. So `mask=none` still adds an attention bias here.

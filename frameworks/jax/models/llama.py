@@ -48,7 +48,7 @@ def norm(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Array, tuple]:
-    """Tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
+    """Map tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
     tables = params["cosines"], params["sines"]
     if at is None:
         turn = tuple(table[: ids.shape[1], None] for table in tables)  # (T, 1, hs)
@@ -58,7 +58,7 @@ def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Ar
 
 
 def projected(model: Llama, p: dict, x: jax.Array, turn: tuple) -> tuple:
-    """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
+    """Map (..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
     cosines, sines = turn
     qkv = product(norm(x, p["input_norm"]), p["qkv"], model.product)
     qkv = qkv.reshape(*x.shape[:-1], -1, model.head_size)
@@ -75,5 +75,5 @@ def fed_forward(model: Llama, p: dict, x: jax.Array, context: jax.Array) -> jax.
 
 
 def logits(model: Llama, params: dict, x: jax.Array) -> jax.Array:
-    """(B, H) -> (B, V)."""
+    """Map (B, H) -> (B, V)."""
     return product(norm(x, params["last_norm"]), params.get("head", params["embedding"]), model.product)

@@ -18,9 +18,9 @@ from workloads.spec import Arrays
 
 
 def step(carried: tuple, given: jax.Array) -> tuple:
-    """Kernel and bias, state and memory (B, H), and the product of a position's input (B, 4H) -> these, and the state.
+    """Map kernel, bias, state and memory (B, H), and the product of a position's input (B, 4H) -> these, and the state.
 
-    What does not change is carried along, for op by op JAX compiles a scan anew for every function that it meets.
+    What does not change is carried along, for op by op JAX compiles a scan again for every function that it meets.
     """
     kernel, bias, state, memory = carried
     taken, kept, new, shown = jnp.split(given + (state @ kernel + bias), 4, axis=1)
@@ -30,7 +30,7 @@ def step(carried: tuple, given: jax.Array) -> tuple:
 
 
 def forward(scans: bool, params: dict, input_ids: jax.Array) -> dict:
-    """`input_ids` (B, S), int32 -> the last state (B, H) and logits (B, classes)."""
+    """Map `input_ids` (B, S), int32 -> the last state (B, H) and logits (B, classes)."""
     x = embedding(params["embedding"], input_ids.T)  # (S, B, H)
     for layer in range(LAYERS):
         p = {name: params["lstm"][f"{name}_l{layer}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}

@@ -25,7 +25,7 @@ def stored(weight: jax.Array, kind: str) -> Matrix:
 
 
 def product(x: jax.Array, matrix: Matrix, form: str) -> jax.Array:
-    """(..., in) and a matrix (out, in) -> (..., out); without a transposition, which op by op would be a copy.
+    """Map (..., in) and a matrix (out, in) -> (..., out); without a transposition, which op by op would be a copy.
 
     Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.
     """

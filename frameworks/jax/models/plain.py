@@ -65,7 +65,7 @@ def pooler(p: dict, x: jax.Array) -> jax.Array:
 def bert_forward(
     embed: Callable, layer: Callable, pool: Callable, params: dict, input_ids: jax.Array, attention_mask=None
 ) -> dict:
-    """`input_ids` and `attention_mask` (B, S), int32 -> hidden states (B, S, H) and pooled output (B, H)."""
+    """Map `input_ids` and `attention_mask` (B, S), int32 -> hidden states (B, S, H) and pooled output (B, H)."""
     x = embed(params["embeddings"], input_ids)  # (B, S, H)
     layers = params["encoder"]["layer"]
     for index in range(len(layers)):
@@ -79,7 +79,7 @@ def mlp_layer(p: dict, x: jax.Array) -> jax.Array:
 
 
 def mlp_forward(layer: Callable, params: dict, x: jax.Array) -> dict:
-    """`x` (B, W) -> (B, W)."""
+    """Map `x` (B, W) -> (B, W)."""
     layers = params["layers"]
     for index in range(len(layers)):
         x = layer(layers[str(index)], x)
@@ -95,12 +95,12 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
 
 
 def matmul_forward(params: dict, x: jax.Array) -> dict:
-    """`x` (N, N) -> (N, N)."""
+    """Map `x` (N, N) -> (N, N)."""
     return {"output": x @ params["weight"]}
 
 
 def chain_forward(repeat: int, params: dict, x: jax.Array) -> dict:
-    """`x` (N,) -> (N,), multiplied `repeat` times."""
+    """Map `x` (N,) -> (N,), multiplied `repeat` times."""
     for _ in range(repeat):
         x = x * params["factor"]  # (N,)
     return {"output": x}

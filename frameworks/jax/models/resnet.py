@@ -16,9 +16,9 @@ from workloads.spec import Arrays
 
 
 def forward(workload: ResNet, layout: str, trains: bool, params: dict, x: jax.Array) -> dict:
-    """`x` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes).
+    """Map `x` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes).
 
-    Under training a batch is normalised by its own statistics, and the running ones come out anew.
+    Under training a batch is normalised by its own statistics, and the running ones are returned.
     """
     state = {}
 

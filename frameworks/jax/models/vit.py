@@ -28,7 +28,7 @@ def block(p: dict, x: jax.Array, heads: int, attend: Callable) -> jax.Array:
 
 
 def forward(workload: ViT, layout: str, attend: Callable, params: dict, x: jax.Array) -> dict:
-    """`x` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
+    """Map `x` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
     kernel, encoder = params["conv_proj"], params["encoder"]
     x = images.convolution(layout, kernel["weight"], x, workload.patch, 0)
     if layout == "nchw":
@@ -47,7 +47,7 @@ def forward(workload: ViT, layout: str, attend: Callable, params: dict, x: jax.A
 def build(
     explicit: Callable, fused: Callable, workload: ViT, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype
 ) -> tuple:
-    """`explicit` and `fused` are attention of heads (B, S, nh, hs) and a mask, written out and the operator."""
+    """Return the model; `explicit` and `fused` attend from heads (B, S, nh, hs), with a mask."""
     layout, attend, detail = str(cell.parameter("layout")), explicit, ""
     if cell.parameter("attention") == "fused":
         length = workload.length(dict(cell.parameters))

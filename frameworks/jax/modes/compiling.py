@@ -1,4 +1,4 @@
-"""What XLA is told of a mode: `jax.jit` takes compiler options, so that modes of one process differ in them alone."""
+"""What XLA is given for a mode: `jax.jit` takes compiler options, so that modes of one process differ in them alone."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def _has(name: str, value: str) -> bool:
 
 
 def compiled(cell: Cell, function: Callable, **how) -> Callable:
-    """`jax.jit` of a function as the cell's mode has it."""
+    """Return `jax.jit` of a function as the cell's mode has it."""
     return jax.jit(function, compiler_options=options(cell) or None, **how)
 
 
 def name(cell: Cell) -> str:
-    """What the cell's compiled functions are called, which tells their compilation events from those of other modes.
+    """Return the name of the cell's compiled functions, by which their compilation events are known from other modes'.
 
     The name is part of the key of JAX's compile cache too, so it must be the same in every process.
     """

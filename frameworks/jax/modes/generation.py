@@ -62,7 +62,7 @@ class Generator:
         return {**output, "cache": Written(self, inputs[-1])}
 
     def cached(self, given: jax.Array) -> dict[str, jax.Array]:
-        """Keys and values (layers, B, nkv, n, hs) where the cache is compared after a call whose last input this is."""
+        """Return keys and values (layers, B, nkv, n, hs) that are compared after a call with this last input."""
         places = jnp.concatenate([given - 1, given]) if self._decodes else self._places
         parts = jax.tree.map(lambda part: jnp.take(part, places, axis=-2), self.cache)
         keys, values = causal.stacked(parts) if isinstance(parts, list) else parts
@@ -89,7 +89,7 @@ class Cached:
         self.proceed = _choosing(partial(causal.decode, kind, model))
 
     def part(self, cell: Cell, name: str, forward: Callable, inputs: tuple, compilations: graphs.Compilations) -> Step:
-        """Return one of the parts as the cell's mode calls it; `name` tells its compilations from the other's."""
+        """Return one of the parts as the cell's mode calls it; `name` keeps its compilations apart from the other's."""
         cell = replace(cell, pass_name=f"{cell.pass_name}-{name}")
         arguments = (self.params, self.cache, *inputs)
         advance, capture = compilations.callable(cell, forward, arguments, "", donated=(1,))
@@ -109,7 +109,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     load, sets = partial(adapter.tensor, dtype=dtype), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.pass_name == "generate":
         cached = Cached(workload, cell, weights, load, jnp.dtype(dtype))
-        places = list(map(load, workload.places_told(dict(cell.parameters))))
+        places = list(map(load, workload.places_given(dict(cell.parameters))))
         jax.block_until_ready((cached.params, cached.cache, sets, places))
         return generating(cached, cell, sets, places, adapter.compilations)
     made = Generator(workload, cell, weights, load, jnp.dtype(dtype))
@@ -121,14 +121,14 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 def arranged(cell: Cell, params: dict, cache: list[causal.Pair]) -> tuple[dict, causal.Cache]:
-    """Parameters and cache as the cell's mode has them: a layer after the other, or stacked to be scanned over."""
+    """Return parameters and cache as the mode has them: a layer after the other, or stacked to be scanned over."""
     if cell.mode != SCAN:
         return params, cache
     return params | {"blocks": causal.stacked(params["blocks"])}, causal.stacked(cache)
 
 
 def in_one(cached: Cached, cell: Cell, prompts: Sequence[tuple], places: jax.Array, compilations: Any) -> Step:
-    """Generations of which each is one call of a jitted function, with the loop over `places` (N - 1,) inside."""
+    """Return generations that are one call of a jitted function each, with the loop over `places` (N - 1,) inside."""
 
     def generate(params: dict, cache: causal.Cache, prompt: jax.Array, places: jax.Array) -> tuple[causal.Cache, tuple]:
         cache, first = cached.read(params, cache, prompt)
@@ -146,10 +146,10 @@ def in_one(cached: Cached, cell: Cell, prompts: Sequence[tuple], places: jax.Arr
     def call(prompt: jax.Array) -> dict[str, Any]:
         cached.cache, (first, others) = advance(cached.params, cached.cache, prompt, places)
 
-        def told() -> dict[str, jax.Array]:
+        def every_token() -> dict[str, jax.Array]:
             return {name: jnp.concatenate([first[name][None], others[name]]).T for name in (NEXT, LARGEST)}
 
-        return {**others, "cache": told}
+        return {**others, "cache": every_token}
 
     # Eager mode lists its two parts once each, so here is a loop of one token.
     once = (*arguments[:-1], places[:1])
@@ -159,7 +159,7 @@ def in_one(cached: Cached, cell: Cell, prompts: Sequence[tuple], places: jax.Arr
 def generating(
     cached: Cached, cell: Cell, prompts: Sequence[tuple], places: Sequence[jax.Array], compilations: graphs.Compilations
 ) -> Step:
-    """Generations in the cell's mode."""
+    """Return generations in the cell's mode."""
     if cell.mode == LOOP:
         return in_one(cached, cell, prompts, jnp.concatenate(places), compilations)
     tokens = jnp.zeros_like(prompts[0][0][:, 0])
@@ -169,7 +169,7 @@ def generating(
 
 
 def _choosing(forward: Callable) -> Callable:
-    """`forward`, whose output is the likeliest next token of each sequence and its logit, (B,)."""
+    """Return `forward` with the likeliest next token of each sequence and its logit, (B,), as its output."""
 
     def chosen(params: dict, cache: causal.Cache, *inputs: jax.Array) -> tuple[causal.Cache, dict]:
         cache, output = forward(params, cache, *inputs)
@@ -181,7 +181,7 @@ def _choosing(forward: Callable) -> Callable:
 
 
 class Written:
-    """A call's part of the cache, told once it is asked for, which must be before the next call."""
+    """A call's part of the cache, read once it is asked for, which must be before the next call."""
 
     def __init__(self, generator: Generator, given: jax.Array):
         self._generator, self._given = generator, given

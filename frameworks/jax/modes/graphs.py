@@ -44,7 +44,7 @@ class Compilations:
     def callable(
         self, cell: Cell, function: Callable, arguments: tuple, detail: str, donated: tuple[int, ...] = ()
     ) -> tuple[Callable, Callable[[], Capture]]:
-        """`function` as the cell's mode calls it, and what tells of its capture.
+        """Return `function` as the cell's mode calls it, and what reports its capture.
 
         `arguments` have the shapes of a call's; those numbered in `donated` give their memory to the results.
         """
@@ -64,7 +64,7 @@ class Compilations:
     def _of_blocks(
         self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
     ) -> Callable[[], Capture]:
-        """Blocks hold the whole model where one call dispatches nothing but them."""
+        """Return what reports blocks: they hold the whole model where one call dispatches nothing else."""
         name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, *arguments))
         counted = self._since(name)
 
@@ -74,14 +74,14 @@ class Compilations:
                 return Capture(False, 0, 0, 0, backend, "no block was called: this model is not divided into any")
             stray = {other: count for other, count in dispatched().items() if other != name}
             blocks = dispatched()[name]
-            told = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
-            told += f"; {detail}" if detail else ""
-            return Capture(not stray, blocks, None, compiled, backend, told, _all_loaded(compiled, loaded))
+            text = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
+            text += f"; {detail}" if detail else ""
+            return Capture(not stray, blocks, None, compiled, backend, text, _all_loaded(compiled, loaded))
 
         return capture
 
     def _since(self, name: str) -> Callable[[], tuple[int, int]]:
-        """What tells how many functions of that name were compiled from now on, and how many of these were loaded."""
+        """Return a function that counts compilations under that name from now on, and those that were loaded."""
 
         def counts() -> tuple[int, int]:
             events = (self._compiled, self._loaded)

@@ -49,7 +49,7 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "v
 
 
 def optimizer() -> optax.GradientTransformation:
-    """AdamW as every framework runs it here."""
+    """Return AdamW as every framework runs it here."""
     first, second = training.BETAS
     return optax.adamw(
         training.LEARNING_RATE, b1=first, b2=second, eps=training.EPSILON, weight_decay=training.WEIGHT_DECAY

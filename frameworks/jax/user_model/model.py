@@ -76,7 +76,7 @@ class Partitioned:
         self._dynamic, self._static = dynamic, static
 
     @classmethod
-    def of(cls, tree: Any, is_dynamic: Callable[[Any], bool] | None = None) -> Any:
+    def from_tree(cls, tree: Any, is_dynamic: Callable[[Any], bool] | None = None) -> Any:
         """Return a tree as jit takes it: itself where nothing in it is static."""
         leaves, form = jax.tree.flatten(tree)
         dynamic = list(map(is_dynamic or _is_dynamic, leaves))
@@ -86,9 +86,9 @@ class Partitioned:
         return cls([leaf for leaf, kept in zip(leaves, dynamic, strict=True) if kept], (form, static))
 
     @classmethod
-    def of_parameters(cls, tree: Any) -> Any:
+    def from_parameters(cls, tree: Any) -> Any:
         """Return parameters as jit takes them: a number among them is of the code, as a rate of dropout is."""
-        return cls.of(tree, _is_array)
+        return cls.from_tree(tree, _is_array)
 
     @staticmethod
     def joined(tree: Any) -> Any:
@@ -149,7 +149,7 @@ class Applied:
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
             self.reached.only(lambda array, wanted=wanted: bool(wanted) and self._exchanged(array) and wanted(array))
             try:
-                arguments = Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs)
+                arguments = Partitioned.from_parameters(cast(self.params)), Partitioned.from_tree(inputs)
                 traced = jax.make_jaxpr(self._traced)(*arguments)
             except Exception as error:
                 self.writes, failed = False, f", for {type(error).__name__} where they are arguments"
@@ -290,7 +290,7 @@ class Model(user_model.UserModel):
 
     def arguments(self) -> tuple:
         """Return what jit is given in the first call."""
-        return Partitioned.of_parameters(self.module), Partitioned.of(self.sets[0])
+        return Partitioned.from_parameters(self.module), Partitioned.from_tree(self.sets[0])
 
     def cost(self) -> Counted | None:
         return counted(self.forward, *self.arguments())
@@ -308,16 +308,18 @@ class Jitted:
 
     def __init__(self, model: Model, graph: Callable):
         self._model, self._graph, self._writes = model, graph, model.applied.writes
-        self._first = self._params = Partitioned.of_parameters(model.module)
+        self._first = self._params = Partitioned.from_parameters(model.module)
         # Inputs that were made for one call are partitioned within it.
-        self._known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+        self._known = {identity(args, kwargs): Partitioned.from_tree((args, kwargs)) for args, kwargs in model.sets}
         self._sets = list(model.sets)  # so that no identity above is given to another object
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        output = self._graph(self._params, self._known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
+        output = self._graph(
+            self._params, self._known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs))
+        )
         if self._writes:
             output, state = output
-            self._params = Partitioned.of_parameters(state)
+            self._params = Partitioned.from_parameters(state)
         return output
 
     def restore(self) -> None:
@@ -339,7 +341,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 
 def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
-    """Return what tells an input set that is kept from every other; all empty tuples are one object."""
+    """Return what identifies an input set that is kept; all empty tuples are one object."""
     return id(args), id(kwargs)
 
 

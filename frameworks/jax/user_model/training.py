@@ -64,14 +64,14 @@ class Training(user_model.Training):
     def cost(self) -> Counted | None:
         iterate = training.iteration(self.objective, 1, scanned=False)
         state = (self.params, {}, training.optimizer().init(self.params))
-        return counted(iterate, state, Partitioned.of(self.model.sets[0]))
+        return counted(iterate, state, Partitioned.from_tree(self.model.sets[0]))
 
     @staticmethod
     def _trained(params: Any) -> dict[str, list]:
-        return {"own": [leaf for leaf in jax.tree.leaves(params) if _is_trained(leaf)]}
+        return {"trained": [leaf for leaf in jax.tree.leaves(params) if _is_trained(leaf)]}
 
     def _objective(self, dtype: np.dtype, params: dict, held: dict, inputs: Any) -> tuple[jax.Array, dict]:
-        trained = iter(params["own"])
+        trained = iter(params["trained"])
         whole = jax.tree.unflatten(self._form, [next(trained) if kept is None else kept[0] for kept in self._kept])
         loss = jnp.asarray(self._loss(self.model.forward(cast(whole, dtype), cast(inputs, dtype))))
         return jnp.reshape(loss, ()).astype(jnp.promote_types(loss.dtype, jnp.float32)), held
@@ -82,7 +82,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     subject = Training(model, jnp.dtype(DTYPES[cell.dtype]))
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
     trainer = training.Trainer(subject.params, model.adapter.device)
-    arguments = (trainer.state, Partitioned.of(model.sets[0]))
+    arguments = (trainer.state, Partitioned.from_tree(model.sets[0]))
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
@@ -91,10 +91,10 @@ def prepare(model: Model, cell: Cell) -> Step:
         refuse_what_is_held(model)
         listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))
         captured = lambda: with_recompilations(capture(), model)  # noqa: E731
-    known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+    known = {identity(args, kwargs): Partitioned.from_tree((args, kwargs)) for args, kwargs in model.sets}
 
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-        return trainer(known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
+        return trainer(known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs)))
 
     return Step(call, model.sets, captured, trainer.restore, listed, user_model=subject)
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own profiler: what every node's kernel took, as a session writes it when it is told to stop."""
+"""ONNX Runtime's own profiler: what every node's kernel took, as a session writes it at its end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Profiler(boundary.Profiler):
 
 
 def _event(event: dict) -> Event:
-    """A node's kernel by its operator; of products it is told whether both sides have a batch, or one is a weight."""
+    """Return a node's kernel by its operator; a product says whether both sides have a batch, or one is a weight."""
     arguments = event["args"]
     name = arguments["op_name"]
     if "MatMul" in name or "Gemm" in name:
@@ -48,5 +48,5 @@ def _event(event: dict) -> Event:
 
 
 def _axes(typed_shape: dict) -> list[int]:
-    """Of `{"float": [2, 16, 128]}` the list."""
+    """Return the list of `{"float": [2, 16, 128]}`."""
     return next(iter(typed_shape.values()))

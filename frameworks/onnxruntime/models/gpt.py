@@ -22,7 +22,7 @@ def block(graph: Writer, model: Gpt, weights: Arrays, name: str, x: str, future:
 
 
 def gpt(graph: Writer, model: Gpt, parameters: Parameters, weights: Arrays, ids: str) -> dict[str, str]:
-    """`input_ids` (B, T) -> logits of the next token (B, V), with tied embeddings."""
+    """Map `input_ids` (B, T) -> logits of the next token (B, V), with tied embeddings."""
     places = positions(graph, ids)  # (T,)
     x = graph.op("Add", embedding(graph, weights, "wte", ids), embedding(graph, weights, "wpe", places))  # (B, T, H)
     columns = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)

@@ -50,7 +50,7 @@ def encoder_layer(
 
 
 def additive(graph: Writer, mask: str) -> str:
-    """`mask` (B, S), 1 where attended, -> (B, 1, 1, S), the least number where not."""
+    """Map `mask` (B, S), 1 where attended, -> (B, 1, 1, S), the least number where not."""
     shown = graph.op("Cast", graph.op("Unsqueeze", mask, graph.constant([1, 2])), to=1)  # float32
     hidden = graph.op("Sub", graph.constant(1, np.float32), shown)
     return graph.op("Mul", hidden, graph.constant(np.finfo(np.float32).min, np.float32))
@@ -59,7 +59,7 @@ def additive(graph: Writer, mask: str) -> str:
 def bert(
     graph: Writer, model: bert_workload.Bert, parameters: Parameters, weights: Arrays, ids: str, mask: str | None = None
 ) -> Outputs:
-    """`input_ids` and `attention_mask` (B, S) -> hidden states (B, S, H) and pooled output (B, H)."""
+    """Map `input_ids` and `attention_mask` (B, S) -> hidden states (B, S, H) and pooled output (B, H)."""
     tables = "embeddings.{}_embeddings"
     x = embedding(graph, weights, tables.format("word"), ids)  # (B, S, H)
     x = graph.op("Add", x, embedding(graph, weights, tables.format("position"), positions(graph, ids)))  # (S, H)
@@ -77,7 +77,7 @@ def bert(
 
 
 def mlp(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
-    """`x` (B, W) -> (B, W)."""
+    """Map `x` (B, W) -> (B, W)."""
     for layer in range(int(parameters["depth"])):
         x = rows_linear(graph, weights, f"layers.{layer}.linear", x)  # (B, W)
         x = norm(graph, weights, f"layers.{layer}.norm", x, mlp_workload.LAYER_NORM_EPSILON)
@@ -86,7 +86,7 @@ def mlp(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays,
 
 
 def matmul(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
-    """`x` (N, N) -> (N, N)."""
+    """Map `x` (N, N) -> (N, N)."""
     return {"output": graph.op("MatMul", x, graph.weight("weight", weights["weight"].T))}
 
 

@@ -7,14 +7,14 @@ from workloads.spec import Arrays, Parameters, Workload
 
 
 def chain(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> dict[str, str]:
-    """Multiplied `repeat` times."""
+    """Multiply `repeat` times."""
     for _ in range(int(parameters["repeat"])):
         x = graph.op("Mul", x, graph.weight("factor", weights["factor"]))
     return {"output": x}
 
 
 def cosines(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> dict[str, str]:
-    """`repeat` cosines."""
+    """Map `x` (N,) -> (N,) by `repeat` cosines."""
     for _ in range(int(parameters["repeat"])):
         x = graph.op("Cos", x)
     return {"output": x}
@@ -25,7 +25,7 @@ def doubled(graph: Writer, model: Workload, parameters: Parameters, weights: Arr
 
 
 def additions(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> dict[str, str]:
-    """`additions` tiny additions, each on the last one's result."""
+    """Map `x` (N,) -> (N,) by `additions` tiny additions, each on the last one's result."""
     for index in range(int(parameters["additions"])):
         name = ("up", "down")[index % 2]
         x = graph.op("Add", x, graph.weight(name, weights[name]))

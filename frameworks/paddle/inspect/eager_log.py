@@ -1,4 +1,4 @@
-"""What eager mode dispatches, as Paddle's own log of a call tells it.
+"""What eager mode dispatches, from Paddle's own log of a call.
 
 At level 3 Paddle logs each operator with its operands, whoever calls it: Python, a tensor's `+`, automatic mixed
 precision. It leaves out attributes, so the functions of those operators whose attributes matter write theirs between.
@@ -55,7 +55,7 @@ def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Progra
 
 
 def dispatches(log: str, cell: Cell | None) -> list[program.Dispatch]:
-    """The operators in a log of eager calls. Raises ValueError where it misses an operator's operands or attributes."""
+    """Return the operators in a log of eager calls. Raises ValueError where it lacks operands or attributes."""
     operators, running, calls = [], [], []
     for event in _EVENT.finditer(log):
         if event["begin"]:
@@ -99,7 +99,7 @@ def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[Callable[[], str]]:
-    """Paddle's log of what is done meanwhile, which goes to this process's stderr otherwise."""
+    """Collect Paddle's log of what is done meanwhile, which goes to this process's stderr otherwise."""
     severity = ctypes.c_int.in_dll(ctypes.CDLL(paddle.base.libpaddle.__file__), "_ZN3fLI17FLAGS_minloglevelE")
     sys.stderr.flush()
     text, least, stderr = "", severity.value, os.dup(2)
@@ -146,7 +146,7 @@ def _taken_to_numpy() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _arguments_written() -> Iterator[None]:
-    """Functions of the operators in `ATTRIBUTES` say what they were given, wherever Python holds them."""
+    """Have the functions of operators in `ATTRIBUTES` log their arguments, wherever Python holds them."""
     product = paddle.Tensor.__matmul__  # `@`
     functions = {spelling: name for name in program.ATTRIBUTES for spelling in (name, f"{name}_")}
     functions["linear"] = "matmul"  # a function of eager mode alone, which calls matmul and add
@@ -154,9 +154,9 @@ def _arguments_written() -> Iterator[None]:
     functions.pop(None, None)
     places = _places(list(functions))  # before the stand-ins hold them as well
     try:
-        paddle.Tensor.__matmul__ = _telling("matmul", product)
+        paddle.Tensor.__matmul__ = _logging("matmul", product)
         for function, (spelling, name) in functions.items():
-            stand_in = _telling(name, function, plain=spelling == "linear")
+            stand_in = _logging(name, function, plain=spelling == "linear")
             _put([place for place in places if place[2] is function], stand_in)
         yield
     finally:
@@ -186,8 +186,8 @@ def _put(places: list[tuple[Any, str, Callable]], function: Callable) -> None:
             holder[name] = function
 
 
-def _telling(name: str, function: Callable, plain: bool = False) -> Callable:
-    """`function`, which writes the attributes that `name` is given into the log; where `plain`, their defaults."""
+def _logging(name: str, function: Callable, plain: bool = False) -> Callable:
+    """Return `function`, which logs the attributes that `name` is given; where `plain`, their defaults."""
 
     def stand_in(*arguments, **named):
         attributes = {

@@ -49,12 +49,12 @@ class Profiler(boundary.Profiler):
 
 
 def _name(entry: dict) -> str:
-    """The operator or kernel, under one name whether eager (`matmul dygraph`) or a graph's (`pd_op.matmul_`) ran it."""
+    """Return one name, whether eager mode (`matmul dygraph`) or a graph (`pd_op.matmul_`) ran the operator."""
     name = re.sub(r"\[[\d.]+ [mun]?s\]$", "", entry["name"])  # the duration is a part of the name there
     return re.sub(r"^pd_op\.(\w+?)_?$|^(\w+) dygraph$", lambda match: match[1] or match[2], name)
 
 
 def _event(entry: dict, zero: int) -> Event:
-    """`zero` in microseconds: Paddle counts from 1970, where a float's seconds have steps of 240 ns."""
+    """Return an event of the trace, in seconds from `zero`, which is in microseconds: Paddle counts from 1970."""
     lane = (entry.get("pid"), entry.get("tid"))
     return Event(_name(entry), (entry["ts"] - zero) * MICROSECONDS, entry["dur"] * MICROSECONDS, lane)

@@ -105,7 +105,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
             arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
         if name == "pow":
             del arguments["y"]  # in eager mode an attribute
-    if kind == "attention":  # told in this order: first what decides most
+    if kind == "attention":  # named in this order: first what decides most
         masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
         arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
@@ -114,7 +114,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
 
 
 def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
-    """`float32 (1,32,768)`, with None for a length that a program leaves open.
+    """Return `float32 (1,32,768)`, with None for a length that a program leaves open.
 
     Of a program that serves every shape its rank alone.
     """
@@ -124,8 +124,8 @@ def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
 
 
 def _text(value: Any) -> str:
-    """The same for an eager call's argument and for a program's attribute, which is a float32 where that is none."""
-    if value in ("tanh", "none"):  # what GELU may be told
+    """Return one text for an eager call's argument and a program's attribute, which is a float32 where that is none."""
+    if value in ("tanh", "none"):  # what GELU may be given
         return str(value == "tanh")
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -133,7 +133,7 @@ def _text(value: Any) -> str:
 def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
     """Return the operators of a program that `to_static` captured, before any pass of Paddle's own.
 
-    None where it is none of Paddle 3's programs, whose operators are told with their operands.
+    None where it is none of Paddle 3's programs, whose operators come with their operands.
 
     Raises ValueError for one that branches or loops, whose operators depend on values.
     """

@@ -7,7 +7,7 @@ from paddle import nn
 
 
 def named(model, names: tuple[str, ...]):
-    """`model`, whose one or several results come under their names."""
+    """Return `model`, whose one or several results come under their names."""
 
     def call(*inputs):
         outputs = model(*inputs)
@@ -17,7 +17,7 @@ def named(model, names: tuple[str, ...]):
 
 
 def without_gradients(model: nn.Layer):
-    """`model` as inference calls it."""
+    """Return `model` as inference calls it."""
 
     def call(*inputs):
         with paddle.no_grad():

@@ -38,15 +38,15 @@ class Block(nn.Layer):
         return made
 
     def projected(self, x, turn):
-        """(..., H) -> queries (..., nh, hs), keys and values (..., nkv, hs)."""
+        """Map (..., H) -> queries (..., nh, hs), keys and values (..., nkv, hs)."""
         raise NotImplementedError
 
     def fed_forward(self, x, context):
-        """States and attention's context, (..., H) -> the block's states."""
+        """Map states and attention's context, (..., H) -> the block's states."""
         raise NotImplementedError
 
     def decode(self, x, turn, place, mask, cache):
-        """States (B, H) of a token a sequence, which is written to `place` (1,); `mask` (C,) is added to scores."""
+        """Map states (B, H) of a token at `place` (1,) -> the block's; `mask` (C,) is added to scores."""
         q, k, v = self.projected(x, turn)  # (B, nh, hs), (B, nkv, hs) twice
         slots = place.reshape([1, 1, 1, 1]).expand([x.shape[0], self.kv_heads, 1, self.head_size])
         keys, values = written(cache[0], slots, k.unsqueeze(2)), written(cache[1], slots, v.unsqueeze(2))
@@ -56,7 +56,7 @@ class Block(nn.Layer):
         return self.fed_forward(x, context.reshape([0, -1]))
 
     def prefill(self, x, turn, future, cache):
-        """States (B, T, H) of prompts, each of which fills the cache; `future` (T, T) is added to scores."""
+        """Return states (B, T, H) of prompts, each of which fills the cache; `future` (T, T) is added to scores."""
         q, k, v = (y.transpose([0, 2, 1, 3]) for y in self.projected(x, turn))  # (B, n, T, hs)
         length = x.shape[1]
         for kept, new in ((cache[0], k), (cache[1], v)):
@@ -79,11 +79,11 @@ class CausalModel(nn.Layer):
         self.places = places
 
     def embedded(self, ids, place):
-        """Tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
+        """Map tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), heads' turns."""
         raise NotImplementedError
 
     def logits(self, x):
-        """(B, H) -> (B, V)."""
+        """Map (B, H) -> (B, V)."""
         raise NotImplementedError
 
     def buffered(self) -> list[tuple]:
@@ -100,7 +100,7 @@ class CausalModel(nn.Layer):
         return self.logits(x[:, -1])
 
     def proceed(self, tokens, place, cache):
-        """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
+        """Map `tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V), by the static cache."""
         x, turn = self.embedded(tokens, place)  # (B, H)
         future = (paddle.arange(self.places) > place).astype("float32")  # (C,)
         mask = (future * -1e30).astype(x.dtype)
@@ -109,7 +109,7 @@ class CausalModel(nn.Layer):
         return self.logits(x)
 
     def forward(self, ids, place=None, cache=None):
-        """Prefill, which takes no place, or decode; on the cache in buffers unless one is given."""
+        """Run prefill, which takes no place, or decode; on the cache in buffers unless one is given."""
         cache = self.buffered() if cache is None else cache
         return self.read(ids, cache) if place is None else self.proceed(ids, place, cache)
 
@@ -130,7 +130,7 @@ class Cache:
                 self._first.append((tensor, past[:, -STEPS:].clone()))  # what calls write over
 
     def restore(self) -> None:
-        """Put back what the cache held before the first call; a prompt writes all of it anew."""
+        """Put back what the cache held before the first call; a prompt writes all of it again."""
         for tensor, first in self._first:
             tensor[:, :, -STEPS:] = first
 

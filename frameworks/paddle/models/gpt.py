@@ -51,7 +51,7 @@ class GptModel(nn.Layer):
         self.ln_f = nn.LayerNorm(workload.hidden, epsilon=LAYER_NORM_EPSILON, bias_attr=False)
 
     def logits(self, input_ids, last: bool):
-        """`input_ids` (B, T), int64 -> logits (B, T, V), or (B, V) of the last position."""
+        """Map `input_ids` (B, T), int64 -> logits (B, T, V), or (B, V) of the last position."""
         length = input_ids.shape[1]
         x = self.wte(input_ids) + self.wpe(paddle.arange(length))  # (B, T, H)
         future = paddle.triu(paddle.full([length, length], -1e30, "float32"), 1)  # (T, T), 0 where attended
@@ -61,7 +61,7 @@ class GptModel(nn.Layer):
         return paddle.matmul(x[:, -1] if last else x, self.wte.weight, transpose_y=True)
 
     def forward(self, input_ids):
-        """`input_ids` (B, T), int64 -> logits of the next token (B, V)."""
+        """Map `input_ids` (B, T), int64 -> logits of the next token (B, V)."""
         return self.logits(input_ids, last=True)
 
 

@@ -13,7 +13,7 @@ from paddlenlp.transformers import LlamaConfig, LlamaForCausalLM
 from paddlenlp.transformers.model_utils import no_init_weights
 
 from frameworks.adapter import DTYPES, Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.generating import LARGEST, NEXT, Generation, with_cache
 from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.models import calls
 from frameworks.paddle.models.plain import load
@@ -42,8 +42,8 @@ class LibraryLlama(nn.Layer):
         if place is None:
             output = self.model(ids, use_cache=True, return_dict=True)
         else:
-            told = {"position_ids": place.unsqueeze(0).expand([ids.shape[0], 1]), "past_key_values": layers}
-            output = self.model(ids.unsqueeze(1), use_cache=True, return_dict=True, **told)
+            decoding = {"position_ids": place.unsqueeze(0).expand([ids.shape[0], 1]), "past_key_values": layers}
+            output = self.model(ids.unsqueeze(1), use_cache=True, return_dict=True, **decoding)
         logits = output.logits[:, -1]
         results = (paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)) if self.chooses else (logits,)
         return *results, output.past_key_values
@@ -61,7 +61,7 @@ class Growth:
         self.layers, self._calls = self._first, 0
 
     def reading(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
-        """`call(prompt)`, whose results come under `names`, and whose keys and values are the cache from then on."""
+        """Return `call(prompt)` with results under `names`, whose keys and values are the cache from then on."""
 
         def called(prompt):
             *results, self.layers = call(prompt)
@@ -70,7 +70,7 @@ class Growth:
         return called
 
     def proceeding(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
-        """`call(tokens, place, layers)` as a call of tokens and place alone."""
+        """Return `call(tokens, place, layers)` as a call of tokens and place alone."""
 
         def called(tokens, place):
             if self._calls == self._period:
@@ -81,8 +81,8 @@ class Growth:
 
         return called
 
-    def told(self, places: paddle.Tensor) -> dict[str, paddle.Tensor]:
-        """Keys and values of all layers at some places (n,): (layers, B, nkv, n, hs)."""
+    def cached_at(self, places: paddle.Tensor) -> dict[str, paddle.Tensor]:
+        """Return keys and values of all layers at some places (n,): (layers, B, nkv, n, hs)."""
         sides = zip(("keys", "values"), zip(*self.layers, strict=True), strict=True)
         return {
             name: paddle.stack([paddle.gather(t, places, axis=LENGTH).transpose([0, 2, 1, 3]) for t in tensors])
@@ -91,18 +91,18 @@ class Growth:
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> LlamaForCausalLM:
-    """The model with `weights`; raises ValueError for a missing or left-over one, `Unsupported` for another cache."""
+    """Return the model. Raises ValueError for a missing or left-over weight, `Unsupported` for another cache."""
     if cell.mode in graphs.PREDICTORS:
         raise Unsupported(
             "paddle.inference has a cache of one shape here, and that of PaddleNLP's Llama grows: IMPL=plain."
         )
     if cell.pass_name != "prefill" and cell.parameter("cache") != "dynamic":
         raise Unsupported("The cache of PaddleNLP's Llama grows by concatenation: CACHE=dynamic.")
-    told = dict(workload.model.library_config())
-    rope = told.pop("rope_parameters")
+    sizes = dict(workload.model.library_config())
+    rope = sizes.pop("rope_parameters")
     scaled = {"rope_scaling": rope} if workload.model.scaling else {}
     with no_init_weights():
-        model = LlamaForCausalLM(LlamaConfig(**told, rope_theta=rope["rope_theta"], **scaled))
+        model = LlamaForCausalLM(LlamaConfig(**sizes, rope_theta=rope["rope_theta"], **scaled))
     return load(model, weights, _paddlenlp_name, turned=(HEAD,))
 
 
@@ -111,9 +111,9 @@ def _paddlenlp_name(name: str) -> str | None:
 
 
 def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: Arrays, inputs: Sequence[tuple]) -> Step:
-    """Return model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    """Return model's calls in the cell's pass and mode; those that give logits give the cache's content as well."""
     in_mode = partial(_in_mode, workload, cell)
-    places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
+    places = [paddle.to_tensor(place) for place in workload.places_given(dict(cell.parameters))]
     if cell.pass_name == "generate":
         growth, names = Growth(()), (NEXT, LARGEST)
         token = (paddle.zeros([len(inputs[0][0])], "int64"), places[0])
@@ -123,17 +123,17 @@ def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: A
         return Generation(read, proceed, places, partial(paddle.stack, axis=1)).step(inputs)
     if cell.pass_name == "prefill":
         growth, inner = Growth(()), in_mode(LibraryLlama(model, False), inputs[0])
-        call = telling_cache(growth.reading(inner.call, ("logits",)), lambda _: growth.told(places[0]))
+        call = with_cache(growth.reading(inner.call, ("logits",)), lambda _: growth.cached_at(places[0]))
         return Step(call, inputs, inner.capture, program=inner.program)
     growth = Growth(_past(workload, cell, weights), STEPS)
     inner = in_mode(LibraryLlama(model, False), (*inputs[0], growth.layers))
-    told = lambda place: growth.told(paddle.concat([place - 1, place]))  # noqa: E731
-    call = telling_cache(growth.proceeding(inner.call, ("logits",)), told)
+    cached = lambda place: growth.cached_at(paddle.concat([place - 1, place]))  # noqa: E731
+    call = with_cache(growth.proceeding(inner.call, ("logits",)), cached)
     return Step(call, inputs, inner.capture, growth.restore, inner.program)
 
 
 def _past(workload: Workload, cell: Cell, weights: Arrays | None) -> Layers:
-    """What a decode pass's cache holds before its first call; zeros in its shape, after a prompt, without weights."""
+    """Return the cache of a decode pass before its first call; zeros in its shape, after a prompt, without weights."""
     model, batch, dtype = workload.model, int(cell.parameter("batch_size")), DTYPES[cell.dtype]
     if weights is None:
         empty = paddle.zeros([batch, int(cell.parameter("prompt")), model.kv_heads, model.head_size], dtype)
@@ -148,7 +148,7 @@ def _past(workload: Workload, cell: Cell, weights: Arrays | None) -> Layers:
 
 
 def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple) -> Step:
-    """The layer as the cell's mode calls it. One graph serves all lengths of a cache, which its signature leaves open.
+    """Return the layer as the mode calls it. One graph serves all lengths of a cache, which its signature leaves open.
 
     What depends on such a length is compared by its rank alone.
     """

@@ -34,7 +34,7 @@ class Block(causal.Block):
         self.down = linear(f"{mlp}.down_proj")
 
     def projected(self, x, turn):
-        """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
+        """Map (..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
         cosines, sines = turn
         qkv = self.qkv(norm(x, self.input_norm))
         qkv = qkv.reshape([0] * (x.ndim - 1) + [-1, self.head_size])
@@ -82,7 +82,7 @@ class LlamaModel(causal.CausalModel):
 
 
 def norm(x, weight):
-    """RMS normalisation from Paddle's parts, in float32 whatever the dtype: its own operator is a GPU's."""
+    """Return the RMS norm, of the framework's operators for its parts, in float32 whatever the dtype."""
     wide = x.astype("float32")
     wide = wide * paddle.rsqrt(paddle.mean(paddle.square(wide), axis=-1, keepdim=True) + NORM_EPSILON)
     return wide.astype(x.dtype) * weight

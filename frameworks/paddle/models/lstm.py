@@ -23,13 +23,13 @@ class LstmModel(nn.Layer):
         self.classifier = nn.Linear(workload.hidden, workload.classes)
 
     def forward(self, input_ids):
-        """`input_ids` (B, S), int64 -> the last state (B, H) and logits (B, classes)."""
+        """Map `input_ids` (B, S), int64 -> the last state (B, H) and logits (B, classes)."""
         x = self.embedding(input_ids)  # (B, S, H)
         state = self.lstm(x)[0][:, -1] if self.fused else self.unrolled(x)
         return state, self.classifier(state)
 
     def unrolled(self, x):
-        """(B, S, H) -> the last state (B, H)."""
+        """Map (B, S, H) -> the last state (B, H)."""
         states = x.unbind(1)
         for layer in range(LAYERS):
             kernel, state_kernel = (getattr(self.lstm, f"weight_{kind}_l{layer}") for kind in ("ih", "hh"))

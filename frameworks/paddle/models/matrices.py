@@ -31,14 +31,14 @@ class Linear(nn.Layer):
             self.register_buffer("scales", paddle.to_tensor(scales[:, 0], dtype))
 
     def forward(self, x):
-        """(..., in) -> (..., out)."""
+        """Map (..., in) -> (..., out)."""
         if not self.scaled:
             return product(x, self.stored, self.form)
         return product(x, self.stored.cast(x.dtype), self.form) * self.scales
 
 
 def product(x, matrix, form: str, transposed: bool = False):
-    """(..., in) and a matrix (in, out), or (out, in) where it is `transposed` -> (..., out).
+    """Map (..., in) and a matrix (in, out), or (out, in) where it is `transposed` -> (..., out).
 
     Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.
     """

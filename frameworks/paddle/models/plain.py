@@ -89,7 +89,7 @@ class Bert(nn.Layer):
         self.fused = fused
 
     def forward(self, input_ids, attention_mask=None):
-        """`input_ids` and `attention_mask` (B, S), int64 -> hidden states (B, S, H) and pooled output (B, H)."""
+        """Map `input_ids` and `attention_mask` (B, S), int64 -> hidden states (B, S, H) and pooled output (B, H)."""
         x = self.word_embeddings(input_ids)  # (B, S, H)
         x = x + self.position_embeddings(paddle.arange(input_ids.shape[1]))  # (S, H) broadcast
         x = x + self.token_type_embeddings(paddle.zeros_like(input_ids))  # (B, S, H)
@@ -114,14 +114,14 @@ class Mlp(nn.Layer):
         self.norms = nn.LayerList(nn.LayerNorm(width, epsilon=MLP_EPSILON) for _ in range(depth))
 
     def forward(self, x):
-        """`x` (B, W) -> (B, W)."""
+        """Map `x` (B, W) -> (B, W)."""
         for linear, norm in zip(self.linears, self.norms):  # noqa: B905 (to_static's translation of zip has no strict)
             x = F.relu(norm(linear(x)))  # (B, W)
         return x
 
 
 def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
-    """BERT with `weights` under their checkpoint names; `fused` selects Paddle's attention operator."""
+    """Return BERT with `weights` under their checkpoint names; `fused` selects Paddle's attention operator."""
 
     def name(checkpoint_name: str) -> str:
         for spelling, replacement in _BERT_SPELLINGS:
@@ -155,7 +155,7 @@ class Matmul(nn.Layer):
         self.weight = self.create_parameter([size, size])
 
     def forward(self, x):
-        """`x` (N, N) -> (N, N)."""
+        """Map `x` (N, N) -> (N, N)."""
         return paddle.matmul(x, self.weight, transpose_y=True)
 
 
@@ -170,7 +170,7 @@ class PointwiseChain(nn.Layer):
         self.multiply = paddle.scale if os.environ.get("SUITE_PADDLE_MULTIPLY") == "scale" else paddle.multiply
 
     def forward(self, x):
-        """`x` (N,) -> (N,)."""
+        """Map `x` (N,) -> (N,)."""
         for _ in range(self.repeat):
             x = self.multiply(x, self.factor)  # (N,)
         return x

@@ -14,7 +14,7 @@ class FusedCos(nn.Layer):
         self.repeat = repeat
 
     def forward(self, x):
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         for _ in range(self.repeat):
             x = paddle.cos(x)  # (N,)
         return x
@@ -24,7 +24,7 @@ class Stream(nn.Layer):
     """A vector added to itself."""
 
     def forward(self, x):
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         return x + x
 
 
@@ -37,7 +37,7 @@ class OpOverhead(nn.Layer):
         self.up, self.down = self.create_parameter([1]), self.create_parameter([1])
 
     def forward(self, x):
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         terms = (self.up, self.down)  # looked up once: a layer's attributes are slow
         for index in range(self.additions):
             x = x + terms[index % 2]  # (N,)

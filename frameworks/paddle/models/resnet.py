@@ -49,7 +49,7 @@ class ResNetModel(nn.Layer):
         self.fc = nn.Linear(workload.features, workload.classes)
 
     def forward(self, images):
-        """`images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
+        """Map `images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
         x = F.relu(self.stem(images))  # (B, W, I/2, I/2), or in the other order
         x = F.max_pool2d(x, 3, 2, 1, data_format=self.layout)  # (B, W, I/4, I/4)
         for block in self.blocks:

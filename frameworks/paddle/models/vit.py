@@ -67,7 +67,7 @@ class ViTModel(nn.Layer):
         self.head = nn.Linear(hidden, workload.classes)
 
     def forward(self, images):
-        """`images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
+        """Map `images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
         x = self.conv_proj(images)
         x = x.flatten(1, 2) if self.channels_last else x.flatten(2).transpose([0, 2, 1])  # (B, patches, H)
         token = self.class_token.astype(x.dtype).expand([images.shape[0], -1, -1])  # (B, 1, H)

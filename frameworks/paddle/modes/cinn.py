@@ -1,4 +1,4 @@
-"""Whether Paddle would compile with CINN where `to_static` is told to: it says nothing where it does not."""
+"""Whether Paddle would compile with CINN where `to_static` is asked to: it says nothing where it does not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LEFT_OUT = "would silently run plain to_static"
 
 
 def obstacle(device: str) -> str | None:
-    """Why `to_static` would leave CINN out on `device`, a sentence with the way out; None where Paddle would use it."""
+    """Return why `to_static` would leave CINN out on `device`, with the way out; None where Paddle would use it."""
     if _used(device):
         return None
     version, switch = f"Paddle {paddle.__version__}", getattr(utils, "ENV_ENABLE_CINN_IN_DY2ST", None)
@@ -32,7 +32,7 @@ def obstacle(device: str) -> str | None:
 
 
 def _used(device: str) -> bool:
-    """Paddle's own decision, of which its device is a part; Paddle 2 has none but the build's."""
+    """Return Paddle's own decision, of which its device is a part; Paddle 2 has none but the build's."""
     decide = getattr(utils, "infer_use_cinn_backend", None)
     if decide is None or not paddle.is_compiled_with_cinn():
         return paddle.is_compiled_with_cinn()

@@ -9,7 +9,7 @@ import paddle
 from paddle import nn
 
 from frameworks.adapter import Adapter, Step
-from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.generating import LARGEST, NEXT, Generation, with_cache
 from frameworks.paddle.models.causal import Cache, CausalModel
 from frameworks.paddle.modes import graphs, inference
 from measurement.cells import Cell
@@ -29,7 +29,7 @@ class Choosing(nn.Layer):
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return the step of the cell's pass in its mode; calls that give logits tell what is in the cache as well."""
+    """Return the step of the cell's pass in its mode; calls that give logits give the cache's content as well."""
     model, sets = inference.model_of(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.implementation == "library":
         from frameworks.paddle.models import library_llama  # as in `models`
@@ -38,16 +38,16 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     cache = Cache(model, workload, cell, weights)
     in_mode = partial(graphs.in_mode, workload, cell, cache=cache.layers)
     if cell.pass_name == "generate":
-        places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
+        places = [paddle.to_tensor(place) for place in workload.places_given(dict(cell.parameters))]
         return _generating(model, in_mode, sets, places)
     names = inference.OUTPUTS[workload.family]
-    return in_mode(model, sets, names, partial(telling_cache, told=cache.compared), cache.restore)
+    return in_mode(model, sets, names, partial(with_cache, cached=cache.compared), cache.restore)
 
 
 def _generating(
     model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[paddle.Tensor]
 ) -> Step:
-    """Generations of two graphs, of a prompt and of a token, each `in_mode(layer, input sets, names of results)`."""
+    """Return generations of two graphs, prompt and token, each `in_mode(layer, input sets, names of results)`."""
     token = (paddle.zeros([len(prompts[0][0])], "int64"), places[0])
     read, proceed = (in_mode(Choosing(model).eval(), sets, (NEXT, LARGEST)) for sets in (prompts, [token]))
     stacked = partial(paddle.stack, axis=1)

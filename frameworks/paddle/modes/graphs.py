@@ -30,7 +30,7 @@ MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's pro
 
 
 def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.static.InputSpec]:
-    """The inputs' shapes and types; with dynamic shapes, what batch size and sequence length change is left open."""
+    """Return the inputs' shapes and types; with dynamic shapes, what batch size and sequence length change is open."""
     axes = workload.dynamic_axes(dict(cell.parameters)) if cell.shapes == "dynamic" else [()] * len(inputs)
     return [
         paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
@@ -70,7 +70,7 @@ def in_mode(
 def to_static(
     model: nn.Layer, cell: Cell, signature: list | None
 ) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
-    """The model as `cell.mode` captures it, what tells of its capture, and of its operators; nothing is captured yet.
+    """Return the model as `cell.mode` captures it, what reports its capture, and what lists its operators.
 
     Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
     shape is traced.
@@ -175,7 +175,7 @@ class ExportedWithCache(Exported):
     OF_SAVING: ClassVar = {"skip_prune_program": True}
 
     def __init__(self, model: nn.Layer, cell: Cell, specification: list, cache: Sequence[tuple]) -> None:
-        """`model` takes ids, a place unless it reads a prompt, and the cache: keys and values by layer."""
+        """Take a `model` of ids, a place unless it reads a prompt, and the cache: keys and values by layer."""
         pairs = [
             [
                 paddle.static.InputSpec(tensor.shape, tensor.dtype, f"{name}_{layer}")

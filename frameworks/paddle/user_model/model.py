@@ -235,7 +235,9 @@ def captured(layer: Called, model: Model, cell: Cell, autograd: Callable, rest: 
         program = graphs.traced(static, first=True)
         return None if program is None else programs.of_graph(program, cell)
 
-    return Step(call, model.sets, lambda: whole(capture(), static, model.file.name), program=operators, **rest)
+    return Step(
+        call, model.sets, lambda: with_recompilations(capture(), static, model.file.name), program=operators, **rest
+    )
 
 
 class Predicted:
@@ -282,7 +284,7 @@ class Predicted:
         return self._exported.operators()
 
 
-def whole(capture: Capture, static: nn.Layer, name: str) -> Capture:
+def with_recompilations(capture: Capture, static: nn.Layer, name: str) -> Capture:
     """Return a capture of a user's layer: with `full_graph` a program holds the whole layer or there is none.
 
     Each program but the first is a recompilation, for what of its inputs is unlike the first one's.

@@ -64,12 +64,12 @@ def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
         raise Uncounted("the traced graph leaves shapes open")
     profiler = tf.compat.v1.profiler
     options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output()
-    told = profiler.profile(graph=graph, options=options.build())
-    return Counted(int(told.total_float_ops) + sum(einsums), once, sum(moved), BY)
+    profile = profiler.profile(graph=graph, options=options.build())
+    return Counted(int(profile.total_float_ops) + sum(einsums), once, sum(moved), BY)
 
 
 def _einsum(op: tf.Operation) -> int | None:
-    """Two operations for every combination of the indices' values; None where an equation leaves some open."""
+    """Return two operations for every combination of the indices' values; None where an equation leaves some open."""
     sides = op.get_attr("equation").decode().split("->")[0].split(",")
     if any(not side.isalpha() for side in sides) or any(tensor.shape.rank is None for tensor in op.inputs):
         return None

@@ -53,7 +53,7 @@ KEPT = (
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are told; behind them is what the forward operator set aside
+OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are listed; behind them is what the forward operator set aside
 RANK_OF_SCORES = 4
 
 
@@ -240,7 +240,7 @@ def _operation(name: str, operands: Sequence, attributes: dict, results: Sequenc
         arguments = {"to": results[0].dtype.name}
     if name in STACKS:
         return Operation("pack", arguments={"result": _type(results[0])})
-    if name in REDUCTIONS:  # the result tells the axes, whose list may name more of length one
+    if name in REDUCTIONS:  # the result shows the axes, whose list may name more of length one
         operands, arguments = operands[:1], {"result": _type(results[0])}
     operands = operands[: OPERANDS.get(name)]
     arguments |= {f"operand {index}": _type(x) for index, x in enumerate(operands)}

@@ -11,7 +11,7 @@ from workloads.spec import Arrays, Workload
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> Any:
-    """The cell's model with these weights; transformers takes seconds to import."""
+    """Return the cell's model with these weights; transformers takes seconds to import."""
     models = import_module(f"frameworks.tensorflow.models.{cell.implementation}").MODELS
     model = workload.model if cell.pass_name == "training" else workload
     return models[workload.family](model, cell, weights, Types.for_cell(cell))

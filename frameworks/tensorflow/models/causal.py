@@ -29,15 +29,15 @@ class Block(tf.Module):
         self.keys, self.values = (tf.Variable(tf.zeros(shape, dtype), trainable=False) for _ in range(2))
 
     def projected(self, x: tf.Tensor, turn: tuple, form: str) -> list[tf.Tensor]:
-        """(rows, H) -> queries (rows, nh, hs), keys and values (rows, nkv, hs), by products in this form."""
+        """Map (rows, H) -> queries (rows, nh, hs), keys and values (rows, nkv, hs), by products in this form."""
         raise NotImplementedError
 
     def fed_forward(self, x: tf.Tensor, context: tf.Tensor, form: str) -> tf.Tensor:
-        """States and attention's context, (rows, H) -> the block's states, by products in this form."""
+        """Map states and attention's context, (rows, H) -> the block's states, by products in this form."""
         raise NotImplementedError
 
     def decode(self, x: tf.Tensor, turn: tuple, slots: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-        """States (B, H) of a token a sequence; `slots` (B, nkv, 3) are its places, `mask` (C,) is added to scores."""
+        """Map states (B, H) of a token at `slots` (B, nkv, 3) -> the block's; `mask` (C,) is added to scores."""
         q, k, v = self.projected(x, turn, self.form)  # (B, nh, hs), (B, nkv, hs) twice
         keys = self.keys.scatter_nd_update(slots, k)
         values = self.values.scatter_nd_update(slots, v)
@@ -47,7 +47,7 @@ class Block(tf.Module):
         return self.fed_forward(x, tf.reshape(context, x.shape), self.form)
 
     def prefill(self, x: tf.Tensor, turn: tuple, batch: int, length: int) -> tf.Tensor:
-        """States (B * T, H) of prompts, each of which fills the cache."""
+        """Return states (B * T, H) of prompts, each of which fills the cache."""
         q, k, v = (
             tf.transpose(tf.reshape(y, (batch, length, -1, self.head_size)), (0, 2, 1, 3))
             for y in self.projected(x, turn, MATMUL)
@@ -81,11 +81,11 @@ class CausalModel(tf.Module):
         self._first: list = []
 
     def embedded(self, ids: tf.Tensor, place: tf.Tensor | None) -> tuple[tf.Tensor, tuple]:
-        """Tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (rows, H), and what turns heads."""
+        """Map tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (rows, H), heads' turns."""
         raise NotImplementedError
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """(B, H) -> (B, V)."""
+        """Map (B, H) -> (B, V)."""
         raise NotImplementedError
 
     def read(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -97,7 +97,7 @@ class CausalModel(tf.Module):
         return {"logits": self.logits(tf.reshape(x, (batch, length, -1))[:, -1])}
 
     def proceed(self, tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:
-        """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
+        """Map `tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V), by the static cache."""
         slots = self._slots + place * tf.constant([0, 0, 1], tf.int64)
         future = tf.range(self.places, dtype=tf.int64) > place  # (C,)
         mask = tf.where(future, tf.constant(-math.inf, self.dtype), tf.constant(0, self.dtype))
@@ -119,7 +119,7 @@ class CausalModel(tf.Module):
                 self._first.append((cache, past[:, :, -STEPS:]))  # what calls write over
 
     def restore(self) -> None:
-        """Put back what the cache held before the first call; a prompt writes all of it anew."""
+        """Put back what the cache held before the first call; a prompt writes all of it again."""
         for cache, first in self._first:
             cache[:, :, -STEPS:].assign(tf.tile(first, (self.batch, 1, 1, 1)))
 
@@ -128,7 +128,7 @@ class CausalModel(tf.Module):
         if self.cell.pass_name == "decode":
             places = tf.concat((last - 1, last), 0)
         else:
-            (places,) = self.workload.places_told(dict(self.cell.parameters))
+            (places,) = self.workload.places_given(dict(self.cell.parameters))
         return {
             name: tf.stack([tf.gather(getattr(block, name), places, axis=2) for block in self.blocks])
             for name in ("keys", "values")

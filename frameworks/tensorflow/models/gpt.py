@@ -54,7 +54,7 @@ class GptModel(tf.Module):
         self.norm = LayerNorm(weights, "ln_f", LAYER_NORM_EPSILON, types)
 
     def logits(self, input_ids: tf.Tensor, last: bool) -> tf.Tensor:
-        """`input_ids` (B, T), int64 -> logits (B * T, V), or (B, V) of the last position."""
+        """Map `input_ids` (B, T), int64 -> logits (B * T, V), or (B, V) of the last position."""
         batch, length = lengths(input_ids)
         x = tf.gather(self.words, input_ids) + tf.gather(self.positions, tf.range(length))  # (B, T, H)
         hidden = x.shape[-1]

@@ -26,7 +26,7 @@ class Types:
         return cls(tf.float32 if cell.pass_name == "training" else compute, compute)
 
     def cast(self, x: tf.Tensor | tf.Variable) -> tf.Tensor | tf.Variable:
-        """`x` as it is computed with."""
+        """Return `x` as it is computed with."""
         return x if self.variables == self.compute else tf.cast(x, self.compute)
 
 

@@ -23,7 +23,7 @@ except ImportError as error:
 
 
 def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Callable[..., dict[str, tf.Tensor]]:
-    """`TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in one type.
+    """Return `TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in one type.
 
     Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.
     """

@@ -34,7 +34,7 @@ class Block(causal.Block):
         self.down = taken("mlp.down_proj")
 
     def projected(self, x: tf.Tensor, turn: tuple, form: str) -> list[tf.Tensor]:
-        """(rows, H) -> turned queries (rows, nh, hs) and keys (rows, nkv, hs), and values."""
+        """Map (rows, H) -> turned queries (rows, nh, hs) and keys (rows, nkv, hs), and values."""
         qkv = tf.reshape(product(norm(x, self.input_norm), self.qkv, form), (x.shape[0], -1, self.head_size))
         qk, v = tf.split(qkv, [self.heads + self.kv_heads, self.kv_heads], axis=1)
         cosines, sines = turn  # (rows or 1, 1, hs)
@@ -78,7 +78,7 @@ class LlamaModel(causal.CausalModel):
 
 
 def norm(x: tf.Tensor, weight: tf.Variable) -> tf.Tensor:
-    """RMS normalisation from TensorFlow's parts, which has no operator for it; in float32 whatever the dtype."""
+    """Return the RMS norm, of the framework's operators for its parts, in float32 whatever the dtype."""
     wide = tf.cast(x, tf.float32)
     wide = wide * tf.math.rsqrt(tf.reduce_mean(tf.square(wide), axis=-1, keepdims=True) + NORM_EPSILON)
     return tf.cast(wide, x.dtype) * weight

@@ -50,7 +50,7 @@ class Layer(tf.Module):
         return states.stack(), state
 
     def step(self, given: tf.Tensor, state: tf.Tensor, memory: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """`given` (B, 4H), the product of a position's input -> the next state and memory, both (B, H)."""
+        """Map `given` (B, 4H), the product of a position's input -> the next state and memory, both (B, H)."""
         taken, kept, new, shown = tf.split(given + self.of_state(state), 4, axis=1)
         memory = tf.sigmoid(kept) * memory + tf.sigmoid(taken) * tf.tanh(new)
         return tf.sigmoid(shown) * tf.tanh(memory), memory
@@ -86,7 +86,7 @@ class FusedLayer(tf.Module):
 
 
 def _reordered(weights: np.ndarray) -> np.ndarray:
-    """Gates along the first axis: input, cell, forget, output, where torch has the forget gate before the cell."""
+    """Reorder gates along the first axis: input, cell, forget, output; torch has the forget gate before the cell."""
     taken, kept, new, shown = np.split(weights, 4)
     return np.concatenate([taken, new, kept, shown])
 

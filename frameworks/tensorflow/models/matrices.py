@@ -32,7 +32,7 @@ def stored(weight: np.ndarray, kind: str, dtype: tf.DType) -> tf.Variable | Matr
 
 
 def product(x: tf.Tensor, matrix: tf.Variable | tf.Tensor | Matrix, form: str, transposed: bool = False) -> tf.Tensor:
-    """(rows, in) and a matrix (in, out), or (out, in) where it is `transposed` -> (rows, out), written in this form."""
+    """Map (rows, in) and a matrix (in, out), or (out, in) where `transposed` -> (rows, out), written in this form."""
     if isinstance(matrix, Matrix):
         return product(x, tf.cast(matrix.stored, x.dtype), form) * matrix.scales
     if form == SUM:

@@ -1,4 +1,4 @@
-"""The passes with a cache: which model a cell means, and how the content of its cache is told."""
+"""The passes with a cache: which model a cell means, and how the content of its cache is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import tensorflow as tf
 
 from frameworks.adapter import Adapter, Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.generating import LARGEST, NEXT, Generation, with_cache
 from frameworks.tensorflow.models import cached_gpt, llama
 from frameworks.tensorflow.models.build import build as build_model
 from frameworks.tensorflow.models.causal import CausalModel
@@ -34,21 +34,21 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     """Return the step of the cell's pass in its mode."""
     model, sets = build_model(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.pass_name == "generate":
-        places = [tf.constant(place) for place in workload.places_told(dict(cell.parameters))]
+        places = [tf.constant(place) for place in workload.places_given(dict(cell.parameters))]
         return generating(model, partial(graphs.in_mode, workload, cell), sets, places)
-    told = partial(telling_cache, told=model.compared)
-    return graphs.in_mode(workload, cell, model, sets, told, {"restore": model.restore})
+    outer = partial(with_cache, cached=model.compared)
+    return graphs.in_mode(workload, cell, model, sets, outer, {"restore": model.restore})
 
 
 def generating(model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[tf.Tensor]) -> Step:
-    """Generations of the model's two parts, each `in_mode(part, input sets)`."""
+    """Return generations of the model's two parts, each `in_mode(part, input sets)`."""
 
     def read(input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
         """Map a prompt (B, T) -> the likeliest next token and its logit, (B,)."""
         return _chosen(model.read(input_ids))
 
     def proceed(tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Tokens (B,) at a place (1,) -> the likeliest next token and its logit, (B,)."""
+        """Map tokens (B,) at a place (1,) -> the likeliest next token and its logit, (B,)."""
         return _chosen(model.proceed(tokens, place))
 
     first = tf.zeros_like(prompts[0][0][:, 0]), places[0]

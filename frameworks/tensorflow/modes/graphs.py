@@ -20,7 +20,7 @@ _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
 class Unoptimized:
-    """A `tf.function` of whose calls each tells TensorFlow's runtime to leave the graph as it was traced.
+    """A `tf.function` each of whose calls has TensorFlow's runtime leave the graph as it was traced.
 
     Grappler's switch belongs to the process; what a call hands to the runtime is a copy of it, and a function is
     optimized for each such copy apart. Raises `Unsupported` where this version of TensorFlow has no such options.
@@ -145,7 +145,7 @@ def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple)
 
 
 def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
-    """Specifications of the inputs that leave open what changes with batch size and sequence length."""
+    """Return specifications of the inputs that leave open what changes with batch size and sequence length."""
     axes = workload.dynamic_axes(dict(cell.parameters))
     if int(cell.parameter("accumulate", 1)) > 1:  # micro-batches lie along a first axis of fixed length
         axes = tuple(tuple(axis + 1 for axis in free) for free in axes)

@@ -83,7 +83,7 @@ class Trainer(tf.Module):
             variable.assign(value)
 
     def with_state(self, iteration: Callable) -> Callable:
-        """`iteration`, this trainer's eager or captured, whose outputs the running statistics join, without a copy."""
+        """Return `iteration`, eager or captured, whose outputs the running statistics join, without a copy."""
         return lambda *inputs: {**iteration(*inputs), **self.state}
 
     def _state(self) -> list:

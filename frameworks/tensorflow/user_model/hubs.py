@@ -87,7 +87,7 @@ def generator() -> Any:
 
 
 def installed_keras() -> list[Any]:
-    """Keras 3 and Keras 2, as far as they are installed; imported, since a model may import them when it is made."""
+    """Return Keras 3 and Keras 2, as far as they are installed; imported, since a model may import them late."""
     for name in KERAS:
         with contextlib.suppress(ImportError):
             import_module(name)

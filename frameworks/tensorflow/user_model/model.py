@@ -180,7 +180,7 @@ class Model(user_model.UserModel):
         self.restore()
         shared = {id(variable) for variable in self.module.variables} & {id(variable) for variable in made.variables}
         new = [variable for variable in made.variables if id(variable) not in shared]
-        for variable, first in zip(new, [first for own, first in self._state if id(own) not in shared], strict=True):
+        for variable, first in zip(new, [first for one, first in self._state if id(one) not in shared], strict=True):
             variable.assign(tf.cast(first, variable.dtype))
         if not all(map(_alike, self.module.constants, made.constants)):
             raise Fault(f"in {dtype.name} model() or build() draws other constants: make them non-trainable variables.")
@@ -193,8 +193,8 @@ class Model(user_model.UserModel):
         """
         created: list[tf.Variable] = []
 
-        def keep(make: Callable[..., tf.Variable], **told: Any) -> tf.Variable:
-            created.append(make(**told))
+        def keep(make: Callable[..., tf.Variable], **arguments: Any) -> tf.Variable:
+            created.append(make(**arguments))
             return created[-1]
 
         args, kwargs = cast(self.fresh(self.sets[0]), dtype)  # whose variables are not the model's
@@ -486,7 +486,7 @@ def _computing_otherwise(model: Any, dtype: tf.DType) -> list[Any]:
 
 
 def raw(variables: Sequence[Any]) -> list[tf.Variable]:
-    """TensorFlow's variables behind those of Keras 3; others as they are."""
+    """Return TensorFlow's variables behind those of Keras 3; others as they are."""
     return [getattr(variable, "value", variable) if _is_keras3(variable) else variable for variable in variables]
 
 
@@ -515,7 +515,7 @@ def _takes_training(model: Any, trains: bool, args: tuple[Any, ...]) -> bool:
 
 
 def _kept_in_float32(model: Any) -> set[int]:
-    """Variables, by identity, that Keras 2 makes in float32 even where its layers compute in 16 bits: batch norm's."""
+    """Return by identity what Keras 2 keeps in float32 where its layers compute in 16 bits: batch norm's variables."""
     kinds = tuple(keras.layers.BatchNormalization for keras in hubs.installed_keras() if not _is_version_3(keras))
     layers = (model, *model.submodules) if isinstance(model, tf.Module) else ()
     return {id(variable) for layer in layers if isinstance(layer, kinds) for variable in layer.variables}
@@ -528,12 +528,12 @@ def _making(dtype: tf.DType) -> Iterator[None]:
     try:
         for keras, floatx, _ in before:
             # That of Keras 2 has no bfloat16, and its policies have.
-            told = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
-            _default(keras, told, dtype.name)
+            kept = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
+            _default(keras, kept, dtype.name)
         yield
     finally:
-        for told in before:
-            _default(*told)
+        for settings in before:
+            _default(*settings)
 
 
 def _is_version_3(keras: Any) -> bool:

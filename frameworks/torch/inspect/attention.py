@@ -103,7 +103,7 @@ def calls_of(step: Step, eager: bool) -> dict[Call, int]:
 
 
 def described(step: Step, eager: bool) -> list[dict]:
-    """A dictionary a call: how it is made, how often, the kernel that torch chooses, and why it refuses the others."""
+    """Return a dictionary a call: how it is made, how often, the kernel that torch chooses, why it refuses others."""
     calls = []
     for call, count in calls_of(step, eager).items():
         chosen, refused = choice(call)
@@ -113,7 +113,7 @@ def described(step: Step, eager: bool) -> list[dict]:
 
 
 def choice(call: Call) -> tuple[str, dict[str, str]]:
-    """The kernel that torch chooses for a call, and by name of kernel why a fused one is refused, in torch's words."""
+    """Return the kernel that torch chooses for a call, and by kernel why a fused one is refused, in torch's words."""
     tensors = [tensor.again() for tensor in (call.query, call.key, call.value)]
     mask = call.mask.again() if call.mask else None
     with torch.set_grad_enabled(call.grad):

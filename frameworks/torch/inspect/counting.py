@@ -26,7 +26,7 @@ BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of e
 
 
 def fused_lstm(rows: Sequence[int], of_inputs: Sequence[int], of_states: Sequence[int], *_: Any, **__: Any) -> int:
-    """FLOPs of an LSTM layer of oneDNN by shapes (steps, sequences, inputs), (gates, inputs) and (gates, states).
+    """Return FLOPs of oneDNN's LSTM layer by shapes (steps, sequences, inputs), (gates, inputs), (gates, states).
 
     Both matrices are multiplied with every step of every sequence once.
     """
@@ -52,7 +52,7 @@ ATTENTION_ON_CPUS = {
 
 @contextlib.contextmanager
 def _taken_apart() -> Iterator[None]:
-    """Without the fused paths of `nn.MultiheadAttention` and the encoder's layer, of which nothing is counted."""
+    """Switch off the fused paths of `nn.MultiheadAttention` and the encoder's layer, of which nothing is counted."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -55,7 +55,7 @@ def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
 
 
 def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
-    """Kernels of a GPU with the operators that launched them; `links` leads from a launch to the operator's number."""
+    """Yield a GPU's kernels with the operators that launched them; `links` maps a launch to its operator's number."""
     launchers = {e.id: e for e in events if e.device_type == DeviceType.CPU and OPERATORS in e.name}
     on_gpu = (e for e in events if e.device_type == DeviceType.CUDA and not e.is_user_annotation)
     # Annotations of the host appear again as ranges of the device.
@@ -64,7 +64,7 @@ def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
 
 
 def _links(recorded: Any) -> dict[int, int]:
-    """By the number of a launch, that of the operator on the host; empty where torch, whose API it is not, has none."""
+    """Return by a launch's number that of the host's operator; empty where torch, whose API it is not, has none."""
     try:
         events = recorded.profiler.kineto_results.events()
         return {e.correlation_id(): e.linked_correlation_id() for e in events if e.device_type() == DeviceType.CUDA}

@@ -63,7 +63,7 @@ def uncompiled() -> contextlib.AbstractContextManager:
 
 @contextlib.contextmanager
 def watched(watcher: Callable[..., None]) -> Iterator[None]:
-    """While entered, `watcher` is called with the arguments of every attention operator that is listed."""
+    """Call `watcher`, while entered, with the arguments of every attention operator that is listed."""
     _watchers.append(watcher)
     try:
         yield
@@ -154,7 +154,7 @@ class _Recorder(TorchDispatchMode):
 def _attention_arguments(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, backend
 ) -> dict[str, str]:
-    """What chooses the kernel, what decides most first. The default scale is one over the root of the head's size."""
+    """Return what chooses the kernel, what decides most first. The default scale is 1 / sqrt(head size)."""
     mask = NONE if attn_mask is None else _text(attn_mask, always_strides=True)
     scale = query.size(-1) ** -0.5 if scale is None else scale
     return {

@@ -29,7 +29,7 @@ class StaticLayer(nn.Module):
         self.register_buffer("values", values)
 
     def fill(self, k: torch.Tensor, v: torch.Tensor) -> None:
-        """A prompt's, (B, nkv, T, hs), from the beginning."""
+        """Write a prompt's keys and values, (B, nkv, T, hs), from the beginning."""
         self.keys[:, :, : k.size(2)].copy_(k)
         self.values[:, :, : v.size(2)].copy_(v)
 
@@ -60,15 +60,15 @@ class Block(nn.Module):
         self.heads, self.kv_heads, self.head_size, self.fused = model.heads, model.kv_heads, model.head_size, fused
 
     def projected(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(..., H) -> queries (..., nh, hs), keys and values (..., nkv, hs)."""
+        """Map (..., H) -> queries (..., nh, hs), keys and values (..., nkv, hs)."""
         raise NotImplementedError
 
     def fed_forward(self, x: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
-        """States and attention's context, (..., H) -> the block's states."""
+        """Map states and attention's context, (..., H) -> the block's states."""
         raise NotImplementedError
 
     def decode(self, x: torch.Tensor, turn: Tensors, write: Write, mask: torch.Tensor | None) -> torch.Tensor:
-        """States (B, H) of a token a sequence; `write` puts its keys and values into the cache and gives all of them.
+        """Map states (B, H) of a token -> the block's; `write` puts its keys and values into the cache, gives all.
 
         `mask` (C,) is added to scores.
         """
@@ -85,7 +85,7 @@ class Block(nn.Module):
         return self.fed_forward(x, context.flatten(1))
 
     def prefill(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """States (B, T, H) of a prompt, and its keys and values (B, nkv, T, hs)."""
+        """Return states (B, T, H) of a prompt, and its keys and values (B, nkv, T, hs)."""
         q, k, v = (y.transpose(1, 2) for y in self.projected(x, turn))  # (B, n, T, hs)
         length = x.size(1)
         if self.fused:
@@ -110,11 +110,11 @@ class CausalModel(nn.Module):
         self.past: Layers | None = None  # what a dynamic one holds at first, where that is more than nothing
 
     def embedded(self, ids: torch.Tensor, places: torch.Tensor | None) -> tuple[torch.Tensor, Tensors]:
-        """Tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
+        """Map tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), heads' turns."""
         raise NotImplementedError
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, H) -> (B, V)."""
+        """Map (B, H) -> (B, V)."""
         raise NotImplementedError
 
     def hold(self, layers: Layers) -> None:
@@ -122,7 +122,7 @@ class CausalModel(nn.Module):
         self.cache = nn.ModuleList(StaticLayer(keys, values) for keys, values in layers)
 
     def read(self, input_ids: torch.Tensor, fills: bool) -> tuple[torch.Tensor, Layers]:
-        """A prompt (B, T), int64 -> logits of the next token (B, V), and a dynamic cache, unless the static one is
+        """Map a prompt (B, T), int64 -> logits of the next token (B, V), and a dynamic cache, unless the static one is
         filled, where it `fills` that.
         """
         x, turn = self.embedded(input_ids, None)
@@ -136,7 +136,7 @@ class CausalModel(nn.Module):
         return self.logits(x[:, -1]), layers
 
     def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-        """`tokens` (B,) and their place (1,), int64, into the static cache -> logits of the next token (B, V)."""
+        """Map `tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V), by the static cache."""
         x, turn = self.embedded(tokens, place)
         slots = torch.arange(self.places, device=place.device)  # (C,)
         mask = torch.zeros(self.places, dtype=x.dtype, device=x.device).masked_fill(slots > place, -math.inf)
@@ -154,5 +154,5 @@ class CausalModel(nn.Module):
 
 
 def of_each_sequence(past: list[torch.Tensor], batch: int) -> Layers:
-    """Keys and values, (layers, nkv, C, hs), by layer and for every sequence of a batch: (B, nkv, C, hs), copies."""
+    """Copy keys and values, (layers, nkv, C, hs), by layer for every sequence of a batch: (B, nkv, C, hs)."""
     return [tuple(part.expand(batch, *part.shape).clone() for part in pair) for pair in zip(*past, strict=True)]

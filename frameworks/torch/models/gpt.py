@@ -55,7 +55,7 @@ class Gpt(nn.Module):
         self.ln_f = nn.LayerNorm(workload.hidden, eps=gpt.LAYER_NORM_EPSILON, bias=False)
 
     def logits(self, input_ids: torch.Tensor, last: bool) -> torch.Tensor:
-        """`input_ids` (B, T), int64 -> logits (B, T, V), or (B, V) of the last position."""
+        """Map `input_ids` (B, T), int64 -> logits (B, T, V), or (B, V) of the last position."""
         positions = torch.arange(input_ids.size(1), device=input_ids.device)  # (T,)
         x = self.wte(input_ids) + self.wpe(positions)  # (B, T, H)
         for block in self.h:
@@ -64,5 +64,5 @@ class Gpt(nn.Module):
         return F.linear(x[:, -1] if last else x, self.wte.weight)
 
     def forward(self, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`input_ids` (B, T), int64 -> logits of the next token (B, V)."""
+        """Map `input_ids` (B, T), int64 -> logits of the next token (B, V)."""
         return {"logits": self.logits(input_ids, last=True)}

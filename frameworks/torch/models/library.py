@@ -15,7 +15,7 @@ except ImportError as error:
 
 
 def build(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:
-    """`BertModel` in the workload's configuration holding `weights` themselves, not copies.
+    """Return `BertModel` in the workload's configuration holding `weights` themselves, not copies.
 
     A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
     """

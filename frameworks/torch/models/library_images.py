@@ -50,7 +50,7 @@ class Classifier(nn.Module):
 
 
 def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """The model in the workload's configuration with these weights; a missing or left-over one is a RuntimeError."""
+    """Return the workload's model with these weights; a missing or left-over one is a RuntimeError."""
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
         model = _resnet(workload) if workload.family == "resnet" else _vit(workload, parameters)
     if workload.family == "resnet":
@@ -108,7 +108,7 @@ def _of_part(prefix: str, part: resnet.Convolution) -> dict[str, str]:
 
 
 def vit_tensors(weights: dict[str, torch.Tensor], renamed: bool) -> dict[str, torch.Tensor]:
-    """A ViT's tensors under the library's names, the newer or the older ones: it keeps query, key and value apart."""
+    """Return a ViT's tensors under the library's names, new or old: it keeps query, key and value apart."""
     *spellings, parts = _NEW if renamed else _OLD
     tensors = {}
     for name, tensor in weights.items():

@@ -24,7 +24,7 @@ class LibraryLlama(CausalModel):
     """The library's model, called as its users call it, on a `StaticCache` and on a `DynamicCache`.
 
     Each layer of a static cache counts the tokens that were written to it: there it writes next, and up to there it is
-    attended to. The suite's calls come to the same places again, so each first tells every count its place, by one
+    attended to. The suite's calls come to the same places again, so each first sets every count to its place, by one
     operator that a user's loop does not have.
     """
 
@@ -56,7 +56,7 @@ class LibraryLlama(CausalModel):
         return self.logits_after(input_ids, self.growing), self._grown()
 
     def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-        self.tell(place)
+        self.go_to(place)
         return self.logits_after(tokens[:, None], self.static, position_ids=place[None])
 
     def grow(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> tuple[torch.Tensor, Layers]:
@@ -64,21 +64,21 @@ class LibraryLlama(CausalModel):
             layer.keys, layer.values, layer.is_initialized = keys, values, True
         return self.logits_after(tokens[:, None], self.growing, position_ids=place[None]), self._grown()
 
-    def tell(self, place: torch.Tensor) -> None:
+    def go_to(self, place: torch.Tensor) -> None:
         """Let the static cache go on at this place (1,)."""
         counts = [layer.cumulative_length for layer in self.static.layers]
         torch._foreach_copy_(counts, [place[0]] * len(counts))
 
-    def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **told: torch.Tensor) -> torch.Tensor:
+    def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **given: torch.Tensor) -> torch.Tensor:
         """Return those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
-        return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **told).logits[:, -1]
+        return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **given).logits[:, -1]
 
     def _grown(self) -> Layers:
         return [(layer.keys, layer.values) for layer in self.growing.layers]
 
 
 def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> LibraryLlama:
-    """`LlamaForCausalLM` in the workload's configuration holding `weights` themselves, with the cell's cache.
+    """Return `LlamaForCausalLM` in the workload's configuration holding `weights` themselves, with the cell's cache.
 
     A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
     """

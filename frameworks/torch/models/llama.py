@@ -36,7 +36,7 @@ class Block(causal.Block):
         self.down = taken("mlp.down_proj")
 
     def projected(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
+        """Map (..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
         qkv = product(norm(x, self.input_norm), self.qkv, self.form).unflatten(-1, (-1, self.head_size))
         qk, v = qkv.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
         qk = qk * turn["cosines"] + qk.roll(self.head_size // 2, -1) * turn["sines"]

@@ -24,17 +24,17 @@ class Lstm(nn.Module):
         self.recurrence = {"fused": self.fused, "unrolled": self.unrolled}[cell]
 
     def forward(self, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`input_ids` (B, S), int64 -> the last state (B, H) and logits (B, classes)."""
+        """Map `input_ids` (B, S), int64 -> the last state (B, H) and logits (B, classes)."""
         state = self.recurrence(self.embedding(input_ids))
         return {"state": state, "logits": self.classifier(state)}
 
     def weights(self, layer: int) -> tuple[torch.Tensor, ...]:
-        """Kernels of inputs and states (4H, H), and their biases (4H,)."""
+        """Return kernels of inputs and states (4H, H), and their biases (4H,)."""
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         return tuple(self.lstm[f"{name}_l{layer}"] for name in names)
 
     def fused(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, S, H) -> the last state (B, H)."""
+        """Map (B, S, H) -> the last state (B, H)."""
         zeros = x.new_zeros(lstm.LAYERS, x.size(0), x.size(2))
         weights = [tensor for layer in range(lstm.LAYERS) for tensor in self.weights(layer)]
         # Biases, layers, dropout, whether training, one direction, batch first: as nn.LSTM calls it.
@@ -42,7 +42,7 @@ class Lstm(nn.Module):
         return states[:, -1]
 
     def unrolled(self, x: torch.Tensor) -> torch.Tensor:
-        """(B, S, H) -> the last state (B, H)."""
+        """Map (B, S, H) -> the last state (B, H)."""
         states = list(x.unbind(1))
         for layer in range(lstm.LAYERS):
             input_kernel, state_kernel, input_bias, state_bias = self.weights(layer)
@@ -55,7 +55,7 @@ class Lstm(nn.Module):
 
 
 def step(gates: torch.Tensor, memory: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """`gates` (B, 4H) before their functions, `memory` (B, H) -> the next state and memory, both (B, H)."""
+    """Map `gates` (B, 4H) before their functions, `memory` (B, H) -> the next state and memory, both (B, H)."""
     taken, kept, new, shown = gates.chunk(4, 1)
     memory = torch.sigmoid(kept) * memory + torch.sigmoid(taken) * torch.tanh(new)
     return torch.sigmoid(shown) * torch.tanh(memory), memory

@@ -35,7 +35,7 @@ def stored(weight: torch.Tensor, kind: str) -> nn.Parameter | Matrix:
 
 
 def product(x: torch.Tensor, matrix: torch.Tensor | Matrix, form: str) -> torch.Tensor:
-    """(..., in) and a matrix (out, in) -> (..., out).
+    """Map (..., in) and a matrix (out, in) -> (..., out).
 
     Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.
     """

@@ -77,7 +77,7 @@ class Bert(nn.Module):
             self.classifier = nn.Linear(hidden, bert.CLASSES)  # for the training pass, which applies it
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
-        """`input_ids` and `attention_mask` (B, S), int64 -> hidden states (B, S, H) and pooled output (B, H)."""
+        """Map `input_ids` and `attention_mask` (B, S), int64 -> hidden states (B, S, H) and pooled output (B, H)."""
         x = self.word_embeddings(input_ids)  # (B, S, H)
         x = x + self.position_embeddings(torch.arange(input_ids.size(1), device=input_ids.device))  # (S, H) broadcast
         x = x + self.token_type_embeddings(torch.zeros_like(input_ids))  # (B, S, H)
@@ -110,7 +110,7 @@ class Mlp(nn.Module):
         self.layers = nn.ModuleList(Block(width) for _ in range(depth))
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (B, W) -> output (B, W)."""
+        """Map `x` (B, W) -> output (B, W)."""
         for layer in self.layers:
             x = layer(x)  # (B, W)
         return {"output": x}
@@ -124,7 +124,7 @@ class Matmul(nn.Module):
         self.weight = nn.Parameter(torch.empty(size, size))
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (N, N) -> output (N, N)."""
+        """Map `x` (N, N) -> output (N, N)."""
         return {"output": x @ self.weight.T}
 
 
@@ -137,7 +137,7 @@ class PointwiseChain(nn.Module):
         self.factor = nn.Parameter(torch.empty(1))
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         for _ in range(self.repeat):
             x = x * self.factor  # (N,)
         return {"output": x}

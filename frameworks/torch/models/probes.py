@@ -14,7 +14,7 @@ class FusedCos(nn.Module):
         self.repeat = repeat
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         for _ in range(self.repeat):
             x = torch.cos(x)  # (N,)
         return {"output": x}
@@ -24,7 +24,7 @@ class Stream(nn.Module):
     """A vector added to itself."""
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         return {"output": x + x}
 
 
@@ -37,7 +37,7 @@ class OpOverhead(nn.Module):
         self.up, self.down = nn.Parameter(torch.empty(1)), nn.Parameter(torch.empty(1))
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`x` (N,) -> output (N,)."""
+        """Map `x` (N,) -> output (N,)."""
         terms = (self.up, self.down)  # looked up once: a module's attributes are slow
         for index in range(self.additions):
             x = x + terms[index % 2]  # (N,)

@@ -42,7 +42,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(workload.features, workload.classes)
 
     def forward(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
+        """Map `images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
         x = images.permute(0, 3, 1, 2) if self.channels_last else images  # (B, 3, I, I), a view
         x = F.relu(self.bn1(self.conv1(x)), inplace=True)  # (B, W, I/2, I/2)
         x = F.max_pool2d(x, 3, 2, 1)  # (B, W, I/4, I/4)

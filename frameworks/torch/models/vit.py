@@ -65,7 +65,7 @@ class ViT(nn.Module):
         self.head = nn.Linear(hidden, workload.classes)
 
     def forward(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
-        """`images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
+        """Map `images` (B, 3, I, I), or (B, I, I, 3) where channels are last -> logits (B, classes)."""
         x = images.permute(0, 3, 1, 2) if self.channels_last else images  # (B, 3, I, I), a view
         x = self.conv_proj(x).flatten(2).transpose(1, 2)  # (B, patches, H)
         token = self.class_token.expand(x.size(0), -1, -1)  # (B, 1, H)
@@ -76,7 +76,7 @@ class ViT(nn.Module):
 
 
 def build(workload: vit.ViT, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """The transformer holding `weights` themselves, not copies; the patches' kernel alone where channels are last.
+    """Return the transformer holding `weights` themselves; copies of the patches' kernel where channels are last.
 
     A missing or left-over tensor is a RuntimeError.
     """

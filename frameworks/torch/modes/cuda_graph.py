@@ -51,7 +51,7 @@ class Recorder:
         current.wait_stream(beside)
 
     def capture(self, call: Callable[[], Any]) -> Recording:
-        """The call's kernels as one graph; none of them has run. Raises `Unsupported` for what cannot be captured."""
+        """Return the call's kernels as one graph; none has run. Raises `Unsupported` for what cannot be captured."""
         graph = _new_graph()
         # cuBLAS keeps a workspace a stream, which others (CUDA graph trees) may give back to the allocator while this
         # graph still writes to it; one that is taken during the capture lies in the graph's own pool.
@@ -67,7 +67,7 @@ class Recorder:
         return Recording(graph.replay, output, _kernel_nodes(graph))
 
     def listed(self, listing: Callable[[], Any]) -> Any:
-        """What `listing` gives while a capture is under way whose graph is thrown away: libraries branch on that."""
+        """Return what `listing` gives during a capture whose graph is thrown away: libraries branch on that."""
         with torch.cuda.graph(_new_graph(), stream=torch.cuda.Stream(self._device)):
             return listing()
 
@@ -152,7 +152,7 @@ def _new_graph() -> torch.cuda.CUDAGraph:
 
 
 def _kernel_nodes(graph: torch.cuda.CUDAGraph) -> int | None:
-    """How many kernels the graph launches, by the driver (CUDA Driver API, "Graph Management"); None if unreadable."""
+    """Count the graph's kernels by the driver (CUDA Driver API, "Graph Management"); None if unreadable."""
     try:
         driver, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(graph.raw_cuda_graph())
         count, kind = ctypes.c_size_t(), ctypes.c_int()

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from frameworks.adapter import Adapter, Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.generating import LARGEST, NEXT, Generation, with_cache
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.models import cached_gpt, llama
 from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
@@ -45,7 +45,7 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> C
 
 
 def empty(model: Causal, batch: int, places: int, like: torch.Tensor) -> Layers:
-    """Keys and values of so many places, all zero."""
+    """Return keys and values of so many places, all zero."""
     shape = (batch, model.kv_heads, places, model.head_size)
     return [(like.new_zeros(shape), like.new_zeros(shape)) for _ in range(model.layers)]
 
@@ -60,7 +60,7 @@ class Part(torch.nn.Module):
         super().__init__()
         self.model, self.chooses, self.grows = model, chooses, grows
 
-    def told(self, logits: torch.Tensor) -> dict:
+    def result(self, logits: torch.Tensor) -> dict:
         """Return what is given of a call's logits (B, V)."""
         if not self.chooses:
             return {"logits": logits}
@@ -73,14 +73,14 @@ class Reading(Part):
 
     def forward(self, input_ids: torch.Tensor) -> dict:
         logits, layers = self.model.read(input_ids, fills=not self.grows)
-        return {**self.told(logits), "layers": layers} if self.grows else self.told(logits)
+        return {**self.result(logits), "layers": layers} if self.grows else self.result(logits)
 
 
 class Proceeding(Part):
     """Tokens (B,) at a place (1,) of the static cache."""
 
     def forward(self, tokens: torch.Tensor, place: torch.Tensor) -> dict:
-        return self.told(self.model.proceed(tokens, place))
+        return self.result(self.model.proceed(tokens, place))
 
 
 class Growing(Part):
@@ -88,7 +88,7 @@ class Growing(Part):
 
     def forward(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> dict:
         logits, layers = self.model.grow(tokens, place, layers)
-        return {**self.told(logits), "layers": layers}
+        return {**self.result(logits), "layers": layers}
 
 
 class Growth:
@@ -112,7 +112,7 @@ class Growth:
         self.layers, self._calls = self._first, 0
 
     def proceeding(self, call: Callable) -> Callable:
-        """`call(tokens, place, layers)` as a call of tokens and place alone."""
+        """Return `call(tokens, place, layers)` as a call of tokens and place alone."""
 
         def called(*inputs: torch.Tensor) -> dict:
             if self._calls == self._period:
@@ -125,7 +125,7 @@ class Growth:
         return called
 
     def reading(self, call: Callable) -> Callable:
-        """`call(prompt)`, whose keys and values are the cache from then on."""
+        """Return `call(prompt)`, whose keys and values are the cache from then on."""
 
         def called(prompt: torch.Tensor) -> dict:
             output = call(prompt)
@@ -143,8 +143,8 @@ class Growth:
                 torch._dynamo.mark_dynamic(tensor, LENGTH)
 
 
-def told(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Keys and values of all layers at some places (n,), (layers, B, nkv, n, hs)."""
+def cached_at(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return keys and values of all layers at some places (n,), (layers, B, nkv, n, hs)."""
     parts = ([part.index_select(LENGTH, places) for part in tensors] for tensors in zip(*layers, strict=True))
     return {name: torch.stack(part) for name, part in zip(("keys", "values"), parts, strict=True)}
 
@@ -164,12 +164,12 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     model = adapter.model(workload, cell, weights)
     sets = [adapter.place(cell, arrays) for arrays in inputs]
     # Those of a generation's tokens or, of a prompt's, those at which the cache is compared.
-    places = [adapter.place(cell, {"place": place})[0] for place in workload.places_told(dict(cell.parameters))]
+    places = [adapter.place(cell, {"place": place})[0] for place in workload.places_given(dict(cell.parameters))]
     in_mode = partial(inference.in_mode, adapter.device, cell)
     dynamic = has_dynamic_cache(cell)
     if cell.pass_name == "prefill":
         inner = in_mode(Reading(model, chooses=False), sets)
-        call = telling_cache(inner.call, lambda _: told(static_layers(model), places[0]))
+        call = with_cache(inner.call, lambda _: cached_at(static_layers(model), places[0]))
         return Step(call, sets, inner.capture, program=inner.program)
     growth = Growth(cell.mode in graphs.BACKENDS) if dynamic else None
     if cell.pass_name == "generate":
@@ -184,14 +184,14 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     with torch.inference_mode():  # as calls make them: else a graph of its own
         growth.begin([tuple(part[:, :, : model.places - STEPS].clone() for part in pair) for pair in layers], STEPS)
     inner = in_mode(Growing(model, chooses=False), [(*sets[0], growth.layers)])
-    call = telling_cache(
-        growth.proceeding(inner.call), lambda place: told(growth.layers, torch.cat((place - 1, place)))
+    call = with_cache(
+        growth.proceeding(inner.call), lambda place: cached_at(growth.layers, torch.cat((place - 1, place)))
     )
     return Step(call, sets, inner.capture, growth.restore, inner.program)
 
 
 def decoding(model: CausalModel, in_mode: InMode, sets: Sequence[tuple]) -> Step:
-    """Tokens one after the other, at the end of the static cache."""
+    """Return tokens one after the other, at the end of the static cache."""
     parts = [part for pair in static_layers(model) for part in pair]
     firsts = [part[:, :, -STEPS:].clone() for part in parts]  # what calls write over
 
@@ -200,7 +200,7 @@ def decoding(model: CausalModel, in_mode: InMode, sets: Sequence[tuple]) -> Step
             part[:, :, -STEPS:].copy_(first)
 
     inner = in_mode(Proceeding(model, chooses=False), sets, restore=restore)
-    call = telling_cache(inner.call, lambda place: told(static_layers(model), torch.cat((place - 1, place))))
+    call = with_cache(inner.call, lambda place: cached_at(static_layers(model), torch.cat((place - 1, place))))
     return Step(call, sets, inner.capture, restore, inner.program)
 
 
@@ -213,7 +213,7 @@ def generating(
     growth: Growth | None,
     kept: Callable,
 ) -> Step:
-    """Generations of the model's two parts, each in the mode; `example` are inputs of the second.
+    """Return generations of the model's two parts, each in the mode; `example` are inputs of the second.
 
     Where there is one, `growth` is the cache of both. `kept` keeps a token that the next call would write over.
     """

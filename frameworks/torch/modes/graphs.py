@@ -54,7 +54,7 @@ def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
 
 
 def internal(module: str, name: str) -> Any:
-    """Something of torch that is no part of its API, which may have moved. Raises Unsupported with a sentence."""
+    """Return what is no part of torch's API, and may have moved. Raises Unsupported with a sentence."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
@@ -67,7 +67,7 @@ def internal(module: str, name: str) -> Any:
 def compile_model(
     model: Callable, mode: str, device: torch.device, dynamic: bool
 ) -> tuple[Callable, Callable[[], Capture], Callable[..., Program]]:
-    """The compiled module or function; what tells what capture has done so far; and what lists the graph's operators.
+    """Return the compiled module or function, what reports its capture, and what lists the graph's operators.
 
     Nothing is compiled yet.
 
@@ -80,7 +80,7 @@ def compile_model(
 
 
 def under_options(compiled: Callable, mode: str) -> Callable:
-    """`compiled`, with the mode's options set while it is called with shapes for the first time.
+    """Return `compiled`, with the mode's options set while it is called with shapes for the first time.
 
     Dynamo reads some as well, while it traces: whether weights are the graph's constants or its inputs. Other modes
     compile in this process without them.
@@ -143,7 +143,7 @@ class CountingBackend:
     """
 
     def __init__(self, mode: str, device: torch.device):
-        # torch tells its own backends from others' by name and treats the two differently.
+        # torch knows its own backends by name and treats others differently.
         self.__name__, torch_mode = BACKENDS[mode]
         if self.__name__ == "inductor":
             self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, OPTIONS.get(mode), False)
@@ -175,7 +175,7 @@ class CountingBackend:
         return compiled
 
     def reset(self) -> None:
-        """Called by torch._dynamo.reset."""
+        """Forget what was compiled; torch._dynamo.reset calls this."""
         getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
 
     def capture(self) -> Capture:
@@ -233,7 +233,7 @@ class CountingBackend:
         nodes = [node for roots in manager.roots.values() for node in roots] if manager else []
         for node in nodes:  # grows while it is walked
             nodes.extend(child for children in node.children.values() for child in children)
-        # Only Inductor tells the tree which compilation a function came from.
+        # Only Inductor notes in the tree which compilation a function came from.
         compile_ids = self._compile_ids if self.__name__ == "inductor" else [None]
         return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in compile_ids]
 

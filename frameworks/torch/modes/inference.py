@@ -43,7 +43,7 @@ def in_mode(
 
 
 def inference(model: Callable) -> Callable:
-    """`model` as inference calls it."""
+    """Return `model` as inference calls it."""
 
     def call(*inputs: torch.Tensor) -> Any:
         with torch.inference_mode():

@@ -126,12 +126,12 @@ def step(
     resident: Sequence[tuple],
     device: torch.device,
     compiled: Callable[[Callable], tuple],
-    own: Subject | None = None,
+    user_model: Subject | None = None,
     replayed_by: Callable[..., Any] = cuda_graph.Replayed,
 ) -> Step:
-    """The step of `cell`, on input sets that lie on the device.
+    """Return the step of `cell`, on input sets that lie on the device.
 
-    `compiled` makes of a function the compiled one, what tells of its capture, and what lists its operators. Where a
+    `compiled` makes of a function the compiled one, what reports its capture, and what lists its operators. Where a
     call takes several micro-batches, they lie along the first axis of every input.
     """
     accumulate = int(cell.parameter("accumulate") or 1)
@@ -141,11 +141,11 @@ def step(
         trainer = Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
         replayed = replayed_by(trainer, cuda_graph.Recorder(device), trainer.restore)
         forward = partial(replayed.operations, listed, objective, first)
-        return Step(replayed, resident, replayed.capture, trainer.restore, forward, user_model=own)
+        return Step(replayed, resident, replayed.capture, trainer.restore, forward, user_model=user_model)
     if cell.mode == whole_iteration.MODE:
         trainer = whole_iteration.Trainer(objective, accumulate, compiled)
         return Step(
-            trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=own
+            trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=user_model
         )
     loss, fields = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
     if cell.mode != "eager":
@@ -154,4 +154,4 @@ def step(
     # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
     keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
     trainer = Trainer(objective, loss, accumulate, keep_gradients=keep)
-    return Step(trainer, resident, restore=trainer.restore, user_model=own, **fields)
+    return Step(trainer, resident, restore=trainer.restore, user_model=user_model, **fields)

@@ -23,7 +23,7 @@ class Trainer:
 
     The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph,
     and the update from AdamW's functional form, which writes weights and moments in place. `compiled` takes a function
-    and gives the compiled one with what tells of its capture, which is `capture` here.
+    and gives the compiled one with what reports its capture, which is `capture` here.
     """
 
     def __init__(self, objective: torch.nn.Module, accumulate: int, compiled: Callable[[Callable], tuple]):
@@ -72,7 +72,7 @@ class Trainer:
         return {"loss": total.reshape(1)}
 
     def _gradients(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[dict, torch.Tensor]:
-        """Of one micro-batch, with its loss; buffers are written to once the gradients are there."""
+        """Return a micro-batch's gradients and its loss; buffers are written to once the gradients are there."""
         gradients, (loss, after) = grad_and_value(self._loss, has_aux=True)(weights, buffers, *inputs)
         with torch.no_grad():
             for name, buffer in buffers.items():
@@ -80,7 +80,7 @@ class Trainer:
         return gradients, loss
 
     def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        """The loss, and the buffers after it: copies, since what is differentiated may write to nothing but its own."""
+        """Return the loss and the buffers after it: copies, for what is differentiated may write to its own alone."""
         copies = {name: buffer.clone() for name, buffer in buffers.items()}
         loss = functional_call(self._objective, weights | copies, inputs)
         return loss if self._accumulate == 1 else loss / self._accumulate, copies

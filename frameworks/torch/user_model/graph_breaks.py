@@ -44,7 +44,7 @@ class _Journal(logging.Handler):
         super().__init__(logging.DEBUG)
         self.current: Backend | None = None
         self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
-        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch tells once what it skips
+        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch says once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self)  # warns where it gives up
         for artifact, modules in _LOGS.items():
