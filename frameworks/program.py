@@ -49,7 +49,7 @@ class Operation:
 PRODUCTS = ("attention", "convolution", "matmul", "linear", "recurrent")
 
 # The arguments that begin with it, by framework.
-DTYPE_IN = ("dtype", "query", "operand 0")
+DTYPE_IN = ("dtype", "query", "operand 0", "x", "input", "q")
 
 Program = Sequence[Operation]
 Pair = tuple[Operation | None, Operation | None]  # what eager executes and what the graph holds in its place

@@ -124,7 +124,7 @@ class Runner:
 
     def operations(self) -> Program:
         """Return the operators that the mode executes."""
-        return program.operations(self.executed)
+        return program.captured(self.executed.graph)
 
     def capture(self) -> Capture:
         """Return an optimised mode's one graph, the model from the start, and what the optimiser made of it."""

@@ -166,9 +166,9 @@ def check_a_library_s_classifier_of_zeros_has_other_numbers(device: str) -> None
 def check_costs_of_fused_paths_and_norms(device: str) -> None:
     attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
     with torch.inference_mode():
-        counted = counting.count(lambda x: attention(x, x, x, need_weights=False), attention, lambda: [x])
+        counted = counting.counted(lambda x: attention(x, x, x, need_weights=False), attention, lambda: [x])
         # Norms read what they sum up, and are no products: x twice, the norm twice, and the quotient; no copy of x.
-        norm = counting.count(
+        norm = counting.counted(
             lambda x: x / torch.linalg.norm(x, dim=-1, keepdim=True), attention, lambda: [x[0, :, :3]]
         )
     assert counted.flops == 2 * 2 * (4 * 8 * 4 * 8 + 2 * 4 * 4 * 8)  # four projections, scores and their sums

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from frameworks.onnxruntime.inspect.program import operations
+from frameworks.onnxruntime.inspect.program import captured
 from frameworks.program import difference
 
 node = helper.make_node
@@ -59,5 +59,5 @@ def model(nodes: list[onnx.NodeProto]) -> onnx.ModelProto:
 
 
 if __name__ == "__main__":
-    eager = operations(model(WRITTEN))
-    print(json.dumps({name: difference(eager, operations(model(nodes))) for name, nodes in EXECUTED.items()}))
+    eager = captured(model(WRITTEN).graph)
+    print(json.dumps({name: difference(eager, captured(model(nodes).graph)) for name, nodes in EXECUTED.items()}))

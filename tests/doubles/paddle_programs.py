@@ -165,10 +165,10 @@ def difference(model: nn.Layer) -> str | None:
     model.eval()
     with paddle.no_grad():
         try:
-            eager = eager_log.listed(model, (x,), CELL)
+            eager = programs.executed(model, (x,), CELL)
             static = paddle.jit.to_static(model, full_graph=True, backend=None)
             static(x)
-            return program.difference(eager, programs.of_graph(graphs.traced(static), CELL))
+            return program.difference(eager, programs.captured(graphs.traced(static), CELL))
         except ValueError as error:
             return f"unknown: {error}"
 

@@ -18,7 +18,7 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 
 from frameworks.program import difference
-from frameworks.torch.inspect.program import CapturedGraph, operations
+from frameworks.torch.inspect.program import CapturedGraph, captured, executed
 
 B, S, HEADS, HIDDEN = 2, 4, 2, 8
 # What eager mode executes in each of these models, with and without autograd.
@@ -130,12 +130,12 @@ MODELS = {model.__name__: model for model in (Block, Masked, Full, Causal, Unfus
 
 def of(model: nn.Module, context: Callable, dynamic: bool = False, fake: bool = False) -> str | None:
     """The difference between `model` called under `context` and what Dynamo makes of it."""
-    captured, x = CapturedGraph(), torch.randn(B, S, HIDDEN)
+    held, x = CapturedGraph(), torch.randn(B, S, HIDDEN)
 
     def backend(graph: torch.fx.GraphModule, inputs: list) -> Callable:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
             kept = [mode.from_tensor(value, static_shapes=True) for value in inputs] if fake else inputs
-        captured.keep(graph, kept)
+        held.keep(graph, kept)
         return graph.forward
 
     def under(call: Callable) -> Callable:
@@ -149,7 +149,7 @@ def of(model: nn.Module, context: Callable, dynamic: bool = False, fake: bool = 
     under(torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic))(x)
     with context():
         autograd = torch.is_grad_enabled()
-    eager, graph = operations(under(model), [x], autograd), captured.operations(under)
+    eager, graph = executed(under(model), [x], autograd), captured(held, under)
     names = [operation.name for operation in eager if operation.name != "cast"]
     fused = getattr(model, "FUSED", None)
     assert names == ([fused] if fused else OPERATORS) or (autograd and fused), eager

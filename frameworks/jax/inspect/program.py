@@ -88,42 +88,38 @@ class Dispatches(_EvalTrace):
             return _eval_trace.process_primitive(primitive, args, params)
 
 
-def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
-    """Return how often one call of `function` dispatches each primitive and jitted function, whatever these hold.
-
-    Raises Unsupported where this version of JAX keeps no such trace.
-    """
-    if _eval_trace is None:
-        raise Unsupported(f"JAX {jax.__version__} does not show what it dispatches, so nothing proves what a block is.")
+def dispatched(call: Callable, inputs: Sequence[Any]) -> Counter[str]:
+    """Return how often `call(*inputs)` dispatches each primitive and jitted function, whatever these hold."""
     trace = Dispatches()
-    with _set_current_trace(trace):
-        function(*arguments)
+    _run_under(trace, call, inputs)
     return trace.counts
 
 
 def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:
     """Return what lists the cell's mode: `call` takes `arguments` (their shapes are kept), `step` takes `inputs`."""
     if cell.mode in ("eager", compiling.BLOCKS):
-        return functools.partial(executed, step, *inputs)
+        return functools.partial(executed, step, inputs)
     return functools.partial(captured, call, runtime.shapes(arguments))
 
 
-def executed(function: Callable, *arguments: Any) -> Program:
-    """Return the operators that one call of `function` runs op by op, on concrete values.
+def executed(call: Callable, inputs: Sequence[Any]) -> Program:
+    """Return the operators that `call(*inputs)` runs op by op, on concrete values."""
+    trace = Listing()
+    _run_under(trace, call, inputs)
+    return trace.operations
 
-    Raises NotImplementedError where this version of JAX keeps no such trace.
-    """
+
+def _run_under(trace: Any, call: Callable, inputs: Sequence[Any]) -> None:
+    """Call under a trace. Raises Unsupported where this version of JAX keeps none for what runs op by op."""
     if _eval_trace is None:
-        raise NotImplementedError(f"JAX {jax.__version__} does not show what it runs op by op")
-    listing = Listing()
-    with _set_current_trace(listing):
-        function(*arguments)
-    return listing.operations
+        raise Unsupported(f"JAX {jax.__version__} does not show what it runs op by op.")
+    with _set_current_trace(trace):
+        call(*inputs)
 
 
-def captured(graph: Any, shapes: tuple) -> Program:
-    """Return what the jaxpr of a jitted function holds for arguments of `shapes`; nothing is compiled."""
-    return list(_of_jaxpr(graph.trace(*shapes).jaxpr))
+def captured(graph: Any, inputs: Sequence[Any]) -> Program:
+    """Return what the jaxpr of a jitted function holds for inputs of these shapes; nothing is compiled."""
+    return list(_of_jaxpr(graph.trace(*inputs).jaxpr))
 
 
 def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operation]:

@@ -65,7 +65,7 @@ class Compilations:
         self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
     ) -> Callable[[], Capture]:
         """Return what reports blocks: they hold the whole model where one call dispatches nothing else."""
-        name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, *arguments))
+        name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, arguments))
         counted = self._since(name)
 
         def capture() -> Capture:

@@ -274,7 +274,7 @@ class Model(user_model.UserModel):
         return cast(self.module, jnp.dtype(dtype))
 
     def operators(self, inputs: Inputs) -> Any:
-        return program.executed(self.applied.pure, self.module, *inputs)
+        return program.executed(self.applied.pure, (self.module, *inputs))
 
     def calling(self, model: Any) -> Call:
         bound = functools.cache(partial(self.applied.bind, model))  # until the state is restored

@@ -86,7 +86,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
-        listed: Callable = lambda: program.executed(iterate, *arguments)  # noqa: E731
+        listed: Callable = lambda: program.executed(iterate, arguments)  # noqa: E731
     else:
         refuse_what_is_held(model)
         listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))

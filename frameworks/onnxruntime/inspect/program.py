@@ -32,14 +32,14 @@ KINDS = {
 }
 
 
-def operations(model: onnx.ModelProto) -> list[Operation]:
-    """Return the operators of `model`; what is computed of constants alone is a constant.
+def captured(graph: onnx.GraphProto) -> list[Operation]:
+    """Return the operators of `graph`; what is computed of constants alone is a constant.
 
     Their order is that in which the outputs need them: the nodes of a file may stand in any that fits.
     """
-    constant = {tensor.name for tensor in model.graph.initializer}
+    constant = {tensor.name for tensor in graph.initializer}
     listed = []
-    for node in _ordered(model.graph):
+    for node in _ordered(graph):
         if node.op_type == "Shape" or all(name in constant for name in node.input if name):
             constant.update(node.output)
         elif node.op_type not in LEFT_OUT:

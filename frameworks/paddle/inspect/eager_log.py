@@ -15,15 +15,29 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import paddle
 
-from frameworks.paddle.inspect import program
-from frameworks.program import Program
 from measurement.cells import Cell
 
+# Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
+# function (Paddle's ops.yaml), and what they are where they are not given.
+ATTRIBUTES: dict[str, dict[str, tuple[int, Any]]] = {
+    "matmul": {"transpose_x": (2, False), "transpose_y": (3, False)},
+    "softmax": {"axis": (1, -1)},
+    "layer_norm": {"epsilon": (3, 1e-5), "begin_norm_axis": (4, 1)},
+    "gelu": {"approximate": (1, False)},
+    "dropout": {"is_test": (3, False)},
+    "flash_attn": {"dropout": (5, 0.0), "causal": (6, False)},
+    "flash_attn_unpadded": {"scale": (9, None), "dropout": (10, 0.0), "causal": (11, False)},
+    "flash_attn_v3": {"softmax_scale": (7, None), "causal": (8, False)},
+    "flashmask_attention": {"dropout": (5, 0.0), "causal": (6, False)},
+    "flashmask_attention_v2": {"softmax_scale": (5, None), "causal": (6, False)},
+    "memory_efficient_attention": {"causal": (10, False), "dropout_p": (11, 0.0), "scale": (12, None)},
+}
 LEVEL = 3  # at 4 and above operands are printed by their address
 GRADIENT = "Running_AD_API_GRAD: "
 BEGIN, END = "arguments of a call: ", "end of a call"
@@ -37,11 +51,23 @@ _OPERAND = re.compile(r"^\( (\w+) , ", re.MULTILINE)
 _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTILINE)
 
 
-def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:
-    """Return the operators that a call on `inputs` dispatches in eager mode, in their order.
+@dataclass(frozen=True)
+class Dispatch:
+    """One operator as Paddle has it.
 
-    None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError where the log is not as
-    this module knows it, or where the call takes a tensor to NumPy: nothing logs what that does.
+    `operands`, under the operator's own names for them, and `results` are texts such as `float32 (1,32,768)`.
+    """
+
+    name: str
+    operands: Mapping[str, list[str]]
+    results: list[str]
+    attributes: Mapping[str, Any]
+
+
+def logged(call: Callable[..., Any], inputs: tuple) -> str | None:
+    """Return Paddle's log of `call(*inputs)`; None where it cannot be switched on for one call, as in 2.6.
+
+    Raises ValueError where the call takes a tensor to NumPy, which logs nothing, or differentiates.
     """
     if not hasattr(paddle.base.core, "set_vlog_level"):
         return None
@@ -51,10 +77,10 @@ def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Progra
         raise ValueError("eager mode takes a tensor to NumPy within the call, whose operators are not listed.")
     if GRADIENT in log():
         raise ValueError("eager mode differentiates within the call, whose operators for gradients are not listed.")
-    return program.normal_form(dispatches(log(), cell))
+    return log()
 
 
-def dispatches(log: str, cell: Cell | None) -> list[program.Dispatch]:
+def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
     """Return the operators in a log of eager calls. Raises ValueError where it lacks operands or attributes."""
     operators, running, calls = [], [], []
     for event in _EVENT.finditer(log):
@@ -75,22 +101,31 @@ def dispatches(log: str, cell: Cell | None) -> list[program.Dispatch]:
             parts = _OPERAND.split(event["operands"])
             operands = {key: _tensors(text, cell) for key, text in zip(parts[1::2], parts[2::2], strict=True)}
             attributes = _attributes(name.removesuffix("_"), calls)
-            operators.append(program.Dispatch(name, operands, _tensors(event["results"], cell), attributes))
+            operators.append(Dispatch(name, operands, _tensors(event["results"], cell), attributes))
     if running or not operators:
         raise ValueError(f"Paddle's log has no operands of {running[0] if running else 'any operator'}.")
     return operators
 
 
+def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
+    """Return `float32 (1,32,768)`, with None for a length that a program leaves open.
+
+    Of a program that serves every shape its rank alone.
+    """
+    if cell and cell.shapes == "dynamic":
+        return f"{dtype} rank {len(shape)}"
+    return f"{dtype} ({','.join('None' if length < 0 else str(length) for length in shape)})"
+
+
 def _tensors(text: str, cell: Cell) -> list[str]:
     return [
-        program.tensor(dtype, [int(size) for size in re.findall(r"\d+", shape)], cell)
-        for dtype, shape in _TENSOR.findall(text)
+        tensor(dtype, [int(size) for size in re.findall(r"\d+", shape)], cell) for dtype, shape in _TENSOR.findall(text)
     ]
 
 
 def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
     """Return what the innermost call under way was given, where the operator has attributes that matter."""
-    if name not in program.ATTRIBUTES:
+    if name not in ATTRIBUTES:
         return {}
     if not calls or calls[-1][0] != name:
         raise ValueError(f"{name} was dispatched by a way on which its attributes are not seen.")
@@ -148,7 +183,7 @@ def _taken_to_numpy() -> Iterator[list[str]]:
 def _arguments_written() -> Iterator[None]:
     """Have the functions of operators in `ATTRIBUTES` log their arguments, wherever Python holds them."""
     product = paddle.Tensor.__matmul__  # `@`
-    functions = {spelling: name for name in program.ATTRIBUTES for spelling in (name, f"{name}_")}
+    functions = {spelling: name for name in ATTRIBUTES for spelling in (name, f"{name}_")}
     functions["linear"] = "matmul"  # a function of eager mode alone, which calls matmul and add
     functions = {getattr(paddle._C_ops, key, None): (key, name) for key, name in functions.items()}
     functions.pop(None, None)
@@ -192,7 +227,7 @@ def _logging(name: str, function: Callable, plain: bool = False) -> Callable:
     def stand_in(*arguments, **named):
         attributes = {
             key: default if plain else named.get(key, arguments[place] if place < len(arguments) else default)
-            for key, (place, default) in program.ATTRIBUTES[name].items()
+            for key, (place, default) in ATTRIBUTES[name].items()
         }
         os.write(2, f"{BEGIN}{json.dumps([name, attributes], default=str)}\n".encode())
         try:

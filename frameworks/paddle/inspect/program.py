@@ -8,31 +8,16 @@ those of a captured program copy.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import paddle
 
-from frameworks.program import NONE, PRODUCTS, Operation
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect.eager_log import ATTRIBUTES, Dispatch, tensor
+from frameworks.program import NONE, Operation, Program
 from measurement.cells import Cell
 
-# Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
-# function (Paddle's ops.yaml), and what they are where they are not given.
-ATTRIBUTES: dict[str, dict[str, tuple[int, Any]]] = {
-    "matmul": {"transpose_x": (2, False), "transpose_y": (3, False)},
-    "softmax": {"axis": (1, -1)},
-    "layer_norm": {"epsilon": (3, 1e-5), "begin_norm_axis": (4, 1)},
-    "gelu": {"approximate": (1, False)},
-    "dropout": {"is_test": (3, False)},
-    "flash_attn": {"dropout": (5, 0.0), "causal": (6, False)},
-    "flash_attn_unpadded": {"scale": (9, None), "dropout": (10, 0.0), "causal": (11, False)},
-    "flash_attn_v3": {"softmax_scale": (7, None), "causal": (8, False)},
-    "flashmask_attention": {"dropout": (5, 0.0), "causal": (6, False)},
-    "flashmask_attention_v2": {"softmax_scale": (5, None), "causal": (6, False)},
-    "memory_efficient_attention": {"causal": (10, False), "dropout_p": (11, 0.0), "scale": (12, None)},
-}
 KINDS = {
     "matmul": "matmul", "bmm": "matmul", "addmm": "matmul", "linear_v2": "linear", "fused_gemm_epilogue": "linear",
     "conv2d": "convolution", "depthwise_conv2d": "convolution", "conv3d": "convolution",
@@ -45,7 +30,6 @@ ALIASES = {"div_scale": "scale", "elementwise_pow": "pow"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
-FIRST_OPERANDS = ("x", "input", "q", "query")  # of products
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
@@ -54,17 +38,13 @@ WRITES = {"assign_out"}  # of state at the end of a program; eager mode gives it
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
 
-@dataclass(frozen=True)
-class Dispatch:
-    """One operator as Paddle has it.
+def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:
+    """Return the operators that `call(*inputs)` dispatches in eager mode, in their order.
 
-    `operands`, under the operator's own names for them, and `results` are texts such as `float32 (1,32,768)`.
+    None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError as `eager_log.dispatches`.
     """
-
-    name: str
-    operands: Mapping[str, list[str]]
-    results: list[str]
-    attributes: Mapping[str, Any]
+    log = eager_log.logged(call, inputs)
+    return None if log is None else normal_form(eager_log.dispatches(log, cell))
 
 
 def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
@@ -77,13 +57,6 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
             operations.append(_operation(name, dispatch, before))
         before = dispatch
     return operations
-
-
-def product_dtypes(program: Iterable[Operation]) -> tuple[str, ...]:
-    """Return the floating-point dtypes of a program's products, of their first operands, those of most first."""
-    products = [operation.arguments for operation in program if operation.kind in PRODUCTS]
-    first = [text.partition(" ")[0] for given in products for name, text in given.items() if name in FIRST_OPERANDS]
-    return tuple(dtype for dtype, _ in Counter(first).most_common() if "float" in dtype or "complex" in dtype)
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
@@ -113,16 +86,6 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
     return Operation(name, kind, arguments)
 
 
-def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
-    """Return `float32 (1,32,768)`, with None for a length that a program leaves open.
-
-    Of a program that serves every shape its rank alone.
-    """
-    if cell and cell.shapes == "dynamic":
-        return f"{dtype} rank {len(shape)}"
-    return f"{dtype} ({','.join('None' if length < 0 else str(length) for length in shape)})"
-
-
 def _text(value: Any) -> str:
     """Return one text for an eager call's argument and a program's attribute, which is a float32 where that is none."""
     if value in ("tanh", "none"):  # what GELU may be given
@@ -130,16 +93,16 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
+def captured(graph: Any, cell: Cell) -> Program | None:
     """Return the operators of a program that `to_static` captured, before any pass of Paddle's own.
 
     None where it is none of Paddle 3's programs, whose operators come with their operands.
 
     Raises ValueError for one that branches or loops, whose operators depend on values.
     """
-    if not hasattr(paddle, "pir") or not isinstance(program, paddle.pir.Program):
+    if not hasattr(paddle, "pir") or not isinstance(graph, paddle.pir.Program):
         return None
-    operators = [op for op in program.global_block().ops if not op.name().startswith("builtin.")]
+    operators = [op for op in graph.global_block().ops if not op.name().startswith("builtin.")]
     return normal_form(_dispatch(operator, cell) for operator in operators if not _of_a_shape(operator))
 
 

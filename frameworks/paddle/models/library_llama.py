@@ -14,7 +14,7 @@ from paddlenlp.transformers.model_utils import no_init_weights
 
 from frameworks.adapter import DTYPES, Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, with_cache
-from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect import program
 from frameworks.paddle.models import calls
 from frameworks.paddle.models.plain import load
 from frameworks.paddle.modes import graphs
@@ -162,6 +162,6 @@ def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple)
         signature = [spec(ids.shape, ids.dtype), spec(place.shape, place.dtype), tuple(open_ended)]
     if cell.mode == "eager":
         call = calls.without_gradients(layer)
-        return Step(call, [inputs], program=partial(eager_log.listed, call, inputs, cell))
+        return Step(call, [inputs], program=partial(program.executed, call, inputs, cell))
     static, capture, operators = graphs.to_static(layer, cell, signature)
     return Step(calls.without_gradients(static), [inputs], capture, program=operators)

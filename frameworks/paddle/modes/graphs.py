@@ -16,7 +16,6 @@ from paddle import inference, nn
 from paddle.jit.dy2static.error import ERROR_DATA
 
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.models import calls, matrices
 from frameworks.program import Program
@@ -59,7 +58,7 @@ def in_mode(
         return Step(call, tensors, lambda: exported.captured, restore, exported.operators, exported.load)
     if cell.mode == "eager":
         call = calls.without_gradients(model)
-        listed = partial(eager_log.listed, call, tensors[0], cell)
+        listed = partial(programs.executed, call, tensors[0], cell)
         return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
     signature = specification(workload, cell, tensors[0]) if cell.shapes == "dynamic" else None
     static, capture, operators = to_static(model, cell, signature)
@@ -77,7 +76,7 @@ def to_static(
     """
     backend = "CINN" if cell.mode == "to_static-cinn" else None
     static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
-    return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
+    return static, lambda: captured(static, backend or "executor"), lambda: programs.captured(traced(static), cell)
 
 
 # Modes that run an exported program, and whether with IR passes, and with oneDNN where that is the default.
@@ -115,7 +114,7 @@ class Exported:
 
     def operators(self) -> Program | None:
         """Return those of the program as it was exported: what passes make of it is what the mode is for."""
-        return programs.of_graph(self._program, self._cell)
+        return programs.captured(self._program, self._cell)
 
     def structured(self) -> Any:
         """Return the output handles in the structure of the model's output. Raises ValueError where there are fewer."""

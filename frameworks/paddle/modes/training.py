@@ -10,7 +10,7 @@ import paddle.nn.functional as F
 from paddle import nn
 
 from frameworks.adapter import Adapter, Step
-from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect import program
 from frameworks.paddle.models import build, plain
 from frameworks.paddle.modes import graphs
 from frameworks.paddle.modes.state import State
@@ -121,7 +121,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
     if cell.mode == "eager":
         trainer = Trainer(objective, objective, accumulate, bf16, state)
-        operators = partial(eager_log.listed, trainer.loss, micro, cell)
+        operators = partial(program.executed, trainer.loss, micro, cell)
         return Step(trainer, tensors, restore=trainer.restore, program=operators)
     signature = graphs.specification(workload, cell, micro) if cell.shapes == "dynamic" else None
     static, capture, operators = graphs.to_static(objective, cell, signature)

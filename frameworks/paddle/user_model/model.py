@@ -21,7 +21,6 @@ from paddle.jit.dy2static.program_translator import StaticFunction
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.modes import graphs
 from frameworks.paddle.modes.state import State, has_memory
@@ -151,10 +150,7 @@ class Model(user_model.UserModel):
         return _refusing_graphs(self.source)
 
     def operators(self, inputs: Inputs) -> Any:
-        return eager_log.listed(self.call, inputs, self.cell)
-
-    def computes_in(self) -> Sequence[str]:
-        return programs.product_dtypes(self.listed or ())
+        return programs.executed(self.call, inputs, self.cell)
 
     def shared(self) -> nn.Layer:
         """Return what one graph mode captures: copies of the layers, on the parameters and buffers of the user's own.
@@ -233,7 +229,7 @@ def captured(layer: Called, model: Model, cell: Cell, autograd: Callable, rest: 
 
     def operators() -> Any:
         program = graphs.traced(static, first=True)
-        return None if program is None else programs.of_graph(program, cell)
+        return None if program is None else programs.captured(program, cell)
 
     return Step(
         call, model.sets, lambda: with_recompilations(capture(), static, model.file.name), program=operators, **rest
@@ -428,7 +424,7 @@ def _of_handle(handle: Any) -> np.ndarray:
 def listed(model: Model, call: Callable, cell: Cell) -> Any:
     """Return the operators of `call` on the first input set, eager; the model's state is restored afterwards."""
     try:
-        return eager_log.listed(call, model.fresh(model.sets[0]), cell)
+        return programs.executed(call, model.fresh(model.sets[0]), cell)
     finally:
         model.restore()
 

@@ -57,8 +57,8 @@ OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are listed; behind them is wh
 RANK_OF_SCORES = 4
 
 
-def executed(function: Callable, *inputs: Any) -> Program:
-    """Return what one eager call of `function` runs, operator by operator.
+def executed(call: Callable, inputs: tuple) -> Program:
+    """Return the operators that an eager `call(*inputs)` runs.
 
     Raises NotImplementedError where this version of TensorFlow does not show it.
     """
@@ -70,12 +70,12 @@ def executed(function: Callable, *inputs: Any) -> Program:
         else:
             operations.extend(_normal(name, operands, attributes, results))
 
-    _watched(function, inputs, keep)
+    _watch(call, inputs, keep)
     return operations
 
 
-def graphs_called(function: Callable, *inputs: Any) -> list[list[tuple[FrameType, int]]]:
-    """Return, for each graph that an eager call of `function` runs, the frames that call it, innermost first."""
+def graphs_called(call: Callable, inputs: tuple) -> list[list[tuple[FrameType, int]]]:
+    """Return, for each graph that an eager `call(*inputs)` runs, the frames that call it, innermost first."""
     stacks: list[list[tuple[FrameType, int]]] = []
 
     def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
@@ -83,12 +83,12 @@ def graphs_called(function: Callable, *inputs: Any) -> list[list[tuple[FrameType
             frames = traceback.walk_stack(sys._getframe())
             stacks.append([(frame, line) for frame, line in frames if frame.f_globals is not globals()])
 
-    _watched(function, inputs, keep)
+    _watch(call, inputs, keep)
     return stacks
 
 
-def _watched(function: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:
-    """Call `function` eagerly, and `keep` each operator that it runs."""
+def _watch(call: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:
+    """Call eagerly, and `keep` each operator that it runs."""
     if op_callbacks is None:
         raise NotImplementedError(f"TensorFlow {tf.__version__} does not show what it runs eagerly")
 
@@ -101,7 +101,7 @@ def _watched(function: Callable, inputs: tuple, keep: Callable[[str, Any, dict, 
 
     op_callbacks.add_op_callback(on_operator)
     try:
-        function(*inputs)
+        call(*inputs)
     finally:
         op_callbacks.remove_op_callback(on_operator)
 
@@ -112,17 +112,17 @@ def trips_of(cell: Cell) -> tuple[int, ...]:
     return tuple(count for count in counts if count > 1)
 
 
-def captured(function: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
-    """Return what the graph that `function` traced for `inputs` holds, without tracing it again.
+def captured(graph: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
+    """Return the operators of the graph that a `tf.function` traced for `inputs`, without tracing it again.
 
     Loops run `trips` times, those inside of loops the next number of times. With None, loops and conditions are those
     that `inputs` lead to, for which the graph is run.
 
     Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
     """
-    if function.input_signature is not None:
+    if graph.input_signature is not None:
         raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
-    concrete = function.get_concrete_function(*inputs)
+    concrete = graph.get_concrete_function(*inputs)
     return list(_of_graph(concrete.graph, trips, _Run.of_function(concrete, inputs) if trips is None else None))
 
 

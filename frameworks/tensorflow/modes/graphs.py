@@ -58,7 +58,7 @@ def in_mode(
 ) -> boundary.Step:
     """Return the model as the cell's mode calls it, on input sets that are on the device."""
     if cell.mode == "eager":
-        return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
+        return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, sets[0]))
     function = function_of(model, workload, cell, sets[0])
     listed = partial(program.captured, function, sets[0], program.trips_of(cell))
     call, inputs, capture = called(cell, function, sets)

@@ -166,7 +166,7 @@ class Model(user_model.UserModel):
         return self.remade(kind, everywhere=True)
 
     def operators(self, inputs: Inputs) -> Any:
-        return program.executed(self.call, *inputs)
+        return program.executed(self.call, inputs)
 
     def cost(self) -> Counted | None:
         return counting.counted(self.call, self.fresh(self.sets[0]))
@@ -227,7 +227,7 @@ class Model(user_model.UserModel):
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
         try:
-            stacks = program.graphs_called(self.call, *self.fresh(self.sets[0]))
+            stacks = program.graphs_called(self.call, self.fresh(self.sets[0]))
         except NotImplementedError as error:
             self.settings["graphs within eager mode"] = f"not looked for: {error}"
             return

@@ -42,7 +42,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     trainer = subject.trainer_of(model.remade(tf.as_dtype(model.dtype)))
     fields = {"restore": trainer.restore, "user_model": subject}
     if cell.mode == "eager":
-        listed = lambda: program.executed(trainer, *model.fresh(model.sets[0]))  # noqa: E731
+        listed = lambda: program.executed(trainer, model.fresh(model.sets[0]))  # noqa: E731
         return Step(trainer.with_state(trainer), model.sets, program=listed, **fields)
     call, sets, capture, listed = captured(trainer, model, cell)
     return Step(trainer.with_state(call), sets, capture, program=listed, **fields)

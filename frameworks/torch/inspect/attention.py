@@ -98,7 +98,7 @@ def calls_of(step: Step, eager: bool) -> dict[Call, int]:
     with program.watched(count):
         listed = step.program()
         if listed is None and eager:
-            program.operations(step, autograd=True)
+            program.executed(step, autograd=True)
     return counts
 
 

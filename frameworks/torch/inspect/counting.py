@@ -91,7 +91,7 @@ class _Bytes(TorchDispatchMode):
         return result
 
 
-def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
+def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
     """Return what `call(*fresh())` computes and moves; weights, buffers, inputs and outputs once are what must move.
 
     `fresh` makes inputs of their own for each of two calls, and is not counted.

@@ -38,7 +38,7 @@ _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _watchers: list[Callable[..., None]] = []
 
 
-def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
+def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
     """Return the operators of `call(*inputs)`, in order, which it runs once.
 
     `autograd`: the call records gradients, for which autograd takes attention apart before it is dispatched.
@@ -51,6 +51,11 @@ def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: b
     with uncompiled(), recorder, seen:
         call(*inputs)
     return tuple(listed)
+
+
+def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
+    """Return the operators of a graph; `context` puts a call under what the captured one ran under."""
+    return executed(*graph.call(context))  # as eager mode is listed: before autocast, or behind it
 
 
 def uncompiled() -> contextlib.AbstractContextManager:
@@ -87,12 +92,11 @@ class CapturedGraph:
         if self._graph is None or list(map(_signature, inputs)) == list(map(_signature, self._inputs)):
             self._graph, self._inputs = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs
 
-    def operations(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
-        """Return the operators of the graph; `context` puts a call under what the captured one ran under."""
+    def call(self, context: Callable[[Callable], Callable]) -> tuple[Callable, list[Any], bool]:
+        """Return the graph under `context`, its inputs, and whether a call records gradients there."""
         if self._graph is None:
             raise RuntimeError("torch.compile has captured nothing")
-        autograd = context(torch.is_grad_enabled)()  # as eager mode is listed: before autocast, or behind it
-        return operations(context(self._graph), [_real(value) for value in self._inputs], autograd)
+        return context(self._graph), [_real(value) for value in self._inputs], context(torch.is_grad_enabled)()
 
 
 class _AttentionCalls(TorchFunctionMode):

@@ -10,6 +10,7 @@ import os
 import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 from frameworks.adapter import Capture, Unsupported
 from frameworks.program import Program
 from frameworks.torch import FRAMEWORK
-from frameworks.torch.inspect.program import CapturedGraph
+from frameworks.torch.inspect import program
 from frameworks.values import held, walk
 
 # Our graph modes: the backend each runs, and what torch.compile calls the mode.
@@ -76,7 +77,7 @@ def compile_model(
     """
     backend = CountingBackend(mode, device)
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
-    return under_options(compiled, mode), backend.capture, backend.captured.operations
+    return under_options(compiled, mode), backend.capture, partial(program.captured, backend.captured)
 
 
 def under_options(compiled: Callable, mode: str) -> Callable:
@@ -158,7 +159,7 @@ class CountingBackend:
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
         self._compile_ids: list = []
         self._constants = 0  # weights that the latest graph holds itself
-        self.captured = CapturedGraph()
+        self.captured = program.CapturedGraph()
         self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:

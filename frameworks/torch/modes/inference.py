@@ -33,10 +33,10 @@ def in_mode(
     """Return the model as the cell's mode calls it, on inputs that are on the device."""
     if not FRAMEWORK.mode(cell.mode).graph:
         call = inference(model)
-        return Step(outer(call), resident, restore=restore, program=lambda: program.operations(call, resident[0]))
+        return Step(outer(call), resident, restore=restore, program=partial(program.executed, call, resident[0]))
     if cell.mode == cuda_graph.MODE:
         replayed = cuda_graph.Replayed(inference(model), cuda_graph.Recorder(device), restore)
-        listed = partial(replayed.operations, program.operations)
+        listed = partial(replayed.operations, program.executed)
         return Step(outer(replayed), resident, replayed.capture, restore, listed)
     compiled, capture, listed = graphs.compile_model(model, cell.mode, device, cell.shapes == "dynamic")
     return Step(outer(inference(compiled)), resident, capture, restore, lambda: listed(inference))

@@ -136,7 +136,7 @@ def step(
     """
     accumulate = int(cell.parameter("accumulate") or 1)
     first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
-    listed = partial(program.operations, autograd=True)
+    listed = partial(program.executed, autograd=True)
     if cell.mode == cuda_graph.MODE:
         trainer = Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
         replayed = replayed_by(trainer, cuda_graph.Recorder(device), trainer.restore)

@@ -14,6 +14,7 @@ import torch
 
 from frameworks.adapter import Capture
 from frameworks.program import Program
+from frameworks.torch.inspect import program
 from frameworks.torch.modes import graphs
 from frameworks.user_file import PACKAGES, short_place, without_folders
 from measurement.cells import Cell
@@ -164,7 +165,7 @@ class Backend(graphs.CountingBackend):
         """Return the operators of the one graph, called under `context`; or that there are several."""
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
-        return self.captured.operations(context)
+        return program.captured(self.captured, context)
 
 
 def compiled(function: Callable, cell: Cell, device: torch.device, source: str) -> tuple[Callable, Backend]:

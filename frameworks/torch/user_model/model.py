@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
 from frameworks.torch.inspect import program
-from frameworks.torch.inspect.counting import count
+from frameworks.torch.inspect.counting import counted
 from frameworks.torch.modes import cuda_graph
 from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs
@@ -159,11 +159,11 @@ class Model(user_model.UserModel):
             )
 
     def operators(self, inputs: Inputs) -> program.Program:
-        return program.operations(self.call, inputs)
+        return program.executed(self.call, inputs)
 
     def cost(self) -> Counted:
         try:
-            return count(self.call, self.module, lambda: self.fresh(self.sets[0]))
+            return counted(self.call, self.module, lambda: self.fresh(self.sets[0]))
         finally:
             self.restore()
 
@@ -201,7 +201,7 @@ def prepare(model: Model, cell: Cell) -> Step:
         return Step(model.call, model.sets, program=lambda: model.listed, **fields)
     if cell.mode == cuda_graph.MODE:
         replayed = Replayed(model, model.call, cuda_graph.Recorder(model.device), model.restore)
-        listed = partial(replayed.operations, program.operations)
+        listed = partial(replayed.operations, program.executed)
         return Step(replayed, model.sets, replayed.capture, program=listed, **fields)
     compiled, backend = graph_breaks.compiled(model.module, cell, model.device, model.source)
     autograd = model.autograd

@@ -11,7 +11,7 @@ import torch
 
 from frameworks import user_model
 from frameworks.adapter import Capture, Step
-from frameworks.torch.inspect.counting import count
+from frameworks.torch.inspect.counting import counted
 from frameworks.torch.modes import training
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model.model import Model, Replayed, deep_copy
@@ -51,9 +51,9 @@ class Training(user_model.Training):
     def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
         module = deep_copy(self.model.module)
-        counted = count(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
+        cost = counted(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
-        return replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
+        return replace(cost, bytes=cost.bytes + UPDATE_BYTES * weights)
 
 
 def prepare(model: Model, cell: Cell) -> Step:

@@ -13,7 +13,7 @@ from frameworks.jax.inspect import program
 
 def difference(model, *arguments):
     model(*arguments)
-    return compared.difference(program.executed(model, *arguments), program.captured(jax.jit(model), arguments))
+    return compared.difference(program.executed(model, arguments), program.captured(jax.jit(model), arguments))
 
 def traced(x):
     return isinstance(x, jax.core.Tracer)
@@ -49,7 +49,7 @@ def test_one_model_is_the_same_program_whatever_jax_wraps_it_in(run):
         w = jnp.ones((4, 4))
         assert difference(model, w, w) is None, difference(model, w, w)
         assert difference(jax.value_and_grad(model), w, w) is None, difference(jax.value_and_grad(model), w, w)
-        held = [operation.name for operation in program.executed(model, w, w)]
+        held = [operation.name for operation in program.executed(model, (w, w))]
         assert {"dot_general", "max", "erfc", "exp", "reduce_max"} <= set(held), held
         """,
     )
@@ -164,7 +164,7 @@ def test_listing_compiles_nothing_anew(run):
         model(q), jax.jit(model)(q)
         before = len(compiled)
         assert before
-        program.executed(model, q), program.captured(jax.jit(model), (q,))
+        program.executed(model, (q,)), program.captured(jax.jit(model), (q,))
         assert len(compiled) == before, compiled[before:]
         """,
     )
@@ -176,7 +176,7 @@ def test_a_version_of_jax_without_the_trace_says_so(run):
         from unittest.mock import patch
         try:
             with patch.object(program, "_eval_trace", None):
-                program.executed(jnp.tanh, q)
+                program.executed(jnp.tanh, (q,))
         except NotImplementedError as error:
             assert "does not show" in str(error)
         else:

@@ -19,7 +19,7 @@ def graph_of(model, arguments, trips=()):
     return held
 
 def difference(model, *arguments, trips=()):
-    return compared.difference(program.executed(model, *arguments), graph_of(model, arguments, trips))
+    return compared.difference(program.executed(model, arguments), graph_of(model, arguments, trips))
 
 def attention(q, k, v, mask=None):
     scores = tf.matmul(q, k, transpose_b=True)
@@ -53,7 +53,7 @@ def test_one_model_is_the_same_program_with_gradients_and_functions_inside(run):
 
         x = tf.ones((4, 4))
         assert difference(gradient, x) is None, difference(gradient, x)
-        held = [operation.name for operation in program.executed(inner, x)]
+        held = [operation.name for operation in program.executed(inner, (x,))]
         assert held == ["matmul", "addv2", "relu"], held  # though the call traced it first
         forward = lambda x: tf.nn.gelu(inner(x)) * tf.reduce_mean(x, axis=0)
         assert difference(forward, x) is None, difference(forward, x)
@@ -170,7 +170,7 @@ def test_a_version_of_tensorflow_without_callbacks_says_so(run):
         from unittest.mock import patch
         try:
             with patch.object(program, "op_callbacks", None):
-                program.executed(tf.tanh, q)
+                program.executed(tf.tanh, (q,))
         except NotImplementedError as error:
             assert "does not show" in str(error)
         else:

@@ -38,13 +38,13 @@ graphs = []
 torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or graph, fullgraph=True)(HEADS, STRIDED)
 
 def listed():
-    return program.operations(graphs[0], (HEADS, STRIDED), autograd=True)
+    return program.executed(graphs[0], (HEADS, STRIDED), autograd=True)
 
 library = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
 
 def fused_path():
     with torch.inference_mode():
-        return program.operations(lambda x: library(x, x, x, need_weights=False), [torch.randn(2, 4, 8)])
+        return program.executed(lambda x: library(x, x, x, need_weights=False), [torch.randn(2, 4, 8)])
 
 def refuses(parameters, debug):
     warnings.warn("Memory efficient kernel not used because: (Triggered internally at /a/sdp_utils.cpp:900.)")
