@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ _PARAMETERS = (
 @dataclass(frozen=True)
 class Bert(Workload):
     """A BERT encoder of a given size."""
+
+    same_values: ClassVar = ("attention",)
 
     layers: int = 12
     hidden: int = 768
@@ -200,12 +203,6 @@ class Bert(Workload):
         values = int(parameters["batch_size"]) * CLASSES  # the classifier's product is as small as that
         return self.cost(parameters, dtype, fused_attention).with_loss(values, BYTES_PER_VALUE[dtype])
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
-    def tokens_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"]) * int(parameters["seq_len"])
-
     def real_tokens_per_call(self, parameters: Parameters) -> int:
         batch, length = int(parameters["batch_size"]), int(parameters["seq_len"])
         return sum(padded_lengths(batch, length)) if parameters["mask"] == "padded" else batch * length
@@ -223,10 +220,6 @@ class Bert(Workload):
         """Return a BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
         name = checkpoint_name.removeprefix("bert.")
         return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # How attention is written does not change what it computes.
-        return {name: value for name, value in parameters.items() if name != "attention"}
 
 
 def padded_lengths(batch: int, length: int) -> list[int]:

@@ -45,6 +45,7 @@ class Causal(Workload):
     vocabulary: int
     positions: int
     norm_operations: ClassVar[int]
+    same_values: ClassVar = ("attention", "cache", "product")
     product: str = MATMUL  # how products of one row a sequence are written
 
     def given(self, parameters: Parameters) -> Self:
@@ -148,15 +149,8 @@ class Causal(Workload):
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         return causal_cost.prefill(self.given(parameters), parameters, dtype, fused_attention)
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["prompt"])
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # How attention and products are written, and where a cache lies, does not change what is computed.
-        return {name: value for name, value in parameters.items() if name not in ("attention", "cache", "product")}
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from workloads import causal_cost, drawn
 from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, PassOf, Weights, Workload, fields_of
 
 STEPS = 4  # consecutive tokens, each a call, after which the first comes again
 PAST = ("past.keys", "past.values")
@@ -22,7 +22,7 @@ SCORES_AT_ONCE = 1 << 25  # of the reference, which would else hold gigabytes of
 
 
 @dataclass(frozen=True)
-class Decode(Workload):
+class Decode(PassOf):
     """One call is one token of each sequence of a batch, at the end of a cache of `context` places.
 
     The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
@@ -47,7 +47,7 @@ class Decode(Workload):
         return dict.fromkeys(PAST, (model.layers, model.kv_heads, int(parameters["context"]), model.head_size))
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        return self.model.weight_shapes(parameters) | self.past_shapes(parameters)
+        return super().weight_shapes(parameters) | self.past_shapes(parameters)
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.kept_weights(parameters, seed)
@@ -70,11 +70,8 @@ class Decode(Workload):
         }
         return tensors(self.model, parameters) | past
 
-    def canonical_name(self, checkpoint_name: str) -> str:
-        return self.model.canonical_name(checkpoint_name)
-
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.weight_parameters(parameters) | {"context": parameters["context"]}
+        return super().weight_parameters(parameters) | {"context": parameters["context"]}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """Return token ids (B,) and their place (1,): the first one."""
@@ -138,17 +135,11 @@ class Decode(Workload):
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         return causal_cost.decode(self.model.given(parameters), parameters, dtype, fused_attention)
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
     def tokens_made(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.reference_parameters(parameters)
 
 
 def _by_all(rows: np.ndarray, matrices: np.ndarray) -> np.ndarray:
@@ -167,14 +158,5 @@ def decode_of(model: Causal) -> Decode:
     )  # fmt: skip
     # A kernel for long queries has little to do for one token: what is written out is the default.
     attention = replace(by_name["attention"], default="explicit")
-    return Decode(
-        name=model.name,
-        family=model.family,
-        implementations=model.implementations,
-        parameters=(by_name["batch_size"], context, attention, CACHE, *added(model)),
-        tolerance=model.tolerance,
-        passes=model.passes,
-        input_sets=STEPS,
-        parity_calls=STEPS,
-        model=model,
-    )
+    parameters = (by_name["batch_size"], context, attention, CACHE, *added(model))
+    return Decode(parameters=parameters, input_sets=STEPS, parity_calls=STEPS, **fields_of(model))

@@ -10,7 +10,7 @@ import numpy as np
 from workloads import causal_cost, drawn
 from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, PassOf, Weights, fields_of
 
 # Where every framework must choose the same tokens. In a coarser dtype two logits may lie closer than rounding.
 EXACT = ("fp32",)
@@ -20,7 +20,7 @@ ROW_NORM = 1.0
 
 
 @dataclass(frozen=True)
-class Generate(Workload):
+class Generate(PassOf):
     """One call reads a prompt of each sequence of a batch and generates `tokens` tokens, one after the other.
 
     The likeliest token is taken, of equals the first. A static cache has a place for every token.
@@ -36,9 +36,6 @@ class Generate(Workload):
         """Return those of the tokens that are fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
-    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        return self.model.weight_shapes(parameters)
-
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.kept_weights(parameters, seed)
 
@@ -50,12 +47,6 @@ class Generate(Workload):
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
-
-    def weight_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.weight_parameters(parameters)
-
-    def canonical_name(self, checkpoint_name: str) -> str:
-        return self.model.canonical_name(checkpoint_name)
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.inputs(parameters, seed)
@@ -140,14 +131,8 @@ class Generate(Workload):
             whole = whole.and_then(token(place + 1), 1)
         return whole
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["tokens"])
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.reference_parameters(parameters)
 
 
 def generate_of(model: Causal) -> Generate:
@@ -159,16 +144,6 @@ def generate_of(model: Causal) -> Generate:
     )  # fmt: skip
     most = model.positions // 2
     prompt = replace(by_name["prompt"], default=min(128, most), maximum=most)
-    return Generate(
-        name=model.name,
-        family=model.family,
-        implementations=model.implementations,
-        parameters=(
-            by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit"), CACHE,
-            *added(model),
-        ),
-        tolerance=model.tolerance,
-        passes=model.passes,
-        input_sets=2,
-        model=model,
-    )  # fmt: skip
+    attention = replace(by_name["attention"], default="explicit")
+    parameters = (by_name["batch_size"], prompt, tokens, attention, CACHE, *added(model))
+    return Generate(parameters=parameters, input_sets=2, **fields_of(model))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ _NORMS = ("ln_1.weight", "ln_2.weight", "ln_f.weight")
 @dataclass(frozen=True)
 class Gpt(Workload):
     """A GPT of a given size. An inference call reads a prompt and gives the logits of its next token."""
+
+    same_values: ClassVar = ("attention",)
 
     layers: int = 12
     hidden: int = 768
@@ -174,19 +177,9 @@ class Gpt(Workload):
             compulsory_bytes=w * (weights - (self.positions - length) * h + logit_rows * self.vocabulary) + 8 * rows,
         )
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
-    def tokens_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"]) * int(parameters["seq_len"])
-
     def canonical_name(self, checkpoint_name: str) -> str:
         """Remove the prefix `transformer.` that nanoGPT's checkpoints give the body."""
         return checkpoint_name.removeprefix("transformer.")
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # How attention is written does not change what it computes.
-        return {name: value for name, value in parameters.items() if name != "attention"}
 
 
 def _gpt(name: str, *, layers: int, hidden: int, heads: int, vocabulary: int, positions: int) -> Gpt:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ _PARAMETERS = (
 @dataclass(frozen=True)
 class Lstm(Workload):
     """Two LSTM layers; the last state of the second, classified, is the output."""
+
+    same_values: ClassVar = ("cell",)
 
     vocabulary: int = 10_000
     hidden: int = 512  # of the embedding as well
@@ -126,16 +129,6 @@ class Lstm(Workload):
         forward, values = self.cost(parameters, dtype), int(parameters["batch_size"]) * self.classes
         loss = OperatorCost("pointwise", 4 * values, BYTES_PER_VALUE[dtype] * values, transcendentals=values)
         return forward.plus(loss)
-
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
-    def tokens_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"]) * int(parameters["seq_len"])
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # How the recurrence is written does not change what it computes.
-        return {name: value for name, value in parameters.items() if name != "cell"}
 
 
 _lstm = partial(

@@ -56,9 +56,6 @@ class Matmul(Workload):
         flops, traffic = linear_cost(self.rows(parameters), size, size, BYTES_PER_VALUE[dtype])
         return Cost((OperatorCost("matmul", flops, traffic),), compulsory_bytes=traffic)
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return 1
-
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return dict(parameters)
 

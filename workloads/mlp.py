@@ -89,9 +89,6 @@ class Mlp(Workload):
         values = int(parameters["batch_size"]) * int(parameters["width"])
         return self.cost(parameters, dtype).with_loss(values, BYTES_PER_VALUE[dtype])
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return {name: parameters[name] for name in ("width", "depth")}
 

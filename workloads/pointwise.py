@@ -37,9 +37,6 @@ class OnVector(Workload):
             compulsory_bytes=once + width * weights,
         )
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return 1
-
 
 @dataclass(frozen=True)
 class PointwiseChain(OnVector):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,8 @@ class Block:
 @dataclass(frozen=True)
 class ResNet(Workload):
     """A residual network; `stages` counts the blocks of each stage."""
+
+    same_values: ClassVar = ("layout",)
 
     stages: tuple[int, ...] = (3, 4, 6, 3)
     width: int = 64
@@ -234,13 +237,6 @@ class ResNet(Workload):
         statistics = OperatorCost("normalisation", 3 * norms.flops // 2, norms.bytes // 2)
         values = int(parameters["batch_size"]) * self.classes
         return forward.plus(statistics).with_loss(values, BYTES_PER_VALUE[dtype])
-
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # The same images, in another order in memory.
-        return {name: value for name, value in parameters.items() if name != "layout"}
 
 
 _NORM_WEIGHTS = ("bn1.weight", "bn2.weight", "downsample.1.weight")

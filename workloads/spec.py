@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -131,6 +132,8 @@ class Workload(ABC):
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
     state_tolerance: dict[str, float] = field(default_factory=dict, hash=False)  # of `state` in training, if another
+    # Parameters that change no value of inputs and outputs: how operators are written, how arrays lie in memory.
+    same_values: ClassVar[tuple[str, ...]] = ()
     has_reference: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
 
     @abstractmethod
@@ -169,13 +172,14 @@ class Workload(ABC):
         memory, heads are not transposed, and causal attention computes the half of the scores that it uses.
         """
 
-    @abstractmethod
     def items_per_call(self, parameters: Parameters) -> int:
         """Return how many independent items (sequences, rows) one call handles."""
+        return int(parameters.get("batch_size", 1))
 
     def tokens_per_call(self, parameters: Parameters) -> int | None:
         """Return how many tokens one call handles, or None where the workload has no tokens."""
-        return None
+        length = parameters.get("seq_len")
+        return None if length is None else self.items_per_call(parameters) * int(length)
 
     def tokens_made(self, parameters: Parameters) -> int | None:
         """Return how many tokens one call generates, those of all sequences; None where it generates none."""
@@ -267,8 +271,33 @@ class Workload(ABC):
         return tuple(tuple(sorted(axes)) for axes in free)
 
     def reference_parameters(self, parameters: Parameters) -> Parameters:
-        """Return parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
-        return dict(parameters)
+        """Return the parameters on which the values of inputs and outputs depend."""
+        return {name: value for name, value in parameters.items() if name not in self.same_values}
+
+
+@dataclass(frozen=True)
+class PassOf(Workload):
+    """A pass of `model`, which has the weights; what it adds to them is its own."""
+
+    model: Workload = field(kw_only=True)
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return self.model.weight_shapes(parameters)
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.weight_parameters(parameters)
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        return self.model.canonical_name(checkpoint_name)
+
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.reference_parameters(parameters)
+
+
+def fields_of(model: Workload) -> dict[str, Any]:
+    """Return what every pass of a model has in common with it."""
+    names = ("name", "family", "implementations", "tolerance", "passes")
+    return {name: getattr(model, name) for name in names} | {"model": model}
 
 
 def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from workloads.autograd import Variable
-from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Weights, Workload
+from workloads.spec import (
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    PassOf,
+    Weights,
+    Workload,
+    fields_of,
+)
 
 # AdamW as nanoGPT sets it; every weight decays.
 LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
@@ -26,17 +36,15 @@ _ACCUMULATE = Parameter(
 
 
 @dataclass(frozen=True)
-class Training(Workload):
+class Training(PassOf):
     """One call is one optimizer iteration on `model`: its outputs are the loss before the update, and its state.
 
     An iteration takes `accumulate` micro-batches and averages their gradients. With more than one, every input has a
     leading axis of that length.
     """
 
-    model: Workload = field(kw_only=True)
-
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        return self.model.weight_shapes(parameters) | self.model.head_shapes(parameters)
+        return super().weight_shapes(parameters) | self.model.head_shapes(parameters)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.seeded_weights(parameters, seed) | self.seeded_head(parameters, seed)
@@ -141,15 +149,6 @@ class Training(Workload):
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
         return ("adamw_epsilon", *(["running_variance"] if self.model.state(parameters) else []))
 
-    def canonical_name(self, checkpoint_name: str) -> str:
-        return self.model.canonical_name(checkpoint_name)
-
-    def weight_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.weight_parameters(parameters)
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        return self.model.reference_parameters(parameters)
-
 
 def adamw(
     weight: np.ndarray,
@@ -180,14 +179,6 @@ def adamw(
 
 def training_of(model: Workload) -> Training:
     """Return the training pass of `model`."""
-    return Training(
-        name=model.name,
-        family=model.family,
-        implementations=("plain",),
-        parameters=(*model.parameters, _ACCUMULATE),
-        tolerance=TOLERANCE,
-        passes=model.passes,
-        input_sets=model.input_sets,
-        parity_calls=STEPS_COMPARED,
-        model=model,
-    )
+    common = fields_of(model) | {"implementations": ("plain",), "tolerance": TOLERANCE}
+    parameters = (*model.parameters, _ACCUMULATE)
+    return Training(parameters=parameters, input_sets=model.input_sets, parity_calls=STEPS_COMPARED, **common)

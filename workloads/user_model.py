@@ -69,13 +69,6 @@ class UserModel(Workload):
         """Return nothing: the worker counts."""
         return Cost((), 0)
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters.get("batch_size", 1))
-
-    def tokens_per_call(self, parameters: Parameters) -> int | None:
-        length = parameters.get("seq_len")
-        return None if length is None else self.items_per_call(parameters) * int(length)
-
 
 def is_user_model(word: str) -> bool:
     """Return whether a word for a workload means a user's own model."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ _NORMS = ("ln_1.weight", "ln_2.weight", "ln.weight")
 @dataclass(frozen=True)
 class ViT(Workload):
     """A vision transformer of a given size."""
+
+    same_values: ClassVar = ("layout", "attention")
 
     layers: int = 12
     hidden: int = 768
@@ -152,19 +155,12 @@ class ViT(Workload):
         values = int(parameters["batch_size"]) * self.classes
         return self.cost(parameters, dtype, fused_attention).with_loss(values, BYTES_PER_VALUE[dtype])
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
     def canonical_name(self, checkpoint_name: str) -> str:
         """Return the oldest checkpoints call the two products of a perceptron linear_1 and linear_2."""
         return checkpoint_name.replace("mlp.linear_1", "mlp.0").replace("mlp.linear_2", "mlp.3")
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return {"image": parameters["image"]}  # a position each has an embedding
-
-    def reference_parameters(self, parameters: Parameters) -> Parameters:
-        # The order of images in memory, and how attention is written, do not change what is computed.
-        return {name: value for name, value in parameters.items() if name not in ("layout", "attention")}
 
 
 def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
