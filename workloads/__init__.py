@@ -19,7 +19,7 @@ _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
 _MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b"), "llama")
 _MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}
 _MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
-_MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream"), "pointwise") | {"op-overhead": "overhead"}
+_MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream", "op-overhead"), "pointwise")
 
 
 # Users' own models of this process by name, once `add` has made them known.

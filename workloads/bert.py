@@ -21,7 +21,15 @@ from workloads.spec import (
     Workload,
     linear_cost,
 )
-from workloads.transformer import ATTENTION, tolerance
+from workloads.training import classes_of
+from workloads.transformer import (
+    ATTENTION,
+    cost_of_layers,
+    linear_shapes,
+    norm_shapes,
+    normal_weights,
+    tolerance,
+)
 
 LAYER_NORM_EPSILON = 1e-12
 POSITIONS = 512
@@ -77,30 +85,22 @@ class Bert(Workload):
             "embeddings.word_embeddings.weight": (self.vocabulary, h),
             "embeddings.position_embeddings.weight": (self.positions, h),
             "embeddings.token_type_embeddings.weight": (self.token_types, h),
-            **_norm("embeddings.LayerNorm", h),
+            **norm_shapes("embeddings.LayerNorm", h),
         }
         for layer in range(self.layers):
             prefix = f"encoder.layer.{layer}"
             for name in ("query", "key", "value"):
-                shapes |= _linear(f"{prefix}.attention.self.{name}", h, h)
-            shapes |= _linear(f"{prefix}.attention.output.dense", h, h)
-            shapes |= _norm(f"{prefix}.attention.output.LayerNorm", h)
-            shapes |= _linear(f"{prefix}.intermediate.dense", i, h)
-            shapes |= _linear(f"{prefix}.output.dense", h, i)
-            shapes |= _norm(f"{prefix}.output.LayerNorm", h)
-        return shapes | _linear("pooler.dense", h, h)
+                shapes |= linear_shapes(f"{prefix}.attention.self.{name}", h, h)
+            shapes |= linear_shapes(f"{prefix}.attention.output.dense", h, h)
+            shapes |= norm_shapes(f"{prefix}.attention.output.LayerNorm", h)
+            shapes |= linear_shapes(f"{prefix}.intermediate.dense", i, h)
+            shapes |= linear_shapes(f"{prefix}.output.dense", h, i)
+            shapes |= norm_shapes(f"{prefix}.output.LayerNorm", h)
+        return shapes | linear_shapes("pooler.dense", h, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Draw normal weights of standard deviation 0.02 as BERT's initialisation; norms and biases too.
-
-        All-ones norms and all-zero biases would hide a swapped or forgotten one from the parity check.
-        """
-        rng = np.random.default_rng(seed)
-        weights = {}
-        for name, shape in self.weight_shapes(parameters).items():
-            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
-            weights[name] = draw + 1 if name.endswith("LayerNorm.weight") else draw
-        return weights
+        """Draw normal weights of standard deviation 0.02, as BERT's initialisation; norms and biases too."""
+        return normal_weights(self.weight_shapes(parameters), seed, ("LayerNorm.weight",))
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         shape = (int(parameters["batch_size"]), int(parameters["seq_len"]))
@@ -148,7 +148,6 @@ class Bert(Workload):
         rows, h, i = batch * length, self.hidden, self.intermediate
         states, scores = rows * h, batch * self.heads * length * length
         matmuls = [linear_cost(rows, h, h, w)] * 4 + [linear_cost(rows, h, i, w), linear_cost(rows, i, h, w)]
-        pooler = linear_cost(batch, h, h, w)
         # Two batched products, q k^T and p v, over each head's width.
         written = 0 if fused_attention else scores  # values of scores that reach memory
         attention = (2 * 2 * rows * length * h, 2 * w * (2 * states + written))
@@ -161,38 +160,33 @@ class Bert(Workload):
         copies = transposes + 3 * w * states + 8 * rows  # embedding gathers
         weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
         unused_rows = max(self.vocabulary - rows, 0) + self.positions - length + self.token_types - 1
-        return Cost(
-            operators=(
-                OperatorCost(
-                    "matmul",
-                    self.layers * sum(m[0] for m in matmuls) + pooler[0],
-                    self.layers * sum(m[1] for m in matmuls) + pooler[1],
-                ),
-                OperatorCost("attention", self.layers * attention[0], self.layers * attention[1]),
-                OperatorCost(
-                    "normalisation",
-                    norms * 7 * states + self.layers * 5 * scores,
-                    2 * w * (norms * states + self.layers * written),
-                    transcendentals=self.layers * scores,
-                ),
-                OperatorCost(
-                    "pointwise",
-                    self.layers * pointwise_flops,
-                    self.layers * pointwise_bytes,
-                    transcendentals=self.layers * rows * i + batch * h,
-                ),
-                OperatorCost("copy", 0, copies),
+        return cost_of_layers(
+            self.layers,
+            matmuls,
+            [linear_cost(batch, h, h, w)],  # the pooler
+            attention,
+            OperatorCost(
+                "normalisation",
+                norms * 7 * states + self.layers * 5 * scores,
+                2 * w * (norms * states + self.layers * written),
+                transcendentals=self.layers * scores,
             ),
-            compulsory_bytes=w * (weights - unused_rows * h + states + batch * h) + 8 * rows,
+            OperatorCost(
+                "pointwise",
+                self.layers * pointwise_flops,
+                self.layers * pointwise_bytes,
+                transcendentals=self.layers * rows * i + batch * h,
+            ),
+            copies,
+            w * (weights - unused_rows * h + states + batch * h) + 8 * rows,
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """Return sequences (B, S), their mask where there is one, and the class of each (B,)."""
-        labels = np.random.default_rng([seed, 1]).integers(0, CLASSES, int(parameters["batch_size"]), dtype=np.int64)
-        return self.inputs(parameters, seed) | {"labels": labels}
+        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, CLASSES)}
 
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        return _linear("classifier", CLASSES, self.hidden)
+        return linear_shapes("classifier", CLASSES, self.hidden)
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """Return the mean cross-entropy of the sequences' classes, as fine-tuning a classifier minimises it."""
@@ -230,14 +224,6 @@ def padded_lengths(batch: int, length: int) -> list[int]:
     """
     places = [SHORTEST + (1 - SHORTEST) * (index + 0.5) / batch for index in range(batch)]
     return [max(1, round(place * length)) for place in places]
-
-
-def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
-
-
-def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
 def _named_norm(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from workloads.products import SUM
 from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, linear_cost
+from workloads.transformer import cost_of_layers
 
 
 def prefill(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
@@ -40,7 +41,6 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     written = cached if cache == "dynamic" else appended
     read = cached if cache else 0
     matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in model.products]
-    head = linear_cost(batch, h, model.vocabulary, w)
     norms = (2 * model.layers + 1) * rows * h
     # Softmax: 5 operations a value; turning queries and keys 3, the activation 5, scaling and masking of the scores,
     # two residual sums.
@@ -50,28 +50,22 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     weights = sum(math.prod(shape) for shape in model.weight_shapes({}).values())
     layers = model.layers
     moved = weights - model.unread(rows, length) + layers * (written + read) + batch * model.vocabulary
-    cost = Cost(
-        operators=(
-            OperatorCost(
-                "matmul", layers * sum(m[0] for m in matmuls) + head[0], layers * sum(m[1] for m in matmuls) + head[1]
-            ),
-            OperatorCost(
-                "attention",
-                layers * 2 * 2 * scores * size,
-                layers * w * (2 * rows * h + cached + 2 * stored),
-            ),
-            OperatorCost(
-                "normalisation",
-                model.norm_operations * norms + layers * 5 * scores,
-                2 * w * (norms + layers * stored),
-                transcendentals=layers * scores,
-            ),
-            OperatorCost(
-                "pointwise", layers * pointwise_flops, layers * pointwise_bytes, transcendentals=layers * rows * inner
-            ),
-            OperatorCost("copy", 0, layers * 2 * w * written + 2 * w * rows * h + 8 * rows),
+    cost = cost_of_layers(
+        layers,
+        matmuls,
+        [linear_cost(batch, h, model.vocabulary, w)],
+        (2 * 2 * scores * size, w * (2 * rows * h + cached + 2 * stored)),
+        OperatorCost(
+            "normalisation",
+            model.norm_operations * norms + layers * 5 * scores,
+            2 * w * (norms + layers * stored),
+            transcendentals=layers * scores,
         ),
-        compulsory_bytes=w * moved + 8 * rows,
+        OperatorCost(
+            "pointwise", layers * pointwise_flops, layers * pointwise_bytes, transcendentals=layers * rows * inner
+        ),
+        layers * 2 * w * written + 2 * w * rows * h + 8 * rows,
+        w * moved + 8 * rows,
     )
     return _as_given(cost, model, w, rows, batch, decodes=cache is not None)
 

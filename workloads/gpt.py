@@ -22,7 +22,7 @@ from workloads.spec import (
     Workload,
     linear_cost,
 )
-from workloads.transformer import ATTENTION, tolerance
+from workloads.transformer import ATTENTION, cost_of_layers, normal_weights, tolerance
 
 LAYER_NORM_EPSILON = 1e-5
 OUTPUTS = ("logits",)
@@ -59,13 +59,9 @@ class Gpt(Workload):
 
         Norms are drawn around 1, for all ones would hide a forgotten one.
         """
-        rng = np.random.default_rng(seed)
+        weights = normal_weights(self.weight_shapes(parameters), seed, _NORMS)
         residual = np.float32(1 / math.sqrt(2 * self.layers))
-        weights = {}
-        for name, shape in self.weight_shapes(parameters).items():
-            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
-            weights[name] = draw + 1 if name.endswith(_NORMS) else draw * residual if "c_proj" in name else draw
-        return weights
+        return {name: draw * residual if "c_proj" in name else draw for name, draw in weights.items()}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return {"input_ids": self._tokens(parameters, seed, 0)}
@@ -141,7 +137,6 @@ class Gpt(Workload):
         written = 0 if fused else scores  # that reach memory
         products = [(h, 3 * h), (h, h), (h, 4 * h), (4 * h, h)]
         matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in products]
-        head = linear_cost(logit_rows, h, self.vocabulary, w)
         attention = (2 * 2 * batch * attended * h, 2 * w * (2 * states + written))
         norms = 2 * self.layers + 1
         # Layer norm: 6 operations a value without a bias, softmax 5, GELU 5; scaling and masking of the scores, two
@@ -151,30 +146,26 @@ class Gpt(Workload):
         transposes = 0 if fused else 4 * 2 * w * states * self.layers  # of heads
         copies = transposes + 3 * w * states + 8 * rows  # embedding gathers
         weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
-        return Cost(
-            operators=(
-                OperatorCost(
-                    "matmul",
-                    self.layers * sum(m[0] for m in matmuls) + head[0],
-                    self.layers * sum(m[1] for m in matmuls) + head[1],
-                ),
-                OperatorCost("attention", self.layers * attention[0], self.layers * attention[1]),
-                OperatorCost(
-                    "normalisation",
-                    norms * 6 * states + self.layers * 5 * scores,
-                    2 * w * (norms * states + self.layers * written),
-                    transcendentals=self.layers * scores,
-                ),
-                OperatorCost(
-                    "pointwise",
-                    self.layers * pointwise_flops,
-                    self.layers * pointwise_bytes,
-                    transcendentals=self.layers * 4 * states,
-                ),
-                OperatorCost("copy", 0, copies),
+        return cost_of_layers(
+            self.layers,
+            matmuls,
+            [linear_cost(logit_rows, h, self.vocabulary, w)],
+            attention,
+            OperatorCost(
+                "normalisation",
+                norms * 6 * states + self.layers * 5 * scores,
+                2 * w * (norms * states + self.layers * written),
+                transcendentals=self.layers * scores,
             ),
+            OperatorCost(
+                "pointwise",
+                self.layers * pointwise_flops,
+                self.layers * pointwise_bytes,
+                transcendentals=self.layers * 4 * states,
+            ),
+            copies,
             # The output layer reads all token embeddings; of the position embeddings only those in use are read.
-            compulsory_bytes=w * (weights - (self.positions - length) * h + logit_rows * self.vocabulary) + 8 * rows,
+            w * (weights - (self.positions - length) * h + logit_rows * self.vocabulary) + 8 * rows,
         )
 
     def canonical_name(self, checkpoint_name: str) -> str:

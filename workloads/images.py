@@ -49,11 +49,6 @@ def channels_first(parameters: Parameters, inputs: Arrays) -> np.ndarray:
     return inputs["images"] if parameters["layout"] == "nchw" else inputs["images"].transpose(0, 3, 1, 2)
 
 
-def classes_of(parameters: Parameters, seed: int, count: int) -> np.ndarray:
-    """Return the class of each image of a micro-batch (B,), one of `count`."""
-    return np.random.default_rng([seed, 1]).integers(0, count, int(parameters["batch_size"]), dtype=np.int64)
-
-
 def windows_along(edge: int, size: int, stride: int, padding: int) -> int:
     """Return how many windows of `size` fit along a padded edge."""
     return (edge + 2 * padding - size) // stride + 1

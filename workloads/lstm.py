@@ -24,6 +24,7 @@ from workloads.spec import (
     Workload,
     linear_cost,
 )
+from workloads.training import classes_of
 
 LAYERS = 2
 CELLS = ("fused", "scan", "unrolled")
@@ -118,8 +119,7 @@ class Lstm(Workload):
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """Return sequences (B, S) and the class of each (B,)."""
-        labels = np.random.default_rng([seed, 1]).integers(0, self.classes, int(parameters["batch_size"]), np.int64)
-        return self.inputs(parameters, seed) | {"labels": labels}
+        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """Return the mean cross-entropy of the sequences' classes."""

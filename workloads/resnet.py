@@ -13,7 +13,6 @@ from workloads.autograd import constant
 from workloads.images import (
     CHANNELS,
     channels_first,
-    classes_of,
     convolution_cost,
     image_parameters,
     image_shape,
@@ -22,6 +21,7 @@ from workloads.images import (
 )
 from workloads.reference import batch_norm, batch_statistics, convolution, cross_entropy, linear, max_pool
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
+from workloads.training import classes_of
 
 BATCH_NORM_EPSILON = 1e-5
 MOMENTUM = 0.1  # the share of a batch in the running statistics

@@ -150,6 +150,11 @@ class Training(PassOf):
         return ("adamw_epsilon", *(["running_variance"] if self.model.state(parameters) else []))
 
 
+def classes_of(parameters: Parameters, seed: int, count: int) -> np.ndarray:
+    """Draw the class of each item of a micro-batch (B,), one of `count`."""
+    return np.random.default_rng([seed, 1]).integers(0, count, int(parameters["batch_size"]), dtype=np.int64)
+
+
 def adamw(
     weight: np.ndarray,
     gradient: np.ndarray,

@@ -1,10 +1,13 @@
-"""What the transformers among the workloads have in common: how attention is written, and how rounding adds up."""
+"""What the transformers among the workloads have in common: weights, attention, cost, and how rounding adds up."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from workloads.spec import Parameter
+import numpy as np
+
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter
 
 ATTENTION = Parameter(
     "attention", "attention", "fused", "attention of the plain implementation: the framework's fused operator "
@@ -22,3 +25,48 @@ def tolerance(layers: int, of_bert: float = 1) -> dict[str, float]:
     Rounding adds up over layers as a random walk: docs/methodology.md, "Parity", has what was measured.
     """
     return {name: of_bert * layer * math.sqrt(layers) for name, layer in ROUNDING_OF_A_LAYER.items()}
+
+
+def linear_shapes(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a linear layer with a bias."""
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def norm_shapes(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a layer norm with a bias."""
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+def normal_weights(shapes: dict[str, tuple[int, ...]], seed: int, norms: tuple[str, ...]) -> Arrays:
+    """Draw normal weights of standard deviation 0.02; those of names that end as `norms` around 1.
+
+    All-ones norms and all-zero biases would hide a swapped or forgotten one from the parity check.
+    """
+    rng = np.random.default_rng(seed)
+    weights = {}
+    for name, shape in shapes.items():
+        draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
+        weights[name] = draw + 1 if name.endswith(norms) else draw
+    return weights
+
+
+def cost_of_layers(
+    layers: int,
+    matmuls: Sequence[tuple[int, int]],
+    matmuls_once: Sequence[tuple[int, int]],
+    attention: tuple[int, int],
+    normalisation: OperatorCost,
+    pointwise: OperatorCost,
+    copied: int,
+    compulsory_bytes: int,
+) -> Cost:
+    """Return a call's cost: of `matmuls` and `attention` (FLOPs, bytes) in every layer, all else of the whole model."""
+    flops, traffic = (layers * sum(m[i] for m in matmuls) + sum(m[i] for m in matmuls_once) for i in (0, 1))
+    operators = (
+        OperatorCost("matmul", flops, traffic),
+        OperatorCost("attention", layers * attention[0], layers * attention[1]),
+        normalisation,
+        pointwise,
+        OperatorCost("copy", 0, copied),
+    )
+    return Cost(operators, compulsory_bytes)

@@ -8,26 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from workloads.images import (
-    CHANNELS,
-    channels_first,
-    classes_of,
-    convolution_cost,
-    image_parameters,
-    image_shape,
-    images,
-)
-from workloads.reference import (
-    attention,
-    concatenated,
-    convolution,
-    cross_entropy,
-    gelu,
-    layer_norm,
-    linear,
-)
+from workloads.images import CHANNELS, channels_first, convolution_cost, image_parameters, image_shape, images
+from workloads.reference import attention, concatenated, convolution, cross_entropy, gelu, layer_norm, linear
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
-from workloads.transformer import ATTENTION, tolerance
+from workloads.training import classes_of
+from workloads.transformer import (
+    ATTENTION,
+    cost_of_layers,
+    linear_shapes,
+    norm_shapes,
+    normal_weights,
+    tolerance,
+)
 
 LAYER_NORM_EPSILON = 1e-6
 OUTPUTS = ("logits",)
@@ -56,22 +48,17 @@ class ViT(Workload):
         shapes |= {"conv_proj.bias": (h,), "encoder.pos_embedding": (1, self.length(parameters), h)}
         for layer in range(self.layers):
             prefix = f"encoder.layers.encoder_layer_{layer}"
-            shapes |= _norm(f"{prefix}.ln_1", h)
+            shapes |= norm_shapes(f"{prefix}.ln_1", h)
             shapes |= {f"{prefix}.self_attention.in_proj_weight": (3 * h, h)}  # query, key and value
             shapes |= {f"{prefix}.self_attention.in_proj_bias": (3 * h,)}
-            shapes |= _linear(f"{prefix}.self_attention.out_proj", h, h)
-            shapes |= _norm(f"{prefix}.ln_2", h)
-            shapes |= _linear(f"{prefix}.mlp.0", 4 * h, h) | _linear(f"{prefix}.mlp.3", h, 4 * h)
-        return shapes | _norm("encoder.ln", h) | _linear("heads.head", self.classes, h)
+            shapes |= linear_shapes(f"{prefix}.self_attention.out_proj", h, h)
+            shapes |= norm_shapes(f"{prefix}.ln_2", h)
+            shapes |= linear_shapes(f"{prefix}.mlp.0", 4 * h, h) | linear_shapes(f"{prefix}.mlp.3", h, 4 * h)
+        return shapes | norm_shapes("encoder.ln", h) | linear_shapes("heads.head", self.classes, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """Draw normal weights of standard deviation 0.02; norms and biases too, lest a forgotten one stay hidden."""
-        rng = np.random.default_rng(seed)
-        weights = {}
-        for name, shape in self.weight_shapes(parameters).items():
-            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
-            weights[name] = draw + 1 if name.endswith(_NORMS) else draw
-        return weights
+        return normal_weights(self.weight_shapes(parameters), seed, _NORMS)
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return images(parameters, seed)
@@ -114,33 +101,25 @@ class ViT(Workload):
         pointwise_bytes = 2 * w * (4 * states + written) + 2 * 3 * w * states
         transposes = 0 if fused_attention else 4 * 2 * w * states * self.layers  # of heads
         weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
-        return Cost(
-            operators=(
-                OperatorCost(
-                    "matmul",
-                    self.layers * sum(m[0] for m in matmuls) + sum(m[0] for m in once),
-                    self.layers * sum(m[1] for m in matmuls) + sum(m[1] for m in once),
-                ),
-                OperatorCost(
-                    "attention",
-                    self.layers * 2 * 2 * rows * length * h,
-                    self.layers * 2 * w * (2 * states + written),
-                ),
-                OperatorCost(
-                    "normalisation",
-                    norms * 7 * states + self.layers * 5 * scores,
-                    2 * w * (norms * states + self.layers * written),
-                    transcendentals=self.layers * scores,
-                ),
-                OperatorCost(
-                    "pointwise",
-                    self.layers * pointwise_flops + 2 * states,
-                    self.layers * pointwise_bytes + 2 * w * states,
-                    transcendentals=self.layers * 4 * states,
-                ),
-                OperatorCost("copy", 0, transposes + 2 * w * states),  # patches and token into one tensor
+        return cost_of_layers(
+            self.layers,
+            matmuls,
+            once,
+            (2 * 2 * rows * length * h, 2 * w * (2 * states + written)),
+            OperatorCost(
+                "normalisation",
+                norms * 7 * states + self.layers * 5 * scores,
+                2 * w * (norms * states + self.layers * written),
+                transcendentals=self.layers * scores,
             ),
-            compulsory_bytes=w * (weights + math.prod(image_shape(parameters)) + batch * self.classes),
+            OperatorCost(
+                "pointwise",
+                self.layers * pointwise_flops + 2 * states,
+                self.layers * pointwise_bytes + 2 * w * states,
+                transcendentals=self.layers * 4 * states,
+            ),
+            transposes + 2 * w * states,  # patches and token into one tensor
+            w * (weights + math.prod(image_shape(parameters)) + batch * self.classes),
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
@@ -161,14 +140,6 @@ class ViT(Workload):
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return {"image": parameters["image"]}  # a position each has an embedding
-
-
-def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
-
-
-def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
 def _vit(name: str, image: int, patch: int, *, layers: int, hidden: int, heads: int, classes: int) -> ViT:
