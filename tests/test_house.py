@@ -78,6 +78,7 @@ BOUNDARY |= {
     for name in (
         "adapter",
         "smoke_test",
+        "spellings",
         "description",
         "generating",
         "obstacles",

@@ -15,7 +15,6 @@ import frameworks.adapter as boundary
 from frameworks import generating, smoke_test, values
 from frameworks.adapter import Effective, Unsupported
 from frameworks.jax import runtime
-from frameworks.jax.inspect import memory
 from frameworks.jax.modes import compiling, graphs
 from frameworks.jax.user_model import model as user_model
 from measurement.cells import Cell
@@ -115,5 +114,5 @@ class Adapter(boundary.Adapter):
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
-    def meter(self, cell: Cell) -> memory.Meter | None:
-        return memory.Meter(self.device) if cell.device_kind == "gpu" else None
+    def meter(self, cell: Cell) -> runtime.Meter | None:
+        return runtime.Meter(self.device) if cell.device_kind == "gpu" else None

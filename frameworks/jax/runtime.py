@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from frameworks import obstacles
+from frameworks import adapter, obstacles
 
 PLUGINS = (12, 13)  # the CUDA versions for which JAX has had plug-ins
 
@@ -113,3 +113,22 @@ def libraries() -> dict[str, str]:
     except (ImportError, AttributeError, RuntimeError):
         return {}
     return {name: str(version) for name, version in versions.items()}
+
+
+class Meter(adapter.Meter):
+    """Memory of a GPU as its allocator counts it."""
+
+    def __init__(self, device: jax.Device):
+        self._device, self._ballast = device, None
+
+    def allocated_bytes(self) -> int | None:
+        statistics = memory(self._device)
+        return statistics and statistics["bytes_in_use"]
+
+    def reset_peak(self) -> None:
+        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
+        self._ballast = ballast(self._device)
+
+    def peak_bytes(self) -> int | None:
+        ballast, self._ballast = self._ballast, None
+        return memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None

@@ -15,7 +15,7 @@ from paddle import nn
 from frameworks import adapter, generating, smoke_test, values
 from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
-from frameworks.paddle.modes import cinn, training
+from frameworks.paddle.modes import training
 from frameworks.paddle.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays
@@ -40,7 +40,7 @@ class Adapter(adapter.Adapter):
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if mode is not None:
-            return cinn.obstacle(device) if mode == "to_static-cinn" else None
+            return gpu.cinn_obstacle(device) if mode == "to_static-cinn" else None
         if device == "cpu":
             return None
         if not paddle.is_compiled_with_cuda():

@@ -1,8 +1,12 @@
-"""What this build of Paddle holds for a GPU, and the GPU's memory."""
+"""What this build of Paddle holds for a device, and a GPU's memory.
+
+Where `to_static` is asked for CINN and cannot use it, Paddle says nothing.
+"""
 
 from __future__ import annotations
 
 import paddle
+from paddle.jit.dy2static import utils
 
 from frameworks import adapter
 from frameworks.paddle import fatbin
@@ -12,6 +16,8 @@ OTHER_BUILDS = (
     "make bench FRAMEWORK=paddle DEVICE=gpu PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
     "(cu129 for CUDA 12.9), in every command"
 )
+
+LEFT_OUT = "would silently run plain to_static"
 
 
 class Meter(adapter.Meter):
@@ -39,3 +45,39 @@ def kernels_held(device: str) -> str:
     name = paddle.device.cuda.get_device_name(index)
     major, minor = paddle.device.cuda.get_device_capability(index)
     return f"{version} has kernels for {held}, and {device}, an {name}, is sm_{major}{minor}. {OTHER_BUILDS}"
+
+
+def cinn_obstacle(device: str) -> str | None:
+    """Return why `to_static` would leave CINN out on `device`, with the way out; None where Paddle would use it."""
+    if _uses_cinn(device):
+        return None
+    version, switch = f"Paddle {paddle.__version__}", getattr(utils, "ENV_ENABLE_CINN_IN_DY2ST", None)
+    if device == "cpu" and hasattr(utils, "infer_use_cinn_backend"):
+        return (
+            f"{version} compiles with CINN for NVIDIA GPUs alone and {LEFT_OUT} on a CPU, whatever the build: "
+            "MODE=to_static, or DEVICE=gpu with a build that has CINN."
+        )
+    if not paddle.is_compiled_with_cinn():
+        return (
+            f"{version} here was built without CINN and {LEFT_OUT}: MODE=to_static, or PYTHON=/path/to/python of a "
+            "build where paddle.is_compiled_with_cinn() is True."
+        )
+    if switch is not None and not switch.get():
+        return f"The variable {switch.name} switches CINN off, and {version} {LEFT_OUT}: unset it, or MODE=to_static."
+    return (
+        f"{version} does not take CINN on {device} and {LEFT_OUT}: it wants a CUDA build on Linux and "
+        "FLAGS_enable_pir_api=1, or MODE=to_static."
+    )
+
+
+def _uses_cinn(device: str) -> bool:
+    """Return Paddle's own decision, of which its device is a part; Paddle 2 has none but the build's."""
+    decide = getattr(utils, "infer_use_cinn_backend", None)
+    if decide is None or not paddle.is_compiled_with_cinn():
+        return paddle.is_compiled_with_cinn()
+    before = paddle.get_device()
+    paddle.set_device(device)
+    try:
+        return decide(utils.Backend.CINN, paddle.static.BuildStrategy())
+    finally:
+        paddle.set_device(before)

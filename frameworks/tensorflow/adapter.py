@@ -13,7 +13,6 @@ from tensorflow.python.util import _pywrap_util_port
 from frameworks import adapter as boundary
 from frameworks import generating, values
 from frameworks import smoke_test as known
-from frameworks.tensorflow.inspect import memory
 from frameworks.tensorflow.models import layers
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
@@ -106,8 +105,8 @@ class Adapter(boundary.Adapter):
         # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
         gc.collect()
 
-    def meter(self, cell: Cell) -> memory.Meter | None:
-        return None if self._gpu is None else memory.Meter()
+    def meter(self, cell: Cell) -> Meter | None:
+        return None if self._gpu is None else Meter()
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -140,6 +139,19 @@ class Adapter(boundary.Adapter):
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
+
+
+class Meter(boundary.Meter):
+    """Memory of the one GPU that TensorFlow sees."""
+
+    def allocated_bytes(self) -> int:
+        return tf.config.experimental.get_memory_info("GPU:0")["current"]
+
+    def reset_peak(self) -> None:
+        tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peak_bytes(self) -> int:
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:

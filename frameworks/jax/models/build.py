@@ -1,18 +1,17 @@
-"""Which of JAX's models an implementation has."""
+"""Which model a cell means."""
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
+from collections.abc import Callable
+from importlib import import_module
 
-from frameworks.adapter import Unsupported
+import numpy as np
+
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
 
 
-def implementation_module(implementation: str) -> ModuleType:
-    """Return the module whose MODELS are the implementation's. Raises Unsupported where its package is missing."""
-    if implementation == "plain":
-        return importlib.import_module("frameworks.jax.models.plain")
-    try:
-        return importlib.import_module("frameworks.jax.models.library")  # transformers takes seconds to import
-    except ImportError as error:
-        raise Unsupported(f"the library implementation needs transformers with Flax models: {error}.") from error
+def build(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    """Return the cell's model as `plain` has models; transformers takes seconds to import."""
+    models = import_module(f"frameworks.jax.models.{cell.implementation}").MODELS
+    return models[workload.family](workload, cell, weights, load, dtype)

@@ -14,14 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax.models import attention, lstm, probes, resnet, vit
+from frameworks.jax.models import attention, lstm, resnet, vit
 from frameworks.jax.models import gpt as gpt_model
 from frameworks.jax.models.layers import embedding, layer_norm, linear, tree
 from frameworks.jax.modes import compiling
 from measurement.cells import Cell
 from workloads import bert as bert_workload
 from workloads import mlp as mlp_workload
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays, Parameters, Workload
 
 
 def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None) -> jax.Array:
@@ -127,6 +127,26 @@ def pointwise_chain(workload: Workload, cell: Cell, weights: Arrays, load: Calla
     return tree(weights, load), compiling.blocks(cell)(forward), ""
 
 
+def cosines(parameters: Parameters, params: dict, x: jax.Array) -> dict:
+    """Map `x` (N,) -> (N,) by `repeat` cosines."""
+    for _ in range(int(parameters["repeat"])):
+        x = jnp.cos(x)  # (N,)
+    return {"output": x}
+
+
+def doubled(parameters: Parameters, params: dict, x: jax.Array) -> dict:
+    """Map `x` (N,) -> (N,)."""
+    return {"output": x + x}
+
+
+def additions(parameters: Parameters, params: dict, x: jax.Array) -> dict:
+    """Map `x` (N,) -> (N,) by `additions` tiny additions, each on the last one's result."""
+    terms = (params["up"], params["down"])
+    for index in range(int(parameters["additions"])):
+        x = x + terms[index % 2]  # (N,)
+    return {"output": x}
+
+
 def probe(forward: Callable, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     return tree(weights, load), compiling.blocks(cell)(partial(forward, dict(cell.parameters))), ""
 
@@ -135,6 +155,7 @@ def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
     return tree(weights, load), partial(mlp_forward, compiling.blocks(cell)(mlp_layer)), ""
 
 
+PROBES = {"fused-cos": cosines, "stream": doubled, "op-overhead": additions}
 MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
 MODELS |= {"resnet": resnet.build, "vit": partial(vit.build, explicit_attention, fused_attention), "lstm": lstm.build}
-MODELS |= {name: partial(probe, forward) for name, forward in probes.FORWARD.items()}
+MODELS |= {name: partial(probe, forward) for name, forward in PROBES.items()}

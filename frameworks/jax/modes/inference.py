@@ -18,8 +18,8 @@ from workloads.spec import Arrays, Workload
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return the step of a model in the cell's mode."""
     dtype = DTYPES[cell.dtype]
-    models, load = build.implementation_module(cell.implementation).MODELS, partial(adapter.tensor, dtype=dtype)
-    params, forward, detail = models[workload.family](workload, cell, weights, load, jnp.dtype(dtype))
+    load = partial(adapter.tensor, dtype=dtype)
+    params, forward, detail = build.build(workload, cell, weights, load, jnp.dtype(dtype))
     sets = [adapter.place(cell, arrays) for arrays in inputs]
     jax.block_until_ready((params, sets))
     call, capture = adapter.compilations.callable(cell, forward, (params, *sets[0]), detail)

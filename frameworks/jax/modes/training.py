@@ -110,8 +110,7 @@ def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return an optimizer iteration in the cell's mode; everything stays in float32, and the loss casts it."""
     dtype, load = jnp.dtype(DTYPES[cell.dtype]), partial(adapter.tensor, dtype="float32")
-    models = build.implementation_module(cell.implementation).MODELS
-    params, forward, detail = models[workload.family](workload.model, cell, weights, load, dtype)
+    params, forward, detail = build.build(workload.model, cell, weights, load, dtype)
     sets = [adapter.place(cell, arrays) for arrays in inputs]
     jax.block_until_ready((params, sets))
     accumulate = int(cell.parameter("accumulate") or 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from frameworks.onnxruntime.models import gpt, probes
 from frameworks.onnxruntime.models.layers import (
     attended,
     embedding,
@@ -21,11 +20,12 @@ from frameworks.onnxruntime.models.layers import (
 )
 from frameworks.onnxruntime.writer import Writer
 from workloads import bert as bert_workload
+from workloads import gpt as gpt_workload
 from workloads import mlp as mlp_workload
 from workloads.spec import Arrays, Parameters, Workload
 
 Outputs = dict[str, str]
-EPSILON = bert_workload.LAYER_NORM_EPSILON
+EPSILON, GPT_EPSILON = bert_workload.LAYER_NORM_EPSILON, gpt_workload.LAYER_NORM_EPSILON
 
 
 def encoder_layer(
@@ -90,4 +90,54 @@ def matmul(graph: Writer, model: Workload, parameters: Parameters, weights: Arra
     return {"output": graph.op("MatMul", x, graph.weight("weight", weights["weight"].T))}
 
 
-MODELS = {"bert": bert, "gpt": gpt.gpt, "mlp": mlp, "matmul": matmul, **probes.MODELS}
+def block(graph: Writer, model: gpt_workload.Gpt, weights: Arrays, name: str, x: str, future: str) -> str:
+    width = model.hidden // model.heads
+    qkv = linear(graph, weights, f"{name}.attn.c_attn", norm(graph, weights, f"{name}.ln_1", x, GPT_EPSILON))
+    parts = graph.ops("Split", 3, qkv, axis=-1, num_outputs=3)  # (B, T, H) each
+    q, k, v = (heads(graph, part, model.heads, width) for part in parts)  # (B, nh, T, hs)
+    blocked = graph.op("Where", future, graph.constant(-np.inf, np.float32), scores(graph, q, k, width))
+    x = graph.op("Add", x, linear(graph, weights, f"{name}.attn.c_proj", attended(graph, blocked, v, model.hidden)))
+    y = linear(graph, weights, f"{name}.mlp.c_fc", norm(graph, weights, f"{name}.ln_2", x, GPT_EPSILON))
+    return graph.op("Add", x, linear(graph, weights, f"{name}.mlp.c_proj", graph.op("Gelu", y)))  # (B, T, H)
+
+
+def gpt(graph: Writer, model: gpt_workload.Gpt, parameters: Parameters, weights: Arrays, ids: str) -> Outputs:
+    """Map `input_ids` (B, T) -> logits of the next token (B, V), with tied embeddings."""
+    places = positions(graph, ids)  # (T,)
+    x = graph.op("Add", embedding(graph, weights, "wte", ids), embedding(graph, weights, "wpe", places))  # (B, T, H)
+    columns = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
+    future = graph.op("Greater", places, columns)  # (T, T): a key that comes after its query
+    for layer in range(model.layers):
+        x = block(graph, model, weights, f"h.{layer}", x, future)
+    last = graph.op("Gather", norm(graph, weights, "ln_f", x, GPT_EPSILON), graph.constant(-1), axis=1)  # (B, H)
+    return {"logits": graph.op("Gemm", last, graph.weight("wte.weight", weights["wte.weight"]), transB=1)}
+
+
+def chain(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
+    """Multiply `repeat` times."""
+    for _ in range(int(parameters["repeat"])):
+        x = graph.op("Mul", x, graph.weight("factor", weights["factor"]))
+    return {"output": x}
+
+
+def cosines(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
+    """Map `x` (N,) -> (N,) by `repeat` cosines."""
+    for _ in range(int(parameters["repeat"])):
+        x = graph.op("Cos", x)
+    return {"output": x}
+
+
+def doubled(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
+    return {"output": graph.op("Add", x, x)}
+
+
+def additions(graph: Writer, model: Workload, parameters: Parameters, weights: Arrays, x: str) -> Outputs:
+    """Map `x` (N,) -> (N,) by `additions` tiny additions, each on the last one's result."""
+    for index in range(int(parameters["additions"])):
+        name = ("up", "down")[index % 2]
+        x = graph.op("Add", x, graph.weight(name, weights[name]))
+    return {"output": x}
+
+
+MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": chain}
+MODELS |= {"fused-cos": cosines, "stream": doubled, "op-overhead": additions}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import paddle
 import paddle.nn.functional as F
@@ -12,29 +13,32 @@ from workloads.gpt import LAYER_NORM_EPSILON, Gpt
 
 
 class Block(nn.Layer):
-    """Causal self-attention and a two-layer perceptron, each behind a layer norm and added to the residual."""
+    """Self-attention and a two-layer perceptron, each behind a layer norm and added to the residual; ViT's as well."""
 
-    def __init__(self, hidden: int, heads: int, fused: bool):
+    def __init__(self, hidden: int, heads: int, fused: bool, causal: bool, bias: bool, epsilon: float):
         super().__init__()
-        self.heads, self.head_size, self.fused = heads, hidden // heads, fused
-        self.ln_1 = nn.LayerNorm(hidden, epsilon=LAYER_NORM_EPSILON, bias_attr=False)
-        self.c_attn = nn.Linear(hidden, 3 * hidden, bias_attr=False)
-        self.projection = nn.Linear(hidden, hidden, bias_attr=False)
-        self.ln_2 = nn.LayerNorm(hidden, epsilon=LAYER_NORM_EPSILON, bias_attr=False)
-        self.expand = nn.Linear(hidden, 4 * hidden, bias_attr=False)
-        self.contract = nn.Linear(4 * hidden, hidden, bias_attr=False)
+        self.heads, self.head_size, self.fused, self.causal = heads, hidden // heads, fused, causal
+        has = {"bias_attr": None if bias else False}
+        self.ln_1 = nn.LayerNorm(hidden, epsilon=epsilon, **has)
+        self.qkv = nn.Linear(hidden, 3 * hidden, **has)
+        self.projection = nn.Linear(hidden, hidden, **has)
+        self.ln_2 = nn.LayerNorm(hidden, epsilon=epsilon, **has)
+        self.expand = nn.Linear(hidden, 4 * hidden, **has)
+        self.contract = nn.Linear(4 * hidden, hidden, **has)
 
-    def forward(self, x, future):
+    def forward(self, x, future=None):
+        """Map (B, T, H) -> (B, T, H); `future` (T, T) is added to scores."""
         split = [0, 0, self.heads, self.head_size]  # 0 keeps a dimension
-        q, k, v = self.c_attn(self.ln_1(x)).split(3, axis=-1)  # (B, T, H) each
+        q, k, v = self.qkv(self.ln_1(x)).split(3, axis=-1)  # (B, T, H) each
         q, k, v = q.reshape(split), k.reshape(split), v.reshape(split)  # (B, T, nh, hs)
         if self.fused:
-            context = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, T, nh, hs)
+            context = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)  # (B, T, nh, hs)
         else:
             q, k, v = q.transpose([0, 2, 1, 3]), k.transpose([0, 2, 1, 3]), v.transpose([0, 2, 1, 3])  # (B, nh, T, hs)
             scores = paddle.matmul(q, k, transpose_y=True) * (1 / math.sqrt(self.head_size))  # (B, nh, T, T)
-            context = paddle.matmul(F.softmax(scores + future.astype(scores.dtype)), v)  # (B, nh, T, hs)
-            context = context.transpose([0, 2, 1, 3])  # (B, T, nh, hs)
+            if future is not None:
+                scores = scores + future.astype(scores.dtype)
+            context = paddle.matmul(F.softmax(scores), v).transpose([0, 2, 1, 3])  # (B, T, nh, hs)
         x = x + self.projection(context.reshape([0, 0, -1]))  # (B, T, H)
         return x + self.contract(F.gelu(self.expand(self.ln_2(x))))  # (B, T, H), the exact GELU
 
@@ -46,8 +50,9 @@ class GptModel(nn.Layer):
         super().__init__()
         self.wte = nn.Embedding(workload.vocabulary, workload.hidden)
         self.wpe = nn.Embedding(workload.positions, workload.hidden)
-        blocks = (Block(workload.hidden, workload.heads, fused) for _ in range(workload.layers))
-        self.h = nn.LayerList(blocks)
+        sizes = workload.hidden, workload.heads
+        block = partial(Block, *sizes, fused, causal=True, bias=False, epsilon=LAYER_NORM_EPSILON)
+        self.h = nn.LayerList(block() for _ in range(workload.layers))
         self.ln_f = nn.LayerNorm(workload.hidden, epsilon=LAYER_NORM_EPSILON, bias_attr=False)
 
     def logits(self, input_ids, last: bool):
@@ -63,10 +68,3 @@ class GptModel(nn.Layer):
     def forward(self, input_ids):
         """Map `input_ids` (B, T), int64 -> logits of the next token (B, V)."""
         return self.logits(input_ids, last=True)
-
-
-def own_name(canonical: str) -> str:
-    """Return the parameter above that holds the tensor of a canonical name."""
-    for spelling, replacement in (("attn.c_attn", "c_attn"), ("attn.c_proj", "projection"), ("mlp.c_fc", "expand")):
-        canonical = canonical.replace(spelling, replacement)
-    return canonical.replace("mlp.c_proj", "contract")

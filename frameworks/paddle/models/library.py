@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from paddle import nn
 from paddlenlp.transformers import BertConfig, BertModel
 from paddlenlp.transformers.model_utils import no_init_weights
 
 from frameworks.paddle.models.plain import load
+from frameworks.spellings import respelt
 from workloads.spec import Arrays, Workload
 
 # Checkpoint spelling -> PaddleNLP's, tried in order: the longer, more specific ones stand first.
@@ -46,11 +49,5 @@ def bert(workload: Workload, weights: Arrays) -> nn.Layer:
     for layer in model.sublayers():
         if isinstance(layer, nn.LayerNorm):
             layer._epsilon = config.layer_norm_eps
-    load(model, weights, _paddlenlp_name)
+    load(model, weights, partial(respelt, spellings=_SPELLINGS))
     return Bert(model)
-
-
-def _paddlenlp_name(name: str) -> str:
-    for checkpoint, paddlenlp in _SPELLINGS:
-        name = name.replace(checkpoint, paddlenlp)
-    return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import paddle
@@ -13,29 +14,13 @@ from paddle import nn
 
 from frameworks.paddle.models import gpt as gpt_model
 from frameworks.paddle.models import lstm as lstm_model
-from frameworks.paddle.models import probes
 from frameworks.paddle.models import resnet as resnet_model
 from frameworks.paddle.models import vit as vit_model
+from frameworks.spellings import BERT, GPT, VIT, respelt
 from workloads.bert import CLASSES
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
 from workloads.spec import Arrays, Parameters, Workload
-
-# Checkpoint spelling -> the attributes below; within a layer the longer names stand first.
-_BERT_SPELLINGS = (
-    ("embeddings.LayerNorm.", "embeddings_norm."),
-    ("embeddings.word_", "word_"),
-    ("embeddings.position_", "position_"),
-    ("embeddings.token_type_", "token_type_"),
-    ("encoder.layer.", "layers."),
-    ("attention.self.", ""),
-    ("attention.output.dense.", "projection."),
-    ("attention.output.LayerNorm.", "attention_norm."),
-    ("intermediate.dense.", "expand."),
-    ("output.dense.", "contract."),
-    ("output.LayerNorm.", "output_norm."),
-    ("pooler.dense.", "pooler."),
-)
 
 
 class EncoderLayer(nn.Layer):
@@ -122,18 +107,13 @@ class Mlp(nn.Layer):
 
 def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
     """Return BERT with `weights` under their checkpoint names; `fused` selects Paddle's attention operator."""
-
-    def name(checkpoint_name: str) -> str:
-        for spelling, replacement in _BERT_SPELLINGS:
-            checkpoint_name = checkpoint_name.replace(spelling, replacement)
-        return checkpoint_name
-
-    return load(Bert(workload, fused, classifies="classifier.weight" in weights), weights, name)
+    model = Bert(workload, fused, classifies="classifier.weight" in weights)
+    return load(model, weights, partial(respelt, spellings=BERT))
 
 
 def gpt(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
     """Return the GPT with `weights` under their canonical names; `fused` selects Paddle's attention operator."""
-    return load(gpt_model.GptModel(workload, fused), weights, gpt_model.own_name)
+    return load(gpt_model.GptModel(workload, fused), weights, partial(respelt, spellings=GPT))
 
 
 def mlp(weights: Arrays) -> nn.Layer:
@@ -176,6 +156,44 @@ class PointwiseChain(nn.Layer):
         return x
 
 
+class FusedCos(nn.Layer):
+    """`repeat` cosines of a vector."""
+
+    def __init__(self, repeat: int):
+        super().__init__()
+        self.repeat = repeat
+
+    def forward(self, x):
+        """Map `x` (N,) -> output (N,)."""
+        for _ in range(self.repeat):
+            x = paddle.cos(x)  # (N,)
+        return x
+
+
+class Stream(nn.Layer):
+    """A vector added to itself."""
+
+    def forward(self, x):
+        """Map `x` (N,) -> output (N,)."""
+        return x + x
+
+
+class OpOverhead(nn.Layer):
+    """`additions` tiny additions, each on the last one's result."""
+
+    def __init__(self, additions: int):
+        super().__init__()
+        self.additions = additions
+        self.up, self.down = self.create_parameter([1]), self.create_parameter([1])
+
+    def forward(self, x):
+        """Map `x` (N,) -> output (N,)."""
+        terms = (self.up, self.down)  # looked up once: a layer's attributes are slow
+        for index in range(self.additions):
+            x = x + terms[index % 2]  # (N,)
+        return x
+
+
 def resnet(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
     """Return the residual network with `weights` under their canonical names."""
     names = resnet_model.names(workload)
@@ -185,7 +203,7 @@ def resnet(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.La
 def vit(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
     """Return the vision transformer with `weights` under their canonical names."""
     model = vit_model.ViTModel(workload, parameters, fused=parameters["attention"] == "fused")
-    return load(model, weights, vit_model.own_name)
+    return load(model, weights, partial(respelt, spellings=VIT))
 
 
 def lstm(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
@@ -206,9 +224,9 @@ SMALL_MODELS = {
     "mlp": lambda parameters, weights: mlp(weights),
     "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),
     "pointwise-chain": lambda parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
-    "fused-cos": lambda parameters, weights: load(probes.FusedCos(parameters["repeat"]), weights, str),
-    "stream": lambda parameters, weights: load(probes.Stream(), weights, str),
-    "op-overhead": lambda parameters, weights: load(probes.OpOverhead(parameters["additions"]), weights, str),
+    "fused-cos": lambda parameters, weights: load(FusedCos(parameters["repeat"]), weights, str),
+    "stream": lambda parameters, weights: load(Stream(), weights, str),
+    "op-overhead": lambda parameters, weights: load(OpOverhead(parameters["additions"]), weights, str),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -12,20 +13,21 @@ from workloads.spec import Arrays
 
 
 class Block(tf.Module):
-    """Causal self-attention and a two-layer perceptron, each behind a layer norm and added to the residual.
+    """Self-attention and a two-layer perceptron, each behind a layer norm and added to the residual; ViT's as well.
 
-    States are 2-D, (B * T, H): `tf.matmul` of a 3-D tensor and a kernel would be a batched product.
+    States are 2-D, (B * T, H): `tf.matmul` of a 3-D tensor and a kernel would be a batched product. `names` are those
+    of the joined projection, of the one after attention, and of the perceptron's two.
     """
 
-    def __init__(self, workload: Gpt, weights: Arrays, prefix: str, types: Types):
+    def __init__(
+        self, heads: int, weights: Arrays, prefix: str, names: Sequence[str], epsilon: float, types: Types, causal: bool
+    ):
         super().__init__()
-        self.heads = workload.heads
-        self.ln_1 = LayerNorm(weights, f"{prefix}.ln_1", LAYER_NORM_EPSILON, types)
-        self.attention = Linear(weights, f"{prefix}.attn.c_attn", types)
-        self.projection = Linear(weights, f"{prefix}.attn.c_proj", types)
-        self.ln_2 = LayerNorm(weights, f"{prefix}.ln_2", LAYER_NORM_EPSILON, types)
-        self.expand = Linear(weights, f"{prefix}.mlp.c_fc", types)
-        self.contract = Linear(weights, f"{prefix}.mlp.c_proj", types)
+        self.heads, self.causal = heads, causal
+        self.ln_1, self.ln_2 = (LayerNorm(weights, f"{prefix}.{name}", epsilon, types) for name in ("ln_1", "ln_2"))
+        self.attention, self.projection, self.expand, self.contract = (
+            Linear(weights, f"{prefix}.{name}", types) for name in names
+        )
 
     def __call__(self, x: tf.Tensor, batch: int | tf.Tensor, length: int | tf.Tensor) -> tf.Tensor:
         hidden = x.shape[-1]
@@ -33,8 +35,9 @@ class Block(tf.Module):
         qkv = tf.reshape(qkv, (batch, length, 3, self.heads, hidden // self.heads))
         q, k, v = tf.unstack(tf.transpose(qkv, (2, 0, 3, 1, 4)), num=3)  # (B, nh, T, hs) each
         scores = tf.matmul(q, k, transpose_b=True) * (1 / math.sqrt(hidden // self.heads))  # (B, nh, T, T)
-        attended = tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0)  # (T, T)
-        scores = tf.where(attended, scores, tf.constant(-math.inf, scores.dtype))
+        if self.causal:
+            attended = tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0)  # (T, T)
+            scores = tf.where(attended, scores, tf.constant(-math.inf, scores.dtype))
         context = tf.matmul(tf.nn.softmax(scores), v)  # (B, nh, T, hs)
         context = tf.reshape(tf.transpose(context, (0, 2, 1, 3)), (-1, hidden))  # (B * T, H)
         x = x + self.projection(context)
@@ -50,7 +53,11 @@ class GptModel(tf.Module):
         self.words, self.positions = (
             tf.Variable(weights[f"{name}.weight"], dtype=types.variables) for name in ("wte", "wpe")
         )
-        self.blocks = [Block(workload, weights, f"h.{layer}", types) for layer in range(workload.layers)]
+        names = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+        self.blocks = [
+            Block(workload.heads, weights, f"h.{layer}", names, LAYER_NORM_EPSILON, types, causal=True)
+            for layer in range(workload.layers)
+        ]
         self.norm = LayerNorm(weights, "ln_f", LAYER_NORM_EPSILON, types)
 
     def logits(self, input_ids: tf.Tensor, last: bool) -> tf.Tensor:

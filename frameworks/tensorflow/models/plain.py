@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from frameworks.tensorflow.models import gpt, lstm, probes, resnet, vit
+from frameworks.tensorflow.models import gpt, lstm, resnet, vit
 from frameworks.tensorflow.models.layers import LayerNorm, Linear, Types, lengths
 from frameworks.tensorflow.modes import generation
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
@@ -130,6 +130,41 @@ class PointwiseChain(tf.Module):
         return {"output": x}
 
 
+class FusedCos(tf.Module):
+    """`repeat` cosines of a vector."""
+
+    def __init__(self, repeat: int):
+        super().__init__()
+        self.repeat = repeat
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        for _ in range(self.repeat):
+            x = tf.cos(x)  # (N,)
+        return {"output": x}
+
+
+class Stream(tf.Module):
+    """A vector added to itself."""
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"output": x + x}  # (N,)
+
+
+class OpOverhead(tf.Module):
+    """`additions` tiny additions, each on the last one's result."""
+
+    def __init__(self, weights: Arrays, additions: int, dtype: tf.DType):
+        super().__init__()
+        self.additions = additions
+        self.up, self.down = (tf.Variable(weights[name], dtype=dtype) for name in ("up", "down"))
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        terms = (self.up.read_value(), self.down.read_value())  # once: reading a variable is an operator of its own
+        for index in range(self.additions):
+            x = x + terms[index % 2]  # (N,)
+        return {"output": x}
+
+
 MODELS = {
     "bert": lambda workload, cell, weights, types: Bert(workload, weights, types),
     "gpt": lambda workload, cell, weights, types: (
@@ -148,5 +183,9 @@ MODELS = {
     "pointwise-chain": lambda workload, cell, weights, types: PointwiseChain(
         weights, cell.parameter("repeat"), types.variables
     ),
-    **probes.MODELS,
+    "fused-cos": lambda workload, cell, weights, types: FusedCos(cell.parameter("repeat")),
+    "stream": lambda workload, cell, weights, types: Stream(),
+    "op-overhead": lambda workload, cell, weights, types: OpOverhead(
+        weights, cell.parameter("additions"), types.variables
+    ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -12,36 +13,31 @@ from workloads import gpt
 
 
 class Block(nn.Module):
-    """Causal self-attention and a two-layer perceptron, each behind a layer norm and added to the residual."""
+    """Self-attention and a two-layer perceptron, each behind a layer norm and added to the residual; ViT's as well."""
 
-    def __init__(self, hidden: int, heads: int, fused: bool):
+    def __init__(self, hidden: int, heads: int, fused: bool, causal: bool, bias: bool, epsilon: float):
         super().__init__()
-        self.heads, self.fused = heads, fused
-        self.ln_1 = nn.LayerNorm(hidden, eps=gpt.LAYER_NORM_EPSILON, bias=False)
-        self.attn = nn.ModuleDict(
-            {"c_attn": nn.Linear(hidden, 3 * hidden, bias=False), "c_proj": nn.Linear(hidden, hidden, bias=False)}
-        )
-        self.ln_2 = nn.LayerNorm(hidden, eps=gpt.LAYER_NORM_EPSILON, bias=False)
-        self.mlp = nn.ModuleDict(
-            {
-                "c_fc": nn.Linear(hidden, 4 * hidden, bias=False),
-                "c_proj": nn.Linear(4 * hidden, hidden, bias=False),
-            }
-        )
+        self.heads, self.fused, self.causal = heads, fused, causal
+        self.ln_1 = nn.LayerNorm(hidden, eps=epsilon, bias=bias)
+        self.qkv = nn.Linear(hidden, 3 * hidden, bias=bias)
+        self.projection = nn.Linear(hidden, hidden, bias=bias)
+        self.ln_2 = nn.LayerNorm(hidden, eps=epsilon, bias=bias)
+        self.expand = nn.Linear(hidden, 4 * hidden, bias=bias)
+        self.contract = nn.Linear(4 * hidden, hidden, bias=bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         B, T, H = x.shape
-        q, k, v = (
-            y.view(B, T, self.heads, -1).transpose(1, 2) for y in self.attn["c_attn"](self.ln_1(x)).split(H, dim=2)
-        )  # (B, nh, T, hs) each
+        q, k, v = (y.view(B, T, self.heads, -1).transpose(1, 2) for y in self.qkv(self.ln_1(x)).split(H, dim=2))
         if self.fused:
-            context = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, nh, T, hs)
+            context = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)  # (B, nh, T, hs)
         else:
             scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))  # (B, nh, T, T)
-            future = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)  # (T, T)
-            context = F.softmax(scores.masked_fill(future, -math.inf), dim=-1) @ v  # (B, nh, T, hs)
-        x = x + self.attn["c_proj"](context.transpose(1, 2).reshape(B, T, H))  # (B, T, H)
-        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))  # (B, T, H), the exact GELU
+            if self.causal:
+                future = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)  # (T, T)
+                scores = scores.masked_fill(future, -math.inf)
+            context = F.softmax(scores, dim=-1) @ v  # (B, nh, T, hs)
+        x = x + self.projection(context.transpose(1, 2).reshape(B, T, H))  # (B, T, H)
+        return x + self.contract(F.gelu(self.expand(self.ln_2(x))))  # (B, T, H), the exact GELU
 
 
 class Gpt(nn.Module):
@@ -51,7 +47,9 @@ class Gpt(nn.Module):
         super().__init__()
         self.wte = nn.Embedding(workload.vocabulary, workload.hidden)
         self.wpe = nn.Embedding(workload.positions, workload.hidden)
-        self.h = nn.ModuleList(Block(workload.hidden, workload.heads, fused) for _ in range(workload.layers))
+        sizes = workload.hidden, workload.heads
+        block = partial(Block, *sizes, fused, causal=True, bias=False, epsilon=gpt.LAYER_NORM_EPSILON)
+        self.h = nn.ModuleList(block() for _ in range(workload.layers))
         self.ln_f = nn.LayerNorm(workload.hidden, eps=gpt.LAYER_NORM_EPSILON, bias=False)
 
     def logits(self, input_ids: torch.Tensor, last: bool) -> torch.Tensor:

@@ -6,7 +6,7 @@ import torch
 
 from frameworks.adapter import Unsupported
 from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
-from frameworks.torch.models.filled import check_filled
+from frameworks.torch.models.library import check_filled
 from measurement.cells import Cell
 from workloads.decode import PAST
 from workloads.llama import EMBEDDING, HEAD, Llama

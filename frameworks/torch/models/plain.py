@@ -8,22 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from frameworks.torch.models import gpt, lstm, probes, resnet, vit
+from frameworks.spellings import BERT, GPT, respelt
+from frameworks.torch.models import gpt, lstm, resnet, vit
 from workloads import bert, mlp
 from workloads.spec import Parameters, Workload
-
-# Canonical names of the tensors in an encoder layer, and the modules below that hold them; longer names first.
-_RENAMED = {
-    "encoder.layer.": "layers.",
-    "embeddings.LayerNorm": "embeddings_norm",
-    "attention.self.": "",
-    "attention.output.dense": "projection",
-    "attention.output.LayerNorm": "attention_norm",
-    "intermediate.dense": "expand",
-    "output.dense": "contract",
-    "output.LayerNorm": "output_norm",
-    "pooler.dense": "pooler",
-}
 
 
 class EncoderLayer(nn.Module):
@@ -143,11 +131,51 @@ class PointwiseChain(nn.Module):
         return {"output": x}
 
 
+class FusedCos(nn.Module):
+    """`repeat` cosines of a vector."""
+
+    def __init__(self, repeat: int):
+        super().__init__()
+        self.repeat = repeat
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Map `x` (N,) -> output (N,)."""
+        for _ in range(self.repeat):
+            x = torch.cos(x)  # (N,)
+        return {"output": x}
+
+
+class Stream(nn.Module):
+    """A vector added to itself."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Map `x` (N,) -> output (N,)."""
+        return {"output": x + x}
+
+
+class OpOverhead(nn.Module):
+    """`additions` tiny additions, each on the last one's result."""
+
+    def __init__(self, additions: int):
+        super().__init__()
+        self.additions = additions
+        self.up, self.down = nn.Parameter(torch.empty(1)), nn.Parameter(torch.empty(1))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Map `x` (N,) -> output (N,)."""
+        terms = (self.up, self.down)  # looked up once: a module's attributes are slow
+        for index in range(self.additions):
+            x = x + terms[index % 2]  # (N,)
+        return {"output": x}
+
+
 SMALL_MODELS = {
     "mlp": lambda parameters: Mlp(parameters["width"], parameters["depth"]),
     "matmul": lambda parameters: Matmul(parameters["size"]),
     "pointwise-chain": lambda parameters: PointwiseChain(parameters["repeat"]),
-    **probes.MODELS,
+    "fused-cos": lambda parameters: FusedCos(parameters["repeat"]),
+    "stream": lambda parameters: Stream(),
+    "op-overhead": lambda parameters: OpOverhead(parameters["additions"]),
 }
 
 # Families whose files build the whole model.
@@ -169,13 +197,6 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
             model = gpt.Gpt(workload, fused)
         else:
             model = SMALL_MODELS[workload.family](parameters)
-    if workload.family == "bert":
-        weights = {_module_name(name): tensor for name, tensor in weights.items()}
-    model.load_state_dict(weights, assign=True)
+    spellings = {"bert": BERT, "gpt": GPT}.get(workload.family, ())
+    model.load_state_dict({respelt(name, spellings): tensor for name, tensor in weights.items()}, assign=True)
     return model.eval()
-
-
-def _module_name(name: str) -> str:
-    for canonical, replacement in _RENAMED.items():
-        name = name.replace(canonical, replacement)
-    return name.removeprefix("embeddings.")

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
+from frameworks.spellings import VIT, respelt
+from frameworks.torch.models.gpt import Block
 from workloads import vit
 from workloads.spec import Parameters
-
-# Canonical names of tensors, and the modules below that hold them.
-_RENAMED = {
-    "encoder.layers.encoder_layer_": "layers.",
-    "encoder.pos_embedding": "positions",
-    "encoder.ln.": "norm.",
-    "self_attention.in_proj_": "qkv.",
-    "self_attention.out_proj": "projection",
-    "mlp.0": "expand",
-    "mlp.3": "contract",
-    "heads.head": "head",
-}
-
-
-class Block(nn.Module):
-    """Self-attention and a two-layer perceptron, each behind a layer norm and added to the residual."""
-
-    def __init__(self, hidden: int, heads: int, fused: bool):
-        super().__init__()
-        self.heads, self.fused = heads, fused
-        self.ln_1 = nn.LayerNorm(hidden, eps=vit.LAYER_NORM_EPSILON)
-        self.qkv = nn.Linear(hidden, 3 * hidden)
-        self.projection = nn.Linear(hidden, hidden)
-        self.ln_2 = nn.LayerNorm(hidden, eps=vit.LAYER_NORM_EPSILON)
-        self.expand = nn.Linear(hidden, 4 * hidden)
-        self.contract = nn.Linear(4 * hidden, hidden)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        B, S, H = x.shape
-        q, k, v = (y.view(B, S, self.heads, -1).transpose(1, 2) for y in self.qkv(self.ln_1(x)).split(H, dim=2))
-        if self.fused:
-            context = F.scaled_dot_product_attention(q, k, v)  # (B, nh, S, hs)
-        else:
-            scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.size(-1)))  # (B, nh, S, S)
-            context = F.softmax(scores, dim=-1) @ v  # (B, nh, S, hs)
-        x = x + self.projection(context.transpose(1, 2).reshape(B, S, H))  # (B, S, H)
-        return x + self.contract(F.gelu(self.expand(self.ln_2(x))))  # (B, S, H), the exact GELU
 
 
 class ViT(nn.Module):
@@ -60,7 +24,8 @@ class ViT(nn.Module):
         self.conv_proj = nn.Conv2d(3, hidden, workload.patch, workload.patch)
         self.positions = nn.Parameter(torch.empty(1, workload.length(parameters), hidden))
         fused = parameters.get("attention") == "fused"
-        self.layers = nn.ModuleList(Block(hidden, workload.heads, fused) for _ in range(workload.layers))
+        block = partial(Block, hidden, workload.heads, fused, causal=False, bias=True, epsilon=vit.LAYER_NORM_EPSILON)
+        self.layers = nn.ModuleList(block() for _ in range(workload.layers))
         self.norm = nn.LayerNorm(hidden, eps=vit.LAYER_NORM_EPSILON)
         self.head = nn.Linear(hidden, workload.classes)
 
@@ -82,12 +47,5 @@ def build(workload: vit.ViT, parameters: Parameters, weights: dict[str, torch.Te
     """
     with torch.device("meta"):
         model = ViT(workload, parameters)
-    model.load_state_dict({own_name(name): tensor for name, tensor in weights.items()}, assign=True)
+    model.load_state_dict({respelt(name, VIT): tensor for name, tensor in weights.items()}, assign=True)
     return model.to(memory_format=torch.channels_last) if model.channels_last else model
-
-
-def own_name(canonical: str) -> str:
-    """Return the parameter above that holds the tensor of a canonical name."""
-    for spelling, replacement in _RENAMED.items():
-        canonical = canonical.replace(spelling, replacement)
-    return canonical
