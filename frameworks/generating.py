@@ -71,6 +71,51 @@ class Generation:
         return proceed if proceed is None or isinstance(proceed, str) else [*read, *proceed]
 
 
+class Growth:
+    """A cache that grows between calls of a model's parts, whose outputs hold the longer one as `layers`.
+
+    `mark` is given each cache that calls begin with.
+    """
+
+    def __init__(self, mark: Callable[[Any], None] = lambda layers: None):
+        self._mark = mark
+        self.begin((), None)
+
+    def begin(self, layers: Any, period: int | None) -> None:
+        """Let these be the cache before a first call, and again after `period` calls."""
+        self._first, self._period = layers, period
+        self._mark(layers)
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the cache that before a first call."""
+        self.layers, self._calls = self._first, 0
+
+    def reading(self, call: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Return `call(prompt)`, whose keys and values are the cache from then on."""
+
+        def called(prompt: Any) -> dict[str, Any]:
+            output = call(prompt)
+            self.layers = output.pop("layers")
+            self._mark(self.layers)
+            return output
+
+        return called
+
+    def proceeding(self, call: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Return `call(tokens, place, layers)` as a call of tokens and place alone."""
+
+        def called(*inputs: Any) -> dict[str, Any]:
+            if self._calls == self._period:
+                self.restore()
+            self._calls += 1
+            output = call(*inputs, self.layers)
+            self.layers = output.pop("layers")
+            return output
+
+        return called
+
+
 def with_cache(
     call: Callable[..., dict[str, Any]], cached: Callable[[Any], dict[str, Any]]
 ) -> Callable[..., dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from paddlenlp.transformers import LlamaConfig, LlamaForCausalLM
 from paddlenlp.transformers.model_utils import no_init_weights
 
 from frameworks.adapter import DTYPES, Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation, with_cache
+from frameworks.generating import LARGEST, NEXT, Generation, Growth, with_cache
 from frameworks.paddle.inspect import program
 from frameworks.paddle.models import calls
 from frameworks.paddle.models.plain import load
@@ -49,45 +49,13 @@ class LibraryLlama(nn.Layer):
         return *results, output.past_key_values
 
 
-class Growth:
-    """The cache between calls: that before a first call is there again after `period` of them."""
-
-    def __init__(self, first: Layers, period: int | None = None):
-        self._first, self._period = first, period
-        self.restore()
-
-    def restore(self) -> None:
-        """Make the cache that before a first call."""
-        self.layers, self._calls = self._first, 0
-
-    def reading(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
-        """Return `call(prompt)` with results under `names`, whose keys and values are the cache from then on."""
-
-        def called(prompt):
-            *results, self.layers = call(prompt)
-            return dict(zip(names, results))  # noqa: B905 - timed
-
-        return called
-
-    def proceeding(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
-        """Return `call(tokens, place, layers)` as a call of tokens and place alone."""
-
-        def called(tokens, place):
-            if self._calls == self._period:
-                self.restore()
-            self._calls += 1
-            *results, self.layers = call(tokens, place, self.layers)
-            return dict(zip(names, results))  # noqa: B905 - timed
-
-        return called
-
-    def cached_at(self, places: paddle.Tensor) -> dict[str, paddle.Tensor]:
-        """Return keys and values of all layers at some places (n,): (layers, B, nkv, n, hs)."""
-        sides = zip(("keys", "values"), zip(*self.layers, strict=True), strict=True)
-        return {
-            name: paddle.stack([paddle.gather(t, places, axis=LENGTH).transpose([0, 2, 1, 3]) for t in tensors])
-            for name, tensors in sides
-        }
+def cached_at(layers: Layers, places: paddle.Tensor) -> dict[str, paddle.Tensor]:
+    """Return keys and values of all layers at some places (n,): (layers, B, nkv, n, hs)."""
+    sides = zip(("keys", "values"), zip(*layers, strict=True), strict=True)
+    return {
+        name: paddle.stack([paddle.gather(t, places, axis=LENGTH).transpose([0, 2, 1, 3]) for t in tensors])
+        for name, tensors in sides
+    }
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> LlamaForCausalLM:
@@ -112,23 +80,22 @@ def _paddlenlp_name(name: str) -> str | None:
 
 def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: Arrays, inputs: Sequence[tuple]) -> Step:
     """Return model's calls in the cell's pass and mode; those that give logits give the cache's content as well."""
-    in_mode = partial(_in_mode, workload, cell)
+    in_mode, growth = partial(_in_mode, workload, cell), Growth()
     places = [paddle.to_tensor(place) for place in workload.places_given(dict(cell.parameters))]
     if cell.pass_name == "generate":
-        growth, names = Growth(()), (NEXT, LARGEST)
         token = (paddle.zeros([len(inputs[0][0])], "int64"), places[0])
         read = in_mode(LibraryLlama(model, True), inputs[0])
         proceed = in_mode(LibraryLlama(model, True), (*token, _past(workload, cell, None)))
-        read.call, proceed.call = growth.reading(read.call, names), growth.proceeding(proceed.call, names)
+        read.call, proceed.call = growth.reading(read.call), growth.proceeding(proceed.call)
         return Generation(read, proceed, places, partial(paddle.stack, axis=1)).step(inputs)
     if cell.pass_name == "prefill":
-        growth, inner = Growth(()), in_mode(LibraryLlama(model, False), inputs[0])
-        call = with_cache(growth.reading(inner.call, ("logits",)), lambda _: growth.cached_at(places[0]))
+        inner = in_mode(LibraryLlama(model, False), inputs[0])
+        call = with_cache(growth.reading(inner.call), lambda _: cached_at(growth.layers, places[0]))
         return Step(call, inputs, inner.capture, program=inner.program)
-    growth = Growth(_past(workload, cell, weights), STEPS)
+    growth.begin(_past(workload, cell, weights), STEPS)
     inner = in_mode(LibraryLlama(model, False), (*inputs[0], growth.layers))
-    cached = lambda place: growth.cached_at(paddle.concat([place - 1, place]))  # noqa: E731
-    call = with_cache(growth.proceeding(inner.call, ("logits",)), cached)
+    cached = lambda place: cached_at(growth.layers, paddle.concat([place - 1, place]))  # noqa: E731
+    call = with_cache(growth.proceeding(inner.call), cached)
     return Step(call, inputs, inner.capture, growth.restore, inner.program)
 
 
@@ -160,8 +127,9 @@ def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple)
         ids, place, layers = inputs
         open_ended = (tuple(spec([t.shape[0], None, *t.shape[2:]], t.dtype) for t in pair) for pair in layers)
         signature = [spec(ids.shape, ids.dtype), spec(place.shape, place.dtype), tuple(open_ended)]
+    names = (NEXT, LARGEST, "layers") if layer.chooses else ("logits", "layers")
     if cell.mode == "eager":
         call = calls.without_gradients(layer)
-        return Step(call, [inputs], program=partial(program.executed, call, inputs, cell))
+        return Step(calls.named(call, names), [inputs], program=partial(program.executed, call, inputs, cell))
     static, capture, operators = graphs.to_static(layer, cell, signature)
-    return Step(calls.without_gradients(static), [inputs], capture, program=operators)
+    return Step(calls.named(calls.without_gradients(static), names), [inputs], capture, program=operators)

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from frameworks.adapter import Adapter, Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation, with_cache
+from frameworks.generating import LARGEST, NEXT, Generation, Growth, with_cache
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.models import cached_gpt, llama
 from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
@@ -91,56 +91,12 @@ class Growing(Part):
         return {**self.result(logits), "layers": layers}
 
 
-class Growth:
-    """A dynamic cache between calls of a model's parts.
-
-    One graph is to serve all its lengths: with `marks`, that of what a graph may be made for is marked as dynamic.
-    """
-
-    def __init__(self, marks: bool):
-        self._marks = marks
-        self.begin([], None)
-
-    def begin(self, layers: Layers, period: int | None) -> None:
-        """Let these be the cache before a first call, and again after `period` calls."""
-        self._first, self._period = layers, period
-        self._mark(layers)
-        self.restore()
-
-    def restore(self) -> None:
-        """Make the cache that before a first call."""
-        self.layers, self._calls = self._first, 0
-
-    def proceeding(self, call: Callable) -> Callable:
-        """Return `call(tokens, place, layers)` as a call of tokens and place alone."""
-
-        def called(*inputs: torch.Tensor) -> dict:
-            if self._calls == self._period:
-                self.restore()
-            self._calls += 1
-            output = call(*inputs, self.layers)
-            self.layers = output.pop("layers")
-            return output
-
-        return called
-
-    def reading(self, call: Callable) -> Callable:
-        """Return `call(prompt)`, whose keys and values are the cache from then on."""
-
-        def called(prompt: torch.Tensor) -> dict:
-            output = call(prompt)
-            self.layers = output.pop("layers")
-            self._mark(self.layers)
-            return output
-
-        return called
-
-    def _mark(self, layers: Layers) -> None:
-        if self._marks:
-            for tensor in (tensor for pair in layers for tensor in pair):
-                if tensor.size(LENGTH) < 2:
-                    raise Unsupported("torch makes a graph of its own of one place: a longer PROMPT or CONTEXT.")
-                torch._dynamo.mark_dynamic(tensor, LENGTH)
+def mark_lengths(layers: Layers) -> None:
+    """Have one graph serve all lengths of a cache: Dynamo makes its own for a length that it may take for fixed."""
+    for tensor in (tensor for pair in layers for tensor in pair):
+        if tensor.size(LENGTH) < 2:
+            raise Unsupported("torch makes a graph of its own of one place: a longer PROMPT or CONTEXT.")
+        torch._dynamo.mark_dynamic(tensor, LENGTH)
 
 
 def cached_at(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -171,7 +127,9 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
         inner = in_mode(Reading(model, chooses=False), sets)
         call = with_cache(inner.call, lambda _: cached_at(static_layers(model), places[0]))
         return Step(call, sets, inner.capture, program=inner.program)
-    growth = Growth(cell.mode in graphs.BACKENDS) if dynamic else None
+    growth = None
+    if dynamic:
+        growth = Growth(mark_lengths) if cell.mode in graphs.BACKENDS else Growth()
     if cell.pass_name == "generate":
         example = (torch.zeros_like(sets[0][0][:, 0]), places[0])
         if growth:
