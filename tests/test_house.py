@@ -195,6 +195,15 @@ def test_imports_keep_to_the_rules(path):
     assert forbidden_imports(path, (ROOT / path).read_text()) == []
 
 
+NAMELESS = {"of", "told", "whole", "words"}
+
+
+@pytest.mark.parametrize("path", [p for p in PYTHON if p.parts[0] in ("frameworks", "workloads", "worker")], ids=str)
+def test_functions_say_what_they_do(path):
+    nodes = ast.walk(ast.parse((ROOT / path).read_text()))
+    assert {node.name for node in nodes if isinstance(node, ast.FunctionDef)} & NAMELESS == set()
+
+
 FOUR = ("torch", "jax", "tensorflow", "paddle")
 MODE = {"prepare": ["adapter", "workload", "cell", "weights", "inputs"]}
 # By file: its functions with their first arguments, its classes with their public methods.
