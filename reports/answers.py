@@ -175,19 +175,17 @@ def _also(point: Point, told: bool) -> str:
 
 
 def limits(answer: Answer) -> list[str]:
-    """Return what a framework's eager mode says of any speedup: bounds, and its change on a slower core."""
-    sentences: list[str] = []
-    for choice in answer.choices:
-        if choice.eager and choice.deployed:
-            sentences += filter(None, (_bounds(choice.eager), _on_slower_core(choice)))
-    return sentences
+    """Return bounds on any speedup in one line, and a line on each eager mode that waits for the host."""
+    deployed = [choice for choice in answer.choices if choice.eager and choice.deployed]
+    bounds = list(filter(None, (_bounds(choice.eager) for choice in deployed if choice.eager)))
+    return [*([f"At most: {'; '.join(bounds)}."] if bounds else []), *filter(None, map(_on_slower_core, deployed))]
 
 
 def _bounds(eager: Point) -> str:
     replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
     parts = [f"{ratio(replay)}× by replaying the same kernels"] if replay else []
     parts += [f"{ratio(roofline)}× by the roofline"] if roofline else []
-    return f"{eager.record.framework}: at most {'; '.join(parts)}." if parts else ""
+    return f"{eager.record.framework} {', '.join(parts)}" if parts else ""
 
 
 def _on_slower_core(choice: Choice) -> str:

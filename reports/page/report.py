@@ -44,7 +44,7 @@ def _subtitle(material: Material, heading: str) -> str:
     begun = sorted({time[:10] for time in {point.record.started_at for point in points.all} if time})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
-    devices = list(dict.fromkeys(device for _, device in points.machines if device)) or ["an unnamed device"]
+    devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
     return " · ".join(filter(None, [", ".join(devices), ", ".join(versions), *cells, *days, heading]))
 
 

@@ -17,7 +17,10 @@ from reports.numbers import multiple, plus_minus, text_of
 from reports.numbers import speedup as in_a_table
 from reports.remarks import unequal_machines
 
-COLUMNS = ("mode", "shape", "ms", "±", "× eager", "first call, s", "pays after calls", "memory, MB", "bottleneck")
+COLUMNS = (
+    *("mode", "shape", "ms", "±", "× eager", "of its bound", "first call, s", "pays after calls", "memory, MB"),
+    "bottleneck",
+)
 AXIS = "Less is better; the axis is logarithmic, lines are 95 % intervals, hollow marks eager modes."
 SENTENCES = (
     "± is half the width of the 95 % interval. The speedup is eager's time over the mode's, from calls timed in turn "
@@ -26,7 +29,8 @@ SENTENCES = (
     "in brackets at both ends of the speedup's interval.",
     "The bottleneck is compute or bandwidth where that explains at least 40 % of the time at the machine's measured "
     "peaks, else latency (operators far from any peak) or overhead (mostly Python on the host).",
-    "Memory is the framework's own count of its peak: compare modes of one framework.",
+    "Memory is the framework's own count of its peak: compare modes of one framework. A mode's bound is the speedup "
+    "that the roofline allows, or for a mode that replays eager's kernels the time in which the device is busy.",
 )
 
 
@@ -34,7 +38,8 @@ def section(material: Material) -> Section:
     """Return a panel for each setting."""
     remarks = unequal_machines(point.record for point in material.points.all)
     if not material.answers:
-        remarks.insert(0, "Nothing was measured, so nothing is said.")
+        profiles = "These are profiles alone." if material.profiles else ""
+        remarks.insert(0, profiles or "Nothing was measured, so nothing is said.")
     elif any(_unlike(found[0].setting) for found in material.answers):
         remarks.append(answers.LIBRARY)
     groups = list(enumerate(material.answers))
@@ -133,6 +138,7 @@ def _row(answer: Answer, point: Point) -> Row:
         number(point.median_ms),
         _width(point.latency),
         excluded or (_speedup(point) if told else ""),
+        _reached(point) if told and not excluded else "",
         number(facts.first_s(point)),
         _pays(pair) if pair else "",
         number(point.record.peak_memory_mb),
@@ -148,6 +154,12 @@ def _width(interval: Interval | None) -> str | Figure:
 def _speedup(point: Point) -> str | Figure:
     value = None if point.eager else point.record.speedup_vs_eager
     return "" if value is None else Figure(in_a_table(value, point.speedup), value)
+
+
+def _reached(point: Point) -> str | Figure:
+    """Return which share of the largest possible speedup a mode reaches."""
+    near = None if point.eager else facts.reached(point.record)
+    return "" if near is None else Figure(f"{100 * near.share:.0f} %", near.share)
 
 
 def _pays(pair: facts.Pair) -> str | Figure:
