@@ -46,14 +46,14 @@ class Answer:
     @property
     def fastest(self) -> list[Choice]:
         """Return the fastest choice, and those that are not shown to take longer."""
-        return [choice for choice, rank in zip(self.choices, self.ranks, strict=True) if not rank.told_apart]
+        return [choice for choice, rank in zip(self.choices, self.ranks, strict=True) if not rank.is_slower]
 
     @property
     def next(self) -> facts.Rank | None:
         """Return the fastest of those that are shown to take longer; None where the winner is alone or not known."""
         if len(self.fastest) != 1:
             return None
-        return next((rank for rank in self.ranks if rank.told_apart), None)
+        return next((rank for rank in self.ranks if rank.is_slower), None)
 
     @cached_property
     def points(self) -> list[Point]:
@@ -68,7 +68,7 @@ class Answer:
         """Return a graph's point beside its framework's eager mode; None where one of them is missing or excluded."""
         return self._pairs.get(id(point))
 
-    def is_told(self, point: Point) -> bool:
+    def compares(self, point: Point) -> bool:
         """Return whether a speedup over the framework's eager mode says anything: where somebody deploys that mode."""
         return all(one.deployed for one in self.choices if one.framework == point.record.framework)
 

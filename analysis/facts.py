@@ -133,7 +133,7 @@ class Rank:
         return None if self.point is self.first else ratio_of_latencies(self.point.record, self.first.record)
 
     @property
-    def told_apart(self) -> bool:
+    def is_slower(self) -> bool:
         """Return whether the intervals say that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
 

@@ -111,13 +111,13 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
 
 def _contradicts(point: Point, eager: Point) -> bool:
     """Return whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
-    told = facts.verdict(point.speedup)
+    sign = facts.verdict(point.speedup)
     medians = ratio_of_latencies(eager.record, point.record)
-    if medians is None or told not in facts.DIFFERENT:
+    if medians is None or sign not in facts.DIFFERENT:
         return False
-    return medians.high < 1 if told == facts.FASTER else medians.low > 1
+    return medians.high < 1 if sign == facts.FASTER else medians.low > 1
 
 
 def _best(points: list[Point]) -> list[Point]:
     """Return the fastest, then every point whose latency is not shown to be longer."""
-    return [rank.point for rank in facts.ranking(points) if not rank.told_apart]
+    return [rank.point for rank in facts.ranking(points) if not rank.is_slower]

@@ -141,7 +141,7 @@ def _rounded(value: float) -> str:
 def rest(answer: Answer) -> list[str]:
     """Return a line each on the modes that no row shows."""
     also = {
-        "Also": [_also(point, answer.is_told(point)) for point in answer.others],
+        "Also": [_also(point, answer.compares(point)) for point in answer.others],
         "Excluded": [f"{name(p)} ({WORDS.get(p.excluded or '', p.excluded)})" for p in answer.excluded],
     }
     return [*_listed(also), *folded(answer)]
@@ -169,9 +169,9 @@ def _listed(parts: dict[str, list[str]]) -> list[str]:
     return [f"{title}: {', '.join(names)}." for title, names in parts.items() if names]
 
 
-def _also(point: Point, told: bool) -> str:
+def _also(point: Point, compared: bool) -> str:
     text = f"{name(point)} {text_of(point.median_ms)} ms"
-    return f"{text} ({_gain(point)})" if told and not point.eager and _gain(point) else text
+    return f"{text} ({_gain(point)})" if compared and not point.eager and _gain(point) else text
 
 
 def limits(answer: Answer) -> list[str]:

@@ -35,12 +35,12 @@ def _shows(graph: Profile, finding: Finding) -> str:
     mode, (circumstances, part) = graph["mode"], _words(graph, finding)
     if finding.speedup is None:
         return f"Not known: how {mode} does {circumstances}: {finding.reason}."
-    told = {
+    words = {
         CAUSE: f"{EACH}, the loss comes with {part}",
         PART: f"{EACH}, a part of the loss comes with {part}; the rest is not known",
         NO_CAUSE: f"{EACH}, the loss is there too, so {part} does not explain it",
     }.get(finding.shows, f"whether the loss comes with {part} is inconclusive")
-    return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(finding.speedup)}: {told}."
+    return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(finding.speedup)}: {words}."
 
 
 def _words(graph: Profile, finding: Finding) -> tuple[str, str]:

@@ -44,14 +44,14 @@ def _most(ladder: Ladder) -> str:
 def _crossed(crossed: Crossed) -> str:
     """Return what two things bring alone and together, and whether each brings less where the other is there."""
     low, high = crossed.interaction.low, crossed.interaction.high
-    told = "each brings less beside the other" if high < 1 else "each brings more beside the other"
+    together = "each brings less beside the other" if high < 1 else "each brings more beside the other"
     if low <= 1 <= high:
-        told = "no interaction is shown"
+        together = "no interaction is shown"
     alone = " and ".join(
         f"{name} alone ({mode}) {multiple(part[0])}"
         for name, mode, part in zip(crossed.names, crossed.modes[1:], (crossed.first, crossed.second), strict=False)
     )
-    return f"{alone[:1].upper()}{alone[1:]}, together {multiple(crossed.whole)}; {told}."
+    return f"{alone[:1].upper()}{alone[1:]}, together {multiple(crossed.whole)}; {together}."
 
 
 def table(ladder: Ladder) -> Table:

@@ -72,7 +72,7 @@ def _filters(settings: list[str], sections: list[Section], material: Material) -
         f'<label class="wide">Setting <select name="setting">{options}</select></label>'
         '<label>Batch <select name="batch"></select></label><label>Tokens <select name="tokens"></select></label>'
         f'<details class="modes"><summary>Modes</summary><div>{modes}</div></details>'
-        '<button type="button" id="link">Copy link</button><output id="told" aria-live="polite"></output></form>'
+        '<button type="button" id="link">Copy link</button><output id="count" aria-live="polite"></output></form>'
     )
 
 

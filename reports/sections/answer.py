@@ -129,16 +129,16 @@ def _card(answer: Answer) -> Card:
 
 
 def _row(answer: Answer, point: Point) -> Row:
-    told = answer.is_told(point)
-    pair = answer.pair(point) if told else None
+    compared = answer.compares(point)
+    pair = answer.pair(point) if compared else None
     excluded = f"excluded: {point.excluded}" if point.excluded else ""
     cells = (
         point.series,
         answer.shape.text if len(answer.setting.shapes) > 1 else "",
         number(point.median_ms),
         _width(point.latency),
-        excluded or (_speedup(point) if told else ""),
-        _reached(point) if told and not excluded else "",
+        excluded or (_speedup(point) if compared else ""),
+        _reached(point) if compared and not excluded else "",
         number(facts.first_s(point)),
         _pays(pair) if pair else "",
         number(point.record.peak_memory_mb),

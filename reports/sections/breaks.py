@@ -30,12 +30,12 @@ def section(material: Material) -> Section | None:
     again = _places([point for point in points if point.record.recompiled_places], "recompiled_places")
     panels += [Panel("Compiled again", Table.make(PLACES, again))] if again else []
     worst = max(broken, key=lambda point: point.record.gain_at_best or 0.0, default=None)
-    told = [f"{times(len(broken), 'cell')} {'is' if len(broken) == 1 else 'are'} broken into several graphs."]
+    sentences = [f"{times(len(broken), 'cell')} {'is' if len(broken) == 1 else 'are'} broken into several graphs."]
     if worst and worst.record.gain_at_best:
         place = f"{worst.series}, {worst.record.workload} {worst.shape}"
         gain = text_of(worst.record.gain_at_best)
-        told.append(f"Most is to be gained by {place}: at best {gain} times as fast as now.")
-    return Section("breaks", "Graph breaks", (SENTENCE, *told) if broken else (), tuple(panels), 1)
+        sentences.append(f"Most is to be gained by {place}: at best {gain} times as fast as now.")
+    return Section("breaks", "Graph breaks", (SENTENCE, *sentences) if broken else (), tuple(panels), 1)
 
 
 def _places(points: list[Point], column: str) -> list[Row]:

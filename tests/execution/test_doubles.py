@@ -258,7 +258,7 @@ def test_a_framework_that_cannot_start_costs_its_own_cells(run, environment, sta
     assert broken.record("eager", "numpy")["status"] in MEASURED
 
 
-def test_a_family_that_is_promised_and_not_there_is_told_in_a_sentence(suite, tmp_path):
+def test_a_family_that_is_promised_and_not_there_compares_in_a_sentence(suite, tmp_path):
     out = tmp_path / "run"
     words = (
         "--framework",

@@ -89,7 +89,7 @@ CANCELLED = SAID.format("STEP 7.1 ON n2 CANCELLED AT x")
         (SAID.format("error: Unable to create step"), SlotFailure, "crash", "Unable to create step"),
     ],
 )  # fmt: skip
-def test_how_a_step_ended_is_told_from_how_its_worker_did(tmp_path, monkeypatch, body, kind, status, words):
+def test_how_a_step_ended_compares_from_how_its_worker_did(tmp_path, monkeypatch, body, kind, status, words):
     seen, failure = attempted(tmp_path, monkeypatch, body)
     assert type(failure) is (kind or type(None))
     assert "guard" not in seen
@@ -100,7 +100,7 @@ def test_how_a_step_ended_is_told_from_how_its_worker_did(tmp_path, monkeypatch,
         assert failure.began == ("where" in seen)
 
 
-def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
+def test_a_silent_worker_compares_from_a_silent_node(tmp_path, monkeypatch):
     heeds = BEGUN + 'sys.stdin.read(1); say(type="guard", words="signal 15")'
     _, failure = attempted(tmp_path, monkeypatch, heeds, timeout=1)
     assert (type(failure), failure.status) == (WorkerFailure, "timeout")

@@ -99,7 +99,7 @@ def test_a_trend_is_followed_on_each_machine_that_has_one(table, text, axis):
     assert verdict(*falling, *rising) == Verdict.FAILS
 
 
-def test_how_far_a_chain_is_flat_is_told_by_machine():
+def test_how_far_a_chain_is_flat_compares_by_machine():
     first, *others = (
         [record | {"machine_id": name} for record in chained("pointwise-chain", "repeat", *latencies, mode="graph")]
         for name, latencies in (("a", [(1, 10), (64, 10.5), (256, 40)]), ("b", [(1, 1), (64, 4)]), ("c", [(256, 9)]))

@@ -49,7 +49,7 @@ def test_shares_of_matrix_products(off, on, falls, most, less):
     assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == less
 
 
-def test_without_tf32_nothing_is_told():
+def test_without_tf32_nothing_compares():
     evidence = Evidence(Records([]), shares(85, 40).profiles[:2])
     assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == OPEN
     assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == OPEN

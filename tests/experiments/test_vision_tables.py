@@ -148,7 +148,7 @@ def bert(
 @pytest.mark.parametrize(
     ("pass_name", "text", "published"), [("training", "Compiled, native", 3.43), ("inference", "Compiled, it", 2.52)]
 )
-def test_compiling_and_tf32_are_told_apart(pass_name, text, published):
+def test_compiling_and_tf32_are_is_slower(pass_name, text, published):
     """A source whose compiled side alone has TF32: each side's share decides which of the two claims holds."""
     after = {"training": "It trains so", "inference": "It predicts so"}[pass_name]
 

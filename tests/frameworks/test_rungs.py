@@ -147,7 +147,7 @@ else:
     )
 
 
-def test_a_shell_that_hides_the_gpu_from_jax_is_told_so():
+def test_a_shell_that_hides_the_gpu_from_jax_compares_so():
     run_in(
         "jax",
         """

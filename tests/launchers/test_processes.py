@@ -84,7 +84,7 @@ def test_a_worker_s_children_end_with_it(worker, tmp_path, leave):
 
 
 @pytest.mark.parametrize("leave", ESCAPES)
-def test_a_crash_is_told_at_once_though_a_child_holds_the_pipe(worker, tmp_path, leave):
+def test_a_crash_compares_at_once_though_a_child_holds_the_pipe(worker, tmp_path, leave):
     told = failure(worker(f"child({leave!r}); os.kill(os.getpid(), signal.SIGSEGV)"))
     assert (told.status, str(told)) == ("crash", "The worker was killed by SIGSEGV.")
     assert not alive(noted(tmp_path, "child"))
@@ -195,7 +195,7 @@ def test_a_line_without_end_is_an_error_and_no_memory_is_lost_on_it(worker):
     assert (told.status, str(told)) == ("error", "The worker wrote a line of more than 8 MiB to its results pipe.")
 
 
-def test_what_is_no_message_is_told_in_the_log(worker, tmp_path):
+def test_what_is_no_message_compares_in_the_log(worker, tmp_path):
     launch = worker("pipe.write('Compiling 3 kernels...\\n' * 1000 + '{\"type\"'); send(type='done')")
     assert list(local.run(launch, {})) == [{"type": "done"}]
     log = launch.log.read_text()
@@ -203,7 +203,7 @@ def test_what_is_no_message_is_told_in_the_log(worker, tmp_path):
     assert log.count("Compiling") == local.NOTES
 
 
-def test_a_program_that_cannot_be_started_is_told(worker):
+def test_a_program_that_cannot_be_started_compares(worker):
     launch = worker("")
     launch.interpreter.chmod(0o644)
     assert str(failure(launch)) == "The worker could not be started: Permission denied."

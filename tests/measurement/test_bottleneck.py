@@ -56,13 +56,13 @@ def test_caches_that_seem_slower_than_memory_are_not_used():
 
 
 @pytest.mark.parametrize(("host_s", "expected"), [(0.81, "overhead"), (0.79, "latency"), (0.0, "latency")])
-def test_who_spends_what_no_roof_explains_is_told_by_the_host_where_calls_return_early(host_s, expected):
+def test_who_spends_what_no_roof_explains_compares_by_the_host_where_calls_return_early(host_s, expected):
     reached = Terms(0.9, 0.0)
     assert classify(1.0, Terms(0.2, 0.1), reached, host_s) == expected
     assert classify(1.0, Terms(0.2, 0.1), None, host_s) == expected
 
 
-def test_elsewhere_it_is_told_by_what_the_framework_s_own_operators_take():
+def test_elsewhere_it_compares_by_what_the_framework_s_own_operators_take():
     """One kernel of cosines that another framework computes sixteen times as fast is no overhead."""
     machine = Terms(7.2e-3, 3e-3)
     assert classify(0.119, machine, Terms(0.118, 3e-3)) == "latency"

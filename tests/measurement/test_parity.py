@@ -112,7 +112,7 @@ def test_one_wrong_value_among_many_is_seen():
     assert not errors.within(1e-2)
 
 
-def test_what_repeats_from_call_to_call_is_told_from_rounding():
+def test_what_repeats_from_call_to_call_compares_from_rounding():
     """Two thousandths that every call is off, under rounding five times as large."""
     rng = np.random.default_rng(0)
     expected = {f"{call}.a": rng.standard_normal(1 << 16) for call in range(2)}

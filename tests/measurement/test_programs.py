@@ -39,7 +39,7 @@ def test_one_that_does_not_end_is_ended_with_what_it_started(tmp_path):
     assert programs.answer([str(tmp_path / "missing")]) is None
 
 
-def test_a_program_that_is_told_something_need_not_listen():
+def test_a_program_that_compares_something_need_not_listen():
     words = "é" * (1 << 19)
     assert programs.run(["cat"], 30, 2 * programs.MOST, words=words).output == words
     assert programs.run(["true"], 30, words=words).code == 0

@@ -93,7 +93,7 @@ def test_a_good_cell(outcome):
         (127_000_000, "NVIDIA H200", None),
     ],
 )
-def test_bandwidth_is_told_where_the_caches_cannot_hold_what_moves(size, device, expected):
+def test_bandwidth_compares_where_the_caches_cannot_hold_what_moves(size, device, expected):
     row = {"bytes": size, "device": "gpu:0", "device_name": device, "latency_ms_median": 2.0}
     rates = dict(zip(("achieved_gb_per_s", "datasheet_bandwidth_pct"), expected or (), strict=False))
     assert assemble.bandwidth(row) == pytest.approx(rates)

@@ -151,7 +151,7 @@ def test_modes_can_be_hidden_and_come_back(page, report):
     after = page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")
     assert after[0] == before[0] - 1 and after[1] < before[1] and after[2] < before[2]
     assert not page.evaluate(f"{ROWS}.some(r => r.cells[0].textContent === 'beta graph')")
-    assert "1 modes are hidden" in page.evaluate("document.getElementById('told').textContent")
+    assert "1 modes are hidden" in page.evaluate("document.getElementById('count').textContent")
     page.evaluate(box)
     assert (page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")) == before
 

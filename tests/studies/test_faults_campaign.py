@@ -119,7 +119,7 @@ def test_what_gets_on_is_waited_for(trial, monkeypatch, waits, each, ends):
     assert trial.ends(Process(), 1.0) is ends
 
 
-def test_a_damaged_array_is_told_from_a_whole_one(tmp_path, trial):
+def test_a_damaged_array_compares_from_a_whole_one(tmp_path, trial):
     import numpy as np
 
     file = tmp_path / "inputs.npz"

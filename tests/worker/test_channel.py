@@ -27,7 +27,7 @@ class ResourceExhaustedError(Exception):
         MemoryError("Unable to allocate 1 TiB"),
     ],
 )
-def test_memory_that_ran_out_is_told_from_other_errors(error):
+def test_memory_that_ran_out_compares_from_other_errors(error):
     status, reason = classify(error)
     assert status == "oom"
     assert reason.startswith(type(error).__name__)

@@ -13,7 +13,7 @@
     for (const row of fitting.slice(0, whole ? undefined : MOST)) row.hidden = false;
     more.hidden = whole || fitting.length <= MOST;
     more.textContent = `Show all ${fitting.length}`;
-    document.getElementById("told").textContent = `${fitting.length} of ${rows.length}`;
+    document.getElementById("count").textContent = `${fitting.length} of ${rows.length}`;
     const kept = new URLSearchParams(wanted.map((select) => [select.name, select.value])).toString();
     if (kept || location.hash.includes("=")) history.replaceState(null, "", kept ? `#${kept}` : location.pathname);
   }

@@ -122,7 +122,7 @@
       section.classList.toggle("empty", panels.length > 0 && panels.every((panel) => panel.hidden));
     }
     const hidden = boxes.filter((box) => !box.checked).length;
-    document.getElementById("told").textContent = hidden ? `${hidden} modes are hidden; the sentences count them.` : "";
+    document.getElementById("count").textContent = hidden ? `${hidden} modes are hidden; the sentences count them.` : "";
     keep();
   }
 
