@@ -15,9 +15,10 @@ SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each
 class Profile:
     """Budgets and stopping rules. Times in seconds, half-widths relative to the estimate.
 
-    A launch takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over all launches)
-    is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With `stop_early` it
-    stops before as soon as the intervals are within `target_half_width`; launches stop being added likewise.
+    A launch takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over the fewest
+    launches) is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With
+    `stop_early` it stops before as soon as the intervals are within `target_half_width`. Launches are added from
+    `minimum_launches` to `maximum_launches` until the intervals over launches are within it.
     """
 
     name: str
@@ -61,11 +62,11 @@ EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, war
 PROFILES = {
     profile.name: profile
     for profile in (
-        # Three launches, a few seconds a cell: an answer while you wait.
-        Profile("quick", 3, 3, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=2.0),
-        # Six launches: later ones load what the first compiled, and the interval knows how processes differ.
-        Profile("standard", 6, 6, 18.0, 72.0, 10, 0.05, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
-        # Eight to twelve launches, until the interval is within 2 %.
-        Profile("rigorous", 8, 12, 60.0, 240.0, 10, 0.02, stop_early=True, warmup_seconds=10.0, spread_seconds=3600),
+        # Two seconds a cell and launch: an answer while you wait.
+        Profile("quick", 3, 5, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=2.0),
+        # Three seconds, with launches far apart: the interval knows how processes differ.
+        Profile("standard", 3, 10, 9.0, 36.0, 10, 0.05, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
+        # Up to seven and a half seconds.
+        Profile("rigorous", 3, 20, 22.5, 90.0, 10, 0.02, stop_early=True, warmup_seconds=10.0, spread_seconds=3600),
     )
 }
