@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
 
 from analysis.changes import LIMIT, Moves, in_order
 from analysis.comparison import Comparison
 from analysis.pairs import Pair, joined
 from analysis.significance import Estimates, independent_ratio
 from measurement import host
-from measurement.statistics import ENOUGH_LAUNCHES, Interval, stdev
-from records.intervals import quantile
+from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from records.intervals import over_processes
 from records.record import Record
 
 Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by launch
@@ -52,16 +52,12 @@ def baselines(records: Iterable[Record]) -> dict[str, str]:
 
 
 def change(a: Launches, b: Launches) -> tuple[Interval | None, int]:
-    """Return B's time over A's with its interval over the processes that both have, and how many; None below three.
-
-    It is Student's: their number does not depend on it, since processes are added for the speedups of each side.
-    """
+    """Return B's time over A's with its interval over the processes that both have, and how many; None below three."""
     both = sorted(a.keys() & b.keys())
     if len(both) < ENOUGH_LAUNCHES:
         return None, len(both)
-    differences = [median(b[launch]) - median(a[launch]) for launch in both]
-    mean, half = fmean(differences), quantile(len(both) - 1) * stdev(differences) / math.sqrt(len(both))
-    return Interval(mean, mean - half, mean + half).map(math.exp), len(both)
+    interval = over_processes([[median(b[launch]) - median(a[launch])] for launch in both])
+    return interval.map(math.exp) if interval else None, len(both)
 
 
 def compare(

@@ -6,12 +6,15 @@ import argparse
 import contextlib
 import errno
 import itertools
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from analysis import ladders, modes
 from analysis.answers import by_setting
 from analysis.points import Points
+from commands import answer, compare
 from execution import campaign, cluster, neighbours, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
@@ -19,6 +22,7 @@ from execution.materials import Unkept
 from execution.progress import Bar
 from execution.recorder import Recorder
 from launchers import slurm
+from measurement.places import INSTALLED
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
 from plan.options import Option
@@ -28,21 +32,39 @@ from records.record import Record
 from records.statuses import MEASURED
 from reports import ladder, terminal
 
+# Of the answer to scripts and continuous integration.
+ANSWER = (
+    Option("json", "print one JSON object on standard output, progress on standard error", switch=True),
+    Option("max-slowdown", "end with code 1 where a graph mode is shown to be slower than eager by more", "PERCENT"),
+)
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
 
 
 def options() -> list[Option]:
     """Return the options of `bench`."""
-    return campaign.all_options()
+    return [*campaign.all_options(), *ANSWER]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or resume one."""
-    return bench(Request.from_arguments(arguments))
+    limit = None if arguments.max_slowdown is None else compare.share(arguments.max_slowdown)
+    finished: list[runs.Run] = []
+    with answer.on_stderr() if arguments.json else contextlib.nullcontext():
+        code = bench(Request.from_arguments(arguments), finished.append)
+    if not finished:
+        return code
+    found = answer.answered(finished[0].records(), finished[0].folder)
+    if arguments.json:
+        print(json.dumps(found, ensure_ascii=False, default=str))
+    judged = arguments.json or limit is not None or INSTALLED
+    return answer.code(found, limit) if judged and code == DONE else code
 
 
-def bench(request: Request) -> int:
-    """Measure a sweep, or resume one; returns the exit code. Raises UsageError before anything is started."""
+def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None) -> int:
+    """Measure a sweep, or resume one; `then` gets the run that is finished. Returns the exit code.
+
+    Raises UsageError before anything is started.
+    """
     console = terminal.console()
     with contextlib.ExitStack() as held:
         campaign = Campaign.start(request, console, held)
@@ -55,7 +77,10 @@ def bench(request: Request) -> int:
         console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
         if why := unfit_to_publish(run.folder, context.git_revision):
             console.print(why, style="yellow", highlight=False, soft_wrap=True)
-        return measure(campaign, run, context)
+        code = measure(campaign, run, context)
+        if code != INTERRUPTED:
+            then(run)
+        return code
 
 
 def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:

@@ -1,0 +1,27 @@
+"""Measure eager mode against graph modes from Python: `compare(model, inputs)`.
+
+    import eager_vs_graph as evg
+    result = evg.compare(model, (x,), modes="eager,inductor", device="gpu", dtype="bf16")
+    result.verdict, result.frame
+
+Measuring goes on in processes of their own with the same interpreter, so this process keeps its state. They get the
+model and its inputs by cloudpickle: also those that a notebook defines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eager_vs_graph.interface import Problem, Result, compare
+
+__all__ = ["Problem", "Result", "compare"]
+
+
+def __getattr__(name: str) -> object:
+    """Return a name of `__all__`. The command line imports nothing of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from eager_vs_graph import interface
+
+    return getattr(interface, name)

@@ -98,7 +98,7 @@ def test_ranges_on_the_command_line_and_for_threads():
 def test_a_mode_that_is_none_is_answered_with_those_of_the_frameworks_asked_for(capsys):
     assert runner.main(["bench", "--framework", "tf", "--mode", "qqqqqq"]) == 2
     said = capsys.readouterr().err
-    assert "choose from eager, graph, all, ladder, function, function-xla, function-unoptimized." in said
+    assert "choose from eager, graph, recommended, all, ladder, function, function-xla, function-unoptimized." in said
     assert runner.main(["bench", "--framework", "torch", "--mode", "reduce-overhead"]) == 2
     assert "did you mean 'inductor-reduce-overhead'?" in capsys.readouterr().err
 
@@ -108,7 +108,7 @@ def test_a_mode_that_is_none_is_answered_with_those_of_the_frameworks_asked_for(
     [
         ("all", "xla", "did you mean 'function-xla' or 'jit'? function-xla is TensorFlow's tf.function("),
         ("jax", "XLA", "did you mean 'jit'? jit is JAX's jax.jit(function)."),
-        ("torch", "xla", "choose from eager, graph, all, ladder, inductor, "),
+        ("torch", "xla", "choose from eager, graph, recommended, all, ladder, inductor, "),
         ("torch", "cuda-graphs", "did you mean 'cuda-graph'? cuda-graph is PyTorch's torch.cuda.CUDAGraph ("),
         ("all", "cudagraph", "did you mean 'cuda-graph'? cuda-graph is PyTorch's torch.cuda.CUDAGraph ("),
         ("torch", "cuda_graphs", 'cudagraphs is PyTorch\'s torch.compile(model, backend="cudagraphs").'),

@@ -1,0 +1,128 @@
+"""The Python function `compare` and its result."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+from eager_vs_graph import carried
+
+CODES = (0, 1, 3)  # exit codes of a run that has figures
+
+
+class Problem(RuntimeError):
+    """Why nothing was measured, in one sentence with the way out."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One comparison. `answer` is what `bench --json` prints (docs/python.md); `folder` holds the run's files."""
+
+    answer: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict, a sentence for each shape."""
+        return "\n".join(self.answer["verdicts"])
+
+    @cached_property
+    def frame(self) -> pandas.DataFrame:
+        """Return the figures, a row for each mode, in the columns of results.csv (docs/columns.md)."""
+        import pandas
+
+        return pandas.read_csv(self.folder / "results.csv")
+
+    def report(self) -> Path:
+        """Make the run's page and return its path."""
+        _run(["report", str(self.folder)], quiet=True)
+        return self.folder / "report.html"
+
+    def __repr__(self) -> str:
+        return f"{self.verdict}\n{self.folder}"
+
+    def _repr_html_(self) -> str:
+        """Return the page with its chart and table, in a frame of a notebook."""
+        page = html.escape(self.report().read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{page}" width="100%" height="640" style="border:0"></iframe>'
+
+
+def compare(
+    model: Any,
+    inputs: Any,
+    *,
+    modes: str | Iterable[str] | None = None,
+    device: str = "cpu",
+    dtype: str = "fp32",
+    profile: str = "quick",
+    framework: str | None = None,
+    loss: Any = None,
+    out: str | Path | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> Result:
+    """Measure a model in eager mode and in graph modes, and return the Result.
+
+    `model` is a torch module or function, a JAX function or `(function, parameters)`, a Keras model or a Paddle layer.
+    `inputs` is its tensor, a tuple by position, or a dict by keyword. `modes` are names of docs/usage.md, by default
+    eager and the default graph modes. `loss` has `pass_="training"` measure an optimizer iteration. `options` are those
+    of the command line: `threads=2`, `budget=5`. Progress goes to stderr unless `quiet`. Raises Problem.
+    """
+    folder = Path(out) if out else Path(tempfile.mkdtemp(prefix="run-", dir=_runs()))
+    try:
+        file = carried.write(folder / "model", model, inputs, loss, framework)
+    except carried.Unfit as problem:
+        raise Problem(str(problem)) from None
+    options = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
+    options |= {"device": device, "dtype": dtype, "profile": profile, "python": sys.executable, "out": folder / "run"}
+    if modes is not None:
+        options["mode"] = modes if isinstance(modes, str) else ",".join(modes)
+    words = ["bench", "--workload", str(file), "--json"]
+    words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return Result(json.loads(_run(words, quiet)), folder / "run")
+
+
+def _runs() -> Path:
+    """Return the folder of runs, which is made in the working folder."""
+    folder = Path.cwd() / "egvg-runs"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise Problem(f"{folder} cannot be made ({error.strerror}): name a folder with out=.") from None
+    return folder
+
+
+def _run(words: list[str], quiet: bool) -> str:
+    """Run the command line with these words and return what it prints. Raises Problem with its last line."""
+    command = [sys.executable, "-m", "eager_vs_graph", *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(carried.HOME), os.environ.get("PYTHONPATH", "")])}
+    said = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, errors="replace"
+    ) as process:
+        try:
+            for line in process.stderr or io.StringIO():
+                said.append(line)
+                if not quiet:  # sys.stderr is the notebook's
+                    sys.stderr.write(line)
+            printed = process.stdout.read() if process.stdout else ""
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise
+    if process.returncode not in CODES or not printed.strip():
+        raise Problem(" ".join(said[-1:]).removeprefix("runner.py: ").strip() or f"exit code {process.returncode}")
+    return printed

@@ -1,0 +1,57 @@
+"""The JSON of a finished run, and the exit code that follows from it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from conftest import ROOT
+
+from commands import answer
+from measurement.refusals import DONE, FINDING, INCOMPLETE
+from records import recordfile
+
+
+@pytest.fixture(scope="module")
+def found():
+    folder = ROOT / "results/cpu/two-cores"
+    return answer.answered(recordfile.load(folder / "records.jsonl").records, folder)
+
+
+def test_every_record_is_a_figure_and_every_framework_has_an_answer(found):
+    assert len(found["figures"]) == len((ROOT / "results/cpu/two-cores/records.jsonl").read_text().splitlines())
+    assert {"torch", "jax", "tensorflow", "paddle"} <= {choice["framework"] for choice in found["choices"]}
+    assert all(choice["cell"] in {row["cell"] for row in found["figures"]} for choice in found["choices"])
+    assert any("bert-base" in sentence and "torch" in sentence for sentence in found["verdicts"])
+    assert json.loads(json.dumps(found))["run"].endswith("two-cores")
+
+
+def one(kind: str, high: float | None) -> dict:
+    """Return an answer of one choice, with the upper end of a speedup."""
+    return {"choices": [{"answer": kind}], "figures": [{"speedup_ci_high": high, "cell": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "high", "limit", "code"),
+    [
+        ("use", 1.3, None, DONE),
+        ("stay", 0.9, None, DONE),
+        ("inconclusive", 1.1, None, INCOMPLETE),
+        ("stay", 0.9, 0.05, FINDING),
+        ("stay", 0.96, 0.05, DONE),
+        ("stay", None, 0.05, DONE),
+        ("inconclusive", 0.9, 0.05, FINDING),
+    ],
+)
+def test_the_exit_code_says_slower_inconclusive_or_answered(kind, high, limit, code):
+    assert answer.code(one(kind, high), limit) == code
+
+
+def test_what_is_printed_meanwhile_goes_to_standard_error(capfd):
+    with answer.on_stderr():
+        print("progress")
+        os.system("echo of another process")
+    print("{}")
+    printed = capfd.readouterr()
+    assert printed.out == "{}\n" and printed.err == "progress\nof another process\n"
