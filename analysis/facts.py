@@ -13,6 +13,7 @@ from analysis.points import Point
 from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.statistics import FASTER, SLOWER, Interval, sign
+from records import break_even
 from records.record import Record
 
 NO_INTERVAL = "no interval"
@@ -52,34 +53,25 @@ class Pair:
     def saving_s(self) -> float | None:
         """Return seconds saved per call: the part of eager's time by the paired speedup, also without an interval."""
         speedup = self.graph.record.speedup_vs_eager
-        return None if speedup is None else self._saved_at(speedup)
-
-    @cached_property
-    def gain_s(self) -> Interval | None:
-        """Return seconds saved per call, with the ends of the speedup's interval."""
-        speedup = self.graph.speedup
-        return None if speedup is None else speedup.map(self._saved_at)
-
-    def _saved_at(self, speedup: float) -> float:
-        return self.eager.median_ms / 1e3 * (1 - 1 / speedup)
+        return None if speedup is None else break_even.saving_s(self.eager.median_ms / 1e3, speedup)
 
     @property
     def pays_after(self) -> float | None:
         """Return the calls after which compiling has paid; 0 where the first call costs no more, None if never."""
-        if self.extra_s is None or self.saving_s is None or self.saving_s <= 0:
-            return None
-        return max(self.extra_s, 0.0) / self.saving_s
+        return self._calls(self.graph.record.speedup_vs_eager)
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:
-        """Return the calls after which compiling has paid, at the ends of the interval of what a call saves.
+        """Return the same at the upper and the lower end of the speedup's interval.
 
         The second is None where the interval holds a graph that is no faster. None where none is to be had.
         """
-        extra, gain = self.extra_s, self.gain_s
-        if extra is None or gain is None or gain.high <= 0:
-            return None
-        return max(extra, 0.0) / gain.high, max(extra, 0.0) / gain.low if gain.low > 0 else None
+        speedup = self.graph.speedup
+        low = self._calls(speedup.high) if speedup else None
+        return None if low is None or speedup is None else (low, self._calls(speedup.low))
+
+    def _calls(self, speedup: float | None) -> float | None:
+        return None if self.extra_s is None else break_even.calls(self.extra_s, self.eager.median_ms / 1e3, speedup)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 
 from analysis.changes import LIMIT, Moves, in_order
@@ -20,29 +20,50 @@ Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that c
 
 
 def launches_of(samples: Iterable[Mapping]) -> dict[str, Launches]:
-    """A run's samples by cell and launch; of a launch that was measured again the later."""
-    cells: dict[str, Launches] = defaultdict(dict)
+    """Return a run's samples by cell and launch; of a launch that was measured again the later."""
+    cells: dict[str, dict[int, Mapping]] = defaultdict(dict)
     for entry in samples:
-        seconds, loop = entry["seconds_per_call"], entry.get("host_loop_s") or ()
-        if entry.get("launch") is not None and seconds:
-            rounds = host.kept(loop, len(seconds))
-            cells[entry["cell"]][entry["launch"]] = [math.log(seconds[index]) for index in rounds]
-    return cells
+        if entry.get("launch") is not None and entry["seconds_per_call"]:
+            cells[entry["cell"]][entry["launch"]] = entry
+    return {cell: _of_cell(entries) for cell, entries in cells.items()}
+
+
+def _of_cell(entries: Mapping[int, Mapping]) -> Launches:
+    turns, _ = host.counting(_good_turns(entries.values()))
+    both = zip(entries.items(), turns, strict=True)
+    return {
+        launch: [math.log(entry["seconds_per_call"][place]) for place in places]
+        for (launch, entry), places in both
+        if places
+    }
+
+
+def _good_turns(entries: Collection[Mapping]) -> list[list[bool]]:
+    """Return for each turn of each process whether the host had its full speed, by the fastest of these processes."""
+    loops = [entry.get("host_loop_s") or () for entry in entries]
+    known = [
+        entry.get("full_speed_s") or host.full_seconds(series) for entry, series in zip(entries, loops, strict=True)
+    ]
+    full_s = min((seconds for seconds in known if seconds), default=None)
+    counts = [len(entry["seconds_per_call"]) for entry in entries]
+    return [host.good_turns(series, count, full_s) for series, count in zip(loops, counts, strict=True)]
 
 
 def speedups_by_process(samples: Iterable[Mapping], record: Record, eager: str) -> dict[tuple, float]:
     """Return ln of a cell's speedup in each process that timed it and the cell `eager` in turn, by the process."""
-    entries: dict[tuple, dict[str, dict[int, float]]] = defaultdict(dict)
+    entries: dict[tuple, dict[str, Mapping]] = defaultdict(dict)
     for entry in samples:
         if entry["cell"] in (record.cell, eager) and entry.get("launch") is not None:
-            seconds, loop = entry["seconds_per_call"], entry.get("host_loop_s") or ()
-            kept = {place: math.log(seconds[place]) for place in host.kept(loop, len(seconds))}
-            entries[record.run_id, entry["launch"], entry.get("worker")][entry["cell"]] = kept
+            entries[record.run_id, entry["launch"], entry.get("worker")][entry["cell"]] = entry
+    both = {process: (cells[eager], cells[record.cell]) for process, cells in entries.items() if len(cells) == 2}
+    good = _good_turns([entry for pair in both.values() for entry in pair])
+    in_both = [list(map(all, zip(*pair, strict=False))) for pair in zip(good[::2], good[1::2], strict=True)]
+    rounds, _ = host.counting(in_both)
     speedups = {}
-    for process, cells in entries.items():
-        ours, theirs = cells.get(record.cell, {}), cells.get(eager, {})
-        if both := ours.keys() & theirs.keys():
-            speedups[process] = median(theirs[place] - ours[place] for place in both)
+    for (process, pair), places in zip(both.items(), rounds, strict=True):
+        theirs, ours = (entry["seconds_per_call"] for entry in pair)
+        if places:
+            speedups[process] = median(math.log(theirs[place] / ours[place]) for place in places)
     return speedups
 
 

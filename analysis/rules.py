@@ -101,11 +101,14 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
     faster = [
         point
         for point in sound
-        if (gain := point.speedup) and facts.verdict(gain) == facts.FASTER and gain.high >= GAIN
+        if point.record.headline
+        and (gain := point.speedup)
+        and facts.verdict(gain) == facts.FASTER
+        and gain.high >= GAIN
     ]
     if faster:
         return USE, _best(faster), contradicting
-    open_ = [point for point in sound if point.speedup is None or point.speedup.high >= GAIN]
+    open_ = [p for p in sound if not p.record.headline or p.speedup is None or p.speedup.high >= GAIN]
     return (INCONCLUSIVE if open_ or contradicting else STAY), open_, contradicting
 
 

@@ -125,7 +125,8 @@ class Attempt:
         outcome.add(report)
         self.kept.append(Kept(report.cell, outcome.started_at, hello=outcome.hello, report=report))
         whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
-        self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})
+        host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s}
+        self.samples.append({**whose, "seconds_per_call": report.samples, **host})
 
     @property
     def marked(self) -> str:

@@ -26,7 +26,7 @@ from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
 from records import assemble, lines
 from records.manifest import NODES
-from records.outcomes import Failure, Outcome
+from records.outcomes import Failure, Outcome, full_speed_s
 from records.outcomes import Kept as KeptReport
 from records.runs import Run, utc_now
 
@@ -245,7 +245,8 @@ class Executor:
             settled = [group for group in groups if all(outcomes[cell.id].compared for cell in group.cells)]
             kept = self.recorder.kept_peaks(bundle.first) if peak_benchmarks else None
             versions = kept.versions if kept else None
-            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions)
+            full_s = full_speed_s([report for outcome in outcomes.values() for report in outcome.reports])
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
             unchanged.check_files(job.user_models)
             failure = self.run_worker(attempt, job, bundle, kept)

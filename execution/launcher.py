@@ -81,6 +81,7 @@ class Launcher:
         peak_benchmarks: Sequence[Group] = (),
         settled: Collection[Group] = (),
         peaks_known_of: Mapping[str, str] | None = None,
+        full_speed_s: float | None = None,
     ) -> Job:
         """What a worker is to do; `number` is that of the launch, `settled` the groups whose outputs are there."""
         own_cpus = self.slot.cpus or allotted_cpus()
@@ -96,6 +97,7 @@ class Launcher:
             peaks_known_of=dict(peaks_known_of or {}),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
+            full_speed_s=full_speed_s,
             user_models=self.sweep.user_models,
         )
 

@@ -1,21 +1,24 @@
-"""How fast the host itself runs: a fixed loop of Python timed in every round, and the rounds in which it was slow.
+"""How fast the host itself runs: a fixed loop of Python timed around every turn, and the turns that count.
 
 Two processes of one minute may differ twofold because another tenant uses the other half of a core: no counter of the
-system tells (the time is not stolen), but everything that the processor does takes longer, this loop too.
+system shows it (the time is not stolen), but everything that the processor does takes longer, this loop too.
+
+The estimand of every latency and speedup is the one on a core at its own full speed. A turn's control is the slower of
+the loops right before and right after it; a turn counts where that is at most `SLOW` times the full speed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from measurement.statistics import FEWEST_VALUES, quartiles
+from measurement.statistics import ENOUGH_LAUNCHES, FEWEST_VALUES
 
 STEPS = 15_000  # 0.3 ms on a processor of 2023
 # A core whose other half is busy takes 1.8 to 2 times as long, a change of clock 1.1 to 1.2, and the loop's own scatter
 # is a few hundredths: this lies between what halves a ratio and what it bears.
 SLOW = 1.25
-# The slowest rounds of a launch that is slow more often are its usual speed as well as the fast ones.
-MOST_SET_ASIDE = 0.25
+FASTEST_SHARE = 0.1  # of the loops of a run: their slowest is the core's full speed
 
 
 def loop() -> int:
@@ -35,24 +38,29 @@ def loop_seconds(clock: Callable[[], float]) -> float:
     return min(middle - start, clock() - middle)
 
 
-def usual_seconds(launches: Sequence[Sequence[float]]) -> float | None:
-    """What the loop usually takes: the lowest of the launches' lower quartiles, since a whole launch may be slow."""
-    return min((quartiles(series)[0] for series in launches if series), default=None)
+def full_seconds(loops: Sequence[float], earlier: float | None = None) -> float | None:
+    """Return seconds that the loop takes at the core's own full speed; None where nothing was timed.
 
-
-def slowed(series: Sequence[float]) -> list[bool]:
-    """For each round of a launch whether the loop took more than `SLOW` times its lower quartile over the launch."""
-    usual = usual_seconds([series]) or 0.0
-    return [seconds > SLOW * usual for seconds in series]
-
-
-def kept(series: Sequence[float], rounds: int) -> list[int]:
-    """Return the rounds of a launch that count: those in which the host had its usual speed.
-
-    All of them where more than `MOST_SET_ASIDE` were slow, where too few would be left for an interval, or where no
-    loop was timed (`series` is empty).
+    That is the fastest decile (nearest rank) of `loops`, in any order, or what `earlier` processes reached.
     """
-    slow = slowed(series)
-    fast = [index for index in range(rounds) if not (index < len(slow) and slow[index])]
-    enough = len(fast) >= max((1 - MOST_SET_ASIDE) * rounds, FEWEST_VALUES)
-    return fast if enough else list(range(rounds))
+    own = sorted(loops)[int(FASTEST_SHARE * len(loops))] if loops else None
+    return min((seconds for seconds in (own, earlier) if seconds is not None), default=None)
+
+
+def good_turns(loops: Sequence[float], turns: int, full_s: float | None) -> list[bool]:
+    """Return for each turn whether the host had its full speed; a turn without a loop (early samples) counts."""
+    limit = math.inf if full_s is None else SLOW * full_s
+    return [seconds <= limit for seconds in loops[:turns]] + [True] * (turns - len(loops))
+
+
+def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool]:
+    """Return the turns of each process that count, by place, and whether the host was slow in too many processes.
+
+    A process with slow turns and fewer than `FEWEST_VALUES` good ones gives no value. Where that leaves fewer than
+    `ENOUGH_LAUNCHES` processes, all turns of all of them count, and what follows from them is no headline.
+    """
+    good = [[place for place, is_good in enumerate(turns) if is_good] for turns in processes]
+    usable = [len(places) >= min(FEWEST_VALUES, len(turns)) for places, turns in zip(good, processes, strict=True)]
+    if not all(usable) and sum(usable) < ENOUGH_LAUNCHES:
+        return [list(range(len(turns))) for turns in processes], True
+    return [places if enough else [] for places, enough in zip(good, usable, strict=True)], False

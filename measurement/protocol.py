@@ -87,6 +87,7 @@ class Job:
     peaks_known_of: dict[str, str] = field(default_factory=dict)  # the versions with which they need not be measured
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
+    full_speed_s: Positive | None = None  # of the host's loop at full speed, as earlier processes know it
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
     @property
@@ -276,7 +277,8 @@ class Report(Ended):
     capture: Captured
     noise: Noise
     position: Count  # among the groups of its worker, from 1; 0 is a peak benchmark
-    host_loop_s: tuple[Positive, ...] = ()
+    host_loop_s: tuple[Positive, ...] = ()  # around each of the samples
+    full_speed_s: Positive | None = None
     single_calls_s: tuple[Positive, ...] = ()
     parts_s: tuple[tuple[Positive, ...], ...] = ()  # of calls whose outputs come one after the other: tokens
     cpu_per_wall: Duration | None = None

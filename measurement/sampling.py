@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from measurement import host
 from measurement.profiles import LEAD_IN_SHARE, SINGLE_CALLS_SHARE, Profile
-from measurement.statistics import batch_interval, log_ratios
+from measurement.statistics import batch_interval
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
@@ -51,6 +52,7 @@ class Variant:
     steady: bool | None = None  # None where the warm-up compared nothing
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
+    loops: list[float] = field(default_factory=list)  # seconds of the host's loop around each, the slower of two
     single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
     parts: Callable[[], Iterator[Any]] | None = None  # a call's outputs one after the other, where it has several
     parts_s: list[tuple[float, ...]] = field(default_factory=list)  # seconds of each of a call's, each waited for
@@ -164,13 +166,31 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def half_width(variants: Sequence[Variant]) -> float:
-    """Return the widest relative half-width among the ratios to the first variant; infinite while unknown."""
+def good_rounds(variants: Sequence[Variant], full_s: float | None) -> list[list[int]]:
+    """Return for each ratio to the first variant the rounds with both turns on a host at full speed.
+
+    Of a single variant its own good turns.
+    """
+    good = [host.good_turns(variant.loops, len(variant.samples), full_s) for variant in variants]
+    return [
+        [place for place, both in enumerate(zip(good[0], other, strict=True)) if all(both)]
+        for other in good[1:] or good
+    ]
+
+
+def half_width(variants: Sequence[Variant], rounds: Sequence[Sequence[int]]) -> float:
+    """Return the widest relative half-width among the ratios to the first variant; infinite while unknown.
+
+    `rounds` are those that count, a list a ratio.
+    """
     baseline, *others = variants
     if not others:
-        interval = batch_interval(baseline.samples)
+        interval = batch_interval([baseline.samples[place] for place in rounds[0]])
         return interval.relative_half_width if interval else math.inf
-    intervals = [batch_interval(log_ratios(baseline.samples, other.samples)) for other in others]
+    intervals = [
+        batch_interval([math.log(baseline.samples[place] / other.samples[place]) for place in places])
+        for other, places in zip(others, rounds, strict=True)
+    ]
     # The half-width of a log-ratio is the relative half-width of the ratio.
     return max((i.high - i.low) / 2 if i else math.inf for i in intervals)
 
@@ -183,16 +203,19 @@ def take_rounds(
     on_round: Callable[[int], None] = lambda rounds: None,
     on_sample: Callable[[Variant], None] = lambda variant: None,
     control: Callable[[], float] | None = None,
-) -> list[float]:
+    full_s: float | None = None,
+) -> float | None:
     """Take rounds until the profile's rule says stop. In a round every variant is sampled once, in random order.
 
     The budget is per variant and launch; it bounds the time of all variants together, so that a slow mode does
     not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    Returns, a value a round, the largest of what `control` gave before each variant's turn; nothing without one. A
-    mean would hide one slow turn among many modes.
+    `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
+    is worth its time where the host had its full speed: the profile's minimum is one of such rounds, for each ratio.
+
+    Returns the full speed as it is known now; None without `control`.
     """
-    controls: list[float] = []
+    loops: list[float] = []
     for variant in variants:
         variant.compilations_before = variant.compilations()
     share = len(variants) / profile.minimum_launches
@@ -200,26 +223,45 @@ def take_rounds(
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():
         while True:
-            turns = []
-            for variant in order.sample(variants, len(variants)):
-                on_sample(variant)
-                if control:
-                    turns.append(control())
-                lead_in(variant, clocks)
-                take_sample(variant, clocks)
-                take_single_calls(variant, clocks)
-                take_parts(variant, clocks)
+            loops += _take_round(order.sample(variants, len(variants)), clocks, on_sample, control)
             rounds += 1
-            controls += [max(turns)] if turns else []
             on_round(rounds)
             spent = clocks.wall() - start
             if spent >= profile.maximum_seconds_per_cell * share:
-                return controls
-            if rounds < profile.minimum_rounds:
+                return host.full_seconds(loops, full_s)
+            over = spent >= profile.seconds_per_cell * share
+            if rounds < profile.minimum_rounds or not (over or (profile.stop_early and rounds >= next_check)):
                 continue
-            if spent >= profile.seconds_per_cell * share:
-                return controls
-            if profile.stop_early and rounds >= next_check:
-                next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
-                if half_width(variants) <= profile.target_half_width / 2:
-                    return controls
+            known = host.full_seconds(loops, full_s)
+            good = good_rounds(variants, known)
+            if min(map(len, good)) < profile.minimum_rounds:
+                continue
+            next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
+            if over or half_width(variants, good) <= profile.target_half_width / 2:
+                return known
+
+
+def _take_round(
+    turns: Sequence[Variant],
+    clocks: Clocks,
+    on_sample: Callable[[Variant], None],
+    control: Callable[[], float] | None,
+) -> list[float]:
+    """Sample each variant once, in this order; returns seconds of the host's loop before each turn and after the last.
+
+    A variant keeps the slower of the two loops around its turn.
+    """
+    loops = []
+    for variant in turns:
+        on_sample(variant)
+        if control:
+            loops.append(control())
+        lead_in(variant, clocks)
+        take_sample(variant, clocks)
+        take_single_calls(variant, clocks)
+        take_parts(variant, clocks)
+    if control:
+        loops.append(control())
+    for variant, before, after in zip(turns, loops, loops[1:], strict=False):
+        variant.loops.append(max(before, after))
+    return loops

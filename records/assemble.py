@@ -10,13 +10,14 @@ from typing import Any
 import frameworks
 import workloads
 from frameworks import policies
+from measurement import host
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
-from measurement.statistics import Interval, half_width, log_ratios, percentile, scope, sign, summarise
-from records import breaks, judgement, tokens
+from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
+from records import break_even, breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
-from records.outcomes import Context, Outcome, counted
+from records.outcomes import Context, Outcome, full_speed_s, good_turns
 from records.record import SCHEMA_VERSION, Record
 from workloads.spec import Workload
 from workloads.user_model import UserModel
@@ -24,16 +25,27 @@ from workloads.user_model import UserModel
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
     """Eager time over this mode's, from the rounds of each worker process that measured both."""
-    if baseline is None:
-        return None
-    theirs = {_process(report): counted(report) for report in baseline.reports}
-    pairs = [
-        log_ratios(theirs[_process(report)], counted(report))
-        for report in outcome.reports
-        if _process(report) in theirs
-    ]
+    pairs, _ = paired(outcome, baseline)
     interval = over_processes(pairs)
     return interval.map(math.exp) if interval else None
+
+
+def paired(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[float]], bool]:
+    """Return ln of eager's time over this mode's in the rounds that count, a list a process that measured both.
+
+    A round counts where the host had its full speed in both turns. Also returns whether it was slow in too many
+    processes, so that all rounds count.
+    """
+    theirs = {_process(report): report for report in baseline.reports} if baseline else {}
+    both = [(theirs[_process(ours)], ours) for ours in outcome.reports if _process(ours) in theirs]
+    full_s = full_speed_s([report for pair in both for report in pair])
+    good = [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
+    rounds, slowed = host.counting(good)
+    pairs = [
+        [math.log(eager.samples[place] / ours.samples[place]) for place in places]
+        for (eager, ours), places in zip(both, rounds, strict=True)
+    ]
+    return [pair for pair in pairs if pair], slowed
 
 
 def _process(report: Report) -> tuple[int, str]:
@@ -59,11 +71,11 @@ def record(
         return Record.from_row(row)
     is_baseline = row["baseline"]
     interval = None if is_baseline else speedup(outcome, baseline)
-    row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
+    row |= _latency(outcome) | _first_calls(outcome, baseline, interval) | _captured(outcome)
     row |= _rates(outcome, workload, row) | tokens.break_even(workload, outcome, row)
     row |= bandwidth(row) | _peaks(row, peaks)
     row |= _unseen(outcome)
-    row |= judgement.noise(outcome)
+    row |= judgement.noise(outcome) | judgement.host_limit(outcome if is_baseline else baseline)
     row["target_half_width"] = context.profile.target_half_width
     if baseline and baseline.busy_s:
         row["bound_replay"] = baseline.latency_s / baseline.busy_s
@@ -71,7 +83,8 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif baseline:
         row |= _speedup(interval)
-    row["flags"] = ";".join(judgement.flags_of(outcome)) or None
+    _, slowed = outcome.turns if is_baseline or baseline is None else paired(outcome, baseline)
+    row["flags"] = ";".join(judgement.flags_of(outcome, slowed)) or None
     return Record.from_row(row | judgement.status(outcome))
 
 
@@ -216,22 +229,21 @@ def _latency(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict[str, Any]:
-    steady = outcome.latency_s
+def _first_calls(outcome: Outcome, baseline: Outcome | None, interval: Interval | None) -> dict[str, Any]:
     first = outcome.first_call_s
     row = {
         "first_call_s": first,
-        "compile_s": max(0.0, first - steady),
+        "compile_s": max(0.0, first - outcome.latency_s),
         "first_call_loaded_s": outcome.first_call_loaded_s,
         "prepare_s": outcome.median_of("prepare_s"),
         "load_s": outcome.median_of("load_s"),
         "launch_position": outcome.reports[0].position,
     }
-    if baseline and baseline is not outcome:
-        gain = baseline.latency_s - steady
+    if baseline and interval:
         extra = first - baseline.first_call_s
         extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
-        row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
+        ends = {"calls": interval.value, "low": interval.high, "high": interval.low}
+        row |= {f"break_even_{end}": break_even.calls(extra, baseline.latency_s, gain) for end, gain in ends.items()}
     return row
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from measurement import flags, host
+from measurement import flags
 from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
@@ -15,7 +15,7 @@ from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, statuses
 from records.intervals import change_between_halves
-from records.outcomes import Outcome, Parity, counted
+from records.outcomes import Outcome, Parity, good_turns
 
 # The dtypes of products, as frameworks call them, of a cell's dtype.
 COMPUTED_IN = {
@@ -41,13 +41,16 @@ def noise(outcome: Outcome) -> dict[str, Any]:
     throttles = {name for state in gpu for name in (state.throttles or "").split(";") if name}
     cpu_per_wall = outcome.median_of("cpu_per_wall")
     loops = [seconds for report in outcome.reports for seconds in report.host_loop_s]
+    full_s, (turns, _) = outcome.full_speed_s, outcome.turns
+    good = [turn for process in good_turns(outcome.reports, full_s) for turn in process]
     on_cpu = outcome.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
         "host_loop_ms_median": 1e3 * median(loops) if loops else None,
-        "host_slowed_share": _share(_slowed_rounds(outcome.reports)),
-        "rounds_set_aside": sum(len(r.samples) - len(counted(r)) for r in outcome.reports) if loops else None,
+        "host_loop_ms_full": 1e3 * full_s if full_s else None,
+        "host_slowed_share": 1 - sum(good) / len(good) if loops else None,
+        "rounds_set_aside": len(good) - sum(map(len, turns)) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
         "steal_share": over_launches(seen, "steal_share"),
@@ -61,30 +64,18 @@ def noise(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _drift(report: Report, launches: int) -> float | None:
-    samples = counted(report)
+def host_limit(baseline: Outcome | None) -> dict[str, Any]:
+    """Return a call of eager mode in units of the host's loop, where the host decides on a GPU how long it takes."""
+    if baseline is None or baseline.failure or baseline.cell.device_kind == "cpu":
+        return {}
+    host_s, full_s = baseline.median_of("host_s"), baseline.full_speed_s
+    if host_s is None or full_s is None or not flags.host_bound(host_s / baseline.latency_s):
+        return {}
+    return {"host_ms_in_loops": baseline.latency_s / full_s}
+
+
+def _drift(samples: Sequence[float], launches: int) -> float | None:
     return change_between_halves(samples, launches) if len(samples) >= flags.DRIFT_ROUNDS else None
-
-
-def _slowed_rounds(reports: list[Report], counted_only: bool = False) -> list[bool]:
-    """For each of these launches' rounds whether the host was slower than usual; empty where it was not timed.
-
-    What is usual these launches say together: one that was slow throughout shows beside the others. With
-    `counted_only` without the rounds that were set aside.
-    """
-    launches = [(report.host_loop_s, len(report.samples)) for report in reports]
-    usual = host.usual_seconds([series for series, _ in launches])
-    slow: list[bool] = []
-    if usual is None:
-        return slow
-    for series, rounds in launches:
-        indices = host.kept(series, rounds) if counted_only else range(rounds)
-        slow += [series[index] > host.SLOW * usual for index in indices if index < len(series)]
-    return slow
-
-
-def _share(rounds: list[bool]) -> float | None:
-    return sum(rounds) / len(rounds) if rounds else None
 
 
 def _queue_share(report: Report) -> float | None:
@@ -96,20 +87,18 @@ def _queue_share(report: Report) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(outcome: Outcome) -> list[str]:
-    """Return the flags raised by any launch, in the list's order."""
+def flags_of(outcome: Outcome, slowed: bool = False) -> list[str]:
+    """Return the flags raised by any launch, in the list's order; `slowed` where too few had the host at full speed."""
     on_cpu = outcome.cell.device_kind == "cpu"
-    host_slowed = _slowed_rounds(outcome.reports, counted_only=True)
     raised = set()
-    for report in outcome.reports:
+    for report, samples in zip(outcome.reports, outcome.counted, strict=True):
         observation = flags.Observation(
             threads=outcome.cell.threads,
             cpu_per_wall=report.cpu_per_wall if on_cpu else None,
             steady=report.steady,
-            host_slowed_share=_share(host_slowed),
-            host_slowed_rounds=sum(host_slowed),
+            host_slowed=slowed,
             recompilations=report.recompilations,
-            drift=_drift(report, len(outcome.reports)),
+            drift=_drift(samples, len(outcome.reports)),
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=outcome.parity is not None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
@@ -78,14 +78,15 @@ def _holds_arrays(path: Path) -> bool:
         return False
 
 
-def counted(report: Report) -> list[float]:
-    """A launch's samples in the rounds in which the host had its usual speed."""
-    return list(_counted(tuple(report.samples), tuple(report.host_loop_s)))
+def full_speed_s(reports: Sequence[Report]) -> float | None:
+    """Return seconds of the host's loop at full speed, as these processes know it; None where none timed it."""
+    known = [report.full_speed_s or host.full_seconds(report.host_loop_s) for report in reports]
+    return min((seconds for seconds in known if seconds), default=None)
 
 
-@functools.lru_cache(maxsize=64)  # a record asks some twenty times for those of its launches
-def _counted(samples: tuple[float, ...], host_loop_s: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(samples[index] for index in host.kept(host_loop_s, len(samples)))
+def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[bool]]:
+    """Return for each turn of each process whether the host had its full speed."""
+    return [host.good_turns(report.host_loop_s, len(report.samples), full_s) for report in reports]
 
 
 @dataclass
@@ -113,14 +114,30 @@ class Outcome:
         return [report for report in self.reports if report.outputs is not None]
 
     @property
+    def full_speed_s(self) -> float | None:
+        """Return seconds of the host's loop at full speed."""
+        return full_speed_s(self.reports)
+
+    @property
+    def turns(self) -> tuple[list[list[int]], bool]:
+        """Return the turns of each process that count, and whether the host was slow in too many processes."""
+        return host.counting(good_turns(self.reports, self.full_speed_s))
+
+    @property
+    def counted(self) -> list[list[float]]:
+        """Return seconds per call of the turns that count, a list a process, empty where it gives no value."""
+        turns, _ = self.turns
+        return [[r.samples[place] for place in places] for r, places in zip(self.reports, turns, strict=True)]
+
+    @property
     def samples(self) -> list[float]:
-        """Seconds per call, of all launches, in the rounds that count."""
-        return [sample for report in self.reports for sample in counted(report)]
+        """Return the same of all processes."""
+        return [sample for process in self.counted for sample in process]
 
     @property
     def logarithms(self) -> list[list[float]]:
-        """ln of seconds per call, a list a launch."""
-        return [[math.log(sample) for sample in counted(report)] for report in self.reports]
+        """Return ln of the same, a list for each process that gives a value."""
+        return [[math.log(sample) for sample in process] for process in self.counted if process]
 
     @property
     def latency(self) -> Interval | None:

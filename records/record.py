@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from measurement import flags
 from measurement.statistics import Interval, half_width
 from records import earlier, statuses
 from records.statuses import MEASURED, STATUSES
@@ -224,13 +225,13 @@ class Record:
     parity_reference: str | None = col(
         "numpy (in float64), or the cell whose outputs stood in for it; empty if none did"
     )
-    host_loop_ms_median: float | None = col("a fixed loop of Python timed in every round: how fast the host ran", "ms")
+    host_loop_ms_median: float | None = col("a fixed loop of Python timed around every turn: the host's speed", "ms")
     host_slowed_share: float | None = col(
-        "share of rounds, set aside or not, in which it took over 1.25 times its usual"
+        "share of turns, set aside or not, around which it took over 1.25 times its full speed"
     )
     host_loop_ms_full: float | None = col("what the loop takes on this core at its own full speed", "ms")
-    host_ms_in_loops: float | None = col("time in which a call of eager mode returns, over that; host-limited cells")
-    rounds_set_aside: int | None = col("rounds that count for nothing because of that; at most a quarter of a launch's")
+    host_ms_in_loops: float | None = col("a call of eager mode over that, where the host limits it (GPU)")
+    rounds_set_aside: int | None = col("turns that count for nothing because of that")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes during sampling", "cores")
     steal_share: float | None = col("time taken by the hypervisor during sampling", "cores")
@@ -280,6 +281,15 @@ class Record:
     def excluded(self) -> str | None:
         """Return why the cell enters no mean, ranking, verdict or claim; None where it does."""
         return statuses.exclusion(self.status, self.program, self.flags)
+
+    @property
+    def headline(self) -> bool:
+        """Say whether its speedup may stand in a headline: not excluded, and the host at full speed.
+
+        Up to version 8 the flag meant a share of slow rounds, of which all or some counted.
+        """
+        slowed = flags.HOST_SLOWED in (self.flags or "").split(";") and self.schema_version >= earlier.PRECISION
+        return self.excluded is None and not slowed
 
     @property
     def is_baseline(self) -> bool:

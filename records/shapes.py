@@ -144,6 +144,7 @@ class Sample:
     launch: int | None = None
     worker: str | None = None
     host_loop_s: Series | None = None
+    full_speed_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Context:
         self.adapter: Adapter
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
+        self.full_speed_s = job.full_speed_s  # of the host's loop, as processes so far know it
         self.forks = Forks()
         if job.user_models:
             self.forks.watch()

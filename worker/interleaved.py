@@ -54,7 +54,6 @@ class InterleavedComparison(GroupWork):
         super().__init__(context, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.user_model: UserModelReport | None = None  # of a user's model
-        self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
@@ -213,7 +212,7 @@ class InterleavedComparison(GroupWork):
             order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
             for member in members:
                 member.variant = replace(
-                    member.variant, samples=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
+                    member.variant, samples=[], loops=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
             with self.context.reporting(at_work):
                 for member in members:  # warm, and then other modes were compiled
@@ -222,7 +221,9 @@ class InterleavedComparison(GroupWork):
                 meter = NoiseMeter(job.own_cpus)
                 variants = [member.variant for member in members]
                 clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
-                self.host_loop = take_rounds(variants, self.profile, clocks, order, on_round, on_sample, control)
+                full_s = self.context.full_speed_s
+                full_s = take_rounds(variants, self.profile, clocks, order, on_round, on_sample, control, full_s)
+                self.context.full_speed_s = full_s
                 return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return None
@@ -262,7 +263,8 @@ class InterleavedComparison(GroupWork):
             steady=variant.steady,
             calls_per_sample=variant.calls_per_sample,
             samples=tuple(variant.samples),
-            host_loop_s=tuple(self.host_loop),
+            host_loop_s=tuple(variant.loops),
+            full_speed_s=self.context.full_speed_s,
             single_calls_s=tuple(variant.single_calls),
             parts_s=tuple(variant.parts_s),
             timed_s=variant.wall_seconds,

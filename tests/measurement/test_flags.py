@@ -31,10 +31,7 @@ CASES = {
     "partial": (Observation(threads=1), Observation(threads=1, partial=True)),
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
     "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
-    "host_slowed": (
-        Observation(threads=1, host_slowed_share=0.05, host_slowed_rounds=2),
-        Observation(threads=1, host_slowed_share=0.0501, host_slowed_rounds=2),
-    ),
+    "host_slowed": (Observation(threads=1), Observation(threads=1, host_slowed=True)),
     "other_load": (
         Observation(threads=1, noise=noise(other_load_cores=0.1)),
         Observation(threads=1, noise=noise(other_load_cores=0.101)),
@@ -88,10 +85,6 @@ def test_one_thread_cannot_be_unused():
     assert flags.raised(Observation(threads=1, cpu_per_wall=0.1)) == []
 
 
-def test_a_single_slow_round_of_few_raises_nothing():
-    assert flags.raised(Observation(threads=1, host_slowed_share=1 / 18, host_slowed_rounds=1)) == []
-
-
 def test_a_power_cap_disturbs_nothing():
     assert not any(flags.disturbed(["power_capped"], figure) for figure in flags.BOTH)
     assert flags.disturbed(["throttled"], flags.LATENCY)
@@ -111,7 +104,7 @@ def test_flags_keep_the_list_s_order():
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, queue_share=0.1, recompilations=2, partial=True,
-        program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
+        program_differs=True, drift=1.0, host_slowed=True,
         noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
         empty="zero_outputs",
         outputs_left=True, other_dtype=True,

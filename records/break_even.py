@@ -1,0 +1,14 @@
+"""When compiling pays: after as many calls as save what the first call costs more than eager mode's."""
+
+from __future__ import annotations
+
+
+def saving_s(eager_s: float, speedup: float) -> float:
+    """Return seconds that a call saves: the part of eager mode's time by the paired speedup."""
+    return eager_s * (1 - 1 / speedup)
+
+
+def calls(extra_s: float, eager_s: float, speedup: float | None) -> float | None:
+    """Return the calls after which `extra_s` have paid, 0 where there are none; None if never or without a speedup."""
+    saved_s = saving_s(eager_s, speedup) if speedup else 0.0
+    return max(extra_s, 0.0) / saved_s if saved_s > 0 else None
