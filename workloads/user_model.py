@@ -1,8 +1,8 @@
 """Users' own models as workloads: a file with `model()` and `inputs(…)`, or one of a library by its name.
 
 Nothing here runs the user's code. A workload's weights are a seed, and its inputs are the arguments of the user's
-`inputs` with a seed: both become tensors in the worker. There is no reference: the worker has its own eager mode
-compute in more precision. FLOPs and bytes are counted there as well.
+`inputs` with a seed: both become tensors in the worker. There is no reference: the worker has the model compute in more
+precision, in eager mode. FLOPs and bytes are counted there as well.
 """
 
 from __future__ import annotations
