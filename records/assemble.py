@@ -36,16 +36,28 @@ def paired(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[float]
     A round counts where the host had its full speed in both turns. Also returns whether it was slow in too many
     processes, so that all rounds count.
     """
+    rounds, slowed = _rounds(outcome, baseline)
+    return [[math.log(theirs / ours) for theirs, ours in process] for process in rounds], slowed
+
+
+def _rounds(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[tuple[float, float]]], bool]:
+    """Return seconds of eager and of this mode in these rounds, a list a process, and whether the host was slow."""
     theirs = {_process(report): report for report in baseline.reports} if baseline else {}
     both = [(theirs[_process(ours)], ours) for ours in outcome.reports if _process(ours) in theirs]
     full_s = full_speed_s([report for pair in both for report in pair])
     good = [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
-    rounds, slowed = host.counting(good)
-    pairs = [
-        [math.log(eager.samples[place] / ours.samples[place]) for place in places]
-        for (eager, ours), places in zip(both, rounds, strict=True)
+    places, slowed = host.counting(good)
+    rounds = [
+        [(eager.samples[place], ours.samples[place]) for place in of_process]
+        for (eager, ours), of_process in zip(both, places, strict=True)
     ]
-    return [pair for pair in pairs if pair], slowed
+    return [process for process in rounds if process], slowed
+
+
+def saving_s(outcome: Outcome, baseline: Outcome) -> Interval | None:
+    """Return seconds that a call saves, eager's less this mode's in each round, with an interval over processes."""
+    rounds, _ = _rounds(outcome, baseline)
+    return over_processes([[theirs - ours for theirs, ours in process] for process in rounds])
 
 
 def _process(report: Report) -> tuple[int, str]:
@@ -242,8 +254,12 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None, interval: Interval 
     if baseline and interval:
         extra = first - baseline.first_call_s
         extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
-        ends = {"calls": interval.value, "low": interval.high, "high": interval.low}
-        row |= {f"break_even_{end}": break_even.calls(extra, baseline.latency_s, gain) for end, gain in ends.items()}
+        row["break_even_calls"] = break_even.calls(extra, baseline.latency_s, interval.value)
+        if saved := saving_s(outcome, baseline):
+            row |= {
+                "break_even_low": break_even.after(extra, saved.high),
+                "break_even_high": break_even.after(extra, saved.low),
+            }
     return row
 
 

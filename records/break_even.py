@@ -10,5 +10,9 @@ def saving_s(eager_s: float, speedup: float) -> float:
 
 def calls(extra_s: float, eager_s: float, speedup: float | None) -> float | None:
     """Return the calls after which `extra_s` have paid, 0 where there are none; None if never or without a speedup."""
-    saved_s = saving_s(eager_s, speedup) if speedup else 0.0
+    return after(extra_s, saving_s(eager_s, speedup) if speedup else 0.0)
+
+
+def after(extra_s: float, saved_s: float) -> float | None:
+    """Return the same where a call saves so many seconds; None where it saves none."""
     return max(extra_s, 0.0) / saved_s if saved_s > 0 else None

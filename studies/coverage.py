@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,11 +24,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles.reported import record  # noqa: E402
-from doubles.scatter import Rounds  # noqa: E402
+from doubles.scatter import Host, Process, Rounds  # noqa: E402
 
 from analysis.significance import geometric_mean, independent_ratio, over_runs  # noqa: E402
+from measurement import host  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
-from records import intervals  # noqa: E402
+from records import assemble, intervals  # noqa: E402
 from records.record import Record  # noqa: E402
 
 PROCESSES = (3, 5, 10)
@@ -36,6 +38,7 @@ CORRELATION, ROUNDS = (0.0, 0.3, 0.6), (6, 12, 30)
 # Target of the half-width and most processes, from three on, and deviations of processes as shares of the target.
 STOPPING = {"quick": (0.10, 5), "standard": (0.05, 10), "rigorous": (0.02, 20)}
 SIDES = ((3, 3), (3, 10), (10, 10))
+MINIMUM_ROUNDS = 10  # good ones of a process
 RUNS, BETWEEN_RUNS = (1, 2, 3, 5, 10), (0.0, 0.02, 0.05)
 SHARES = (0.1, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 
@@ -47,6 +50,7 @@ class Count:
     held: list[bool] = field(default_factory=list)
     widths: list[float] = field(default_factory=list)
     processes: list[int] = field(default_factory=list)
+    open: int = 0  # cells without a headline, for a host that was slow
 
     def add(self, interval: Interval, truth: float, processes: int) -> None:
         """Count the interval of a ratio."""
@@ -57,10 +61,13 @@ class Count:
     @property
     def coverage(self) -> float:
         """Return the share of intervals that hold the truth."""
-        return fmean(self.held)
+        return fmean(self.held) if self.held else math.nan
 
     def __str__(self) -> str:
-        return f"{self.coverage:.3f}  ±{median(self.widths):6.1%}  {fmean(self.processes):4.1f} processes"
+        if not self.held:
+            return "no headline"
+        without = f", {self.open / (self.open + len(self.held)):.0%} without a headline" if self.open else ""
+        return f"{self.coverage:.3f}  ±{median(self.widths):6.1%}  {fmean(self.processes):4.1f} processes{without}"
 
 
 def known(logarithms: Sequence[Sequence[float]]) -> Interval:
@@ -113,6 +120,40 @@ def several_runs(runs: int, processes: int, deviation: float, trials: int, seed:
     return count
 
 
+def slow_host(of: Host, most: int, target: float, trials: int, seed: int, full_s: float | None = None) -> Count:
+    """Count intervals from samples of a host that is slow at times, as workers take them and records judge them.
+
+    `full_s` is the loop at full speed where the machine is known. Cells flagged `host_slowed` give no headline.
+    """
+    draw, count = np.random.default_rng(seed), Count()
+    for _ in range(trials):
+        known_s, sides = full_s, (SimpleNamespace(reports=[]), SimpleNamespace(reports=[]))
+        for launch, process in enumerate(of.drawn(draw, most, 3 * MINIMUM_ROUNDS)):
+            rounds, known_s = _rounds_taken(process, known_s)
+            both = (process.eager, process.eager_loops), (process.graph, process.graph_loops)
+            for side, (samples, loops) in zip(sides, both, strict=True):
+                taken = {"samples": samples[:rounds], "host_loop_s": loops[:rounds], "full_speed_s": known_s}
+                side.reports.append(SimpleNamespace(**taken, launch=launch, worker=""))
+            interval, slowed = assemble.speedup(sides[1], sides[0]), assemble.paired(sides[1], sides[0])[1]
+            if launch >= 2 and interval and not slowed and interval.relative_half_width <= target:
+                break
+        if slowed or interval is None:
+            count.open += 1
+        else:
+            count.add(interval, 4.0, launch + 1)
+    return count
+
+
+def _rounds_taken(process: Process, full_s: float | None) -> tuple[int, float | None]:
+    """Return after how many rounds a worker stops, with enough good ones or without time, and the full speed known."""
+    for rounds in range(MINIMUM_ROUNDS, len(process.eager) + 1):
+        known_s = host.full_seconds(process.loops[: 2 * rounds + 1], full_s)
+        turns = (host.good_turns(loops, rounds, known_s) for loops in (process.eager_loops, process.graph_loops))
+        if sum(map(all, zip(*turns, strict=True))) >= MINIMUM_ROUNDS:
+            break
+    return rounds, known_s
+
+
 def means(processes: int, likeness: float, trials: int, seed: int) -> Count:
     """Count geometric means over eight cells that share processes, whose medians correlate so much between cells."""
     draw, count = np.random.default_rng(seed), Count()
@@ -150,6 +191,13 @@ def rows(trials: int, seed: int) -> Iterator[tuple[str, Count]]:
     for deviation, number, runs in itertools.product(BETWEEN_RUNS, (3, 6), RUNS):
         label = f"{runs:2} runs of {number} processes, runs deviate by {deviation:.0%}"
         yield label, several_runs(runs, number, deviation, trials, next(seeds))
+    for share, spell, known_s in itertools.product((0.1, 0.3, 0.5), (2, 10, 60), (None, 3.1e-4)):
+        known = "known machine" if known_s else "first run on a machine"
+        for processes, target in ((3, 0.0), (5, 0.0), (10, 0.0), (10, 0.05)):
+            label = f"slow {share:.0%} in spells of {spell:2} turns, {known}, {processes:2} processes" + " or ±5 %" * (
+                target > 0
+            )
+            yield label, slow_host(Host(share, spell), processes, target, trials // 10, next(seeds), known_s)
     for processes, likeness in itertools.product(PROCESSES, (0.0, 0.6, 0.8)):
         label = f"geometric mean of 8 cells, {processes} processes, correlation {likeness}"
         yield label, means(processes, likeness, trials // 4, next(seeds))

@@ -15,7 +15,7 @@ from measurement.profiles import PROFILES
 from measurement.protocol import Captured, Hello, Readback
 from records import assemble, tokens, values
 from records.assemble import record, speedup
-from records.intervals import correction
+from records.intervals import correction, over_processes
 from records.outcomes import Context, Failure, Outcome, Parity
 from records.record import Record
 from records.rooflines import completed
@@ -202,15 +202,13 @@ def test_break_even(outcome):
     assert made(slower, eager).break_even_calls is None
 
 
-def test_break_even_has_the_ends_of_the_speedup_s_interval(outcome):
-    eager, graph = (
-        outcome(first_call_s=0.0),
-        outcome("inductor", samples=[s * 0.8 for s in SCATTERED], first_call_s=1.0),
-    )
-    row = made(graph, eager)
-    calls = [1 / (0.002 * (1 - 1 / gain)) if gain > 1 else None for gain in row.speedup]
-    assert (row.break_even_calls, row.break_even_high, row.break_even_low) == pytest.approx(calls)
-    assert row.break_even_low < row.break_even_calls and row.break_even_high is None  # it may be slower
+def test_break_even_is_of_what_a_call_saves_in_each_process(outcome):
+    eager, graph = outcome(samples=SCATTERED, first_call_s=0.0), outcome("inductor", first_call_s=1.0)
+    row, saved = made(graph, eager), over_processes([[s - 0.002 for s in SCATTERED]])
+    assert (row.break_even_low, row.break_even_high) == (pytest.approx(1 / saved.high), None)
+    assert saved.low < 0  # it may be slower
+    faster = made(outcome("inductor", samples=[s - 0.001 for s in SCATTERED], first_call_s=1.0), eager)
+    assert faster.break_even_low == pytest.approx(1000) == faster.break_even_high  # though the speedup scatters
 
 
 def test_without_peaks_there_is_no_regime(outcome):

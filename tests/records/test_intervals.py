@@ -6,7 +6,7 @@ import math
 import random
 
 import pytest
-from doubles.scatter import Rounds
+from doubles.scatter import Host, Rounds
 from pytest import approx
 
 from measurement import statistics
@@ -73,3 +73,16 @@ def test_they_do_where_processes_are_added_until_they_are_narrow(profile, share)
 def test_without_the_correction_stopping_covers_too_rarely(monkeypatch):
     monkeypatch.setattr(intervals, "correction", lambda processes: 1.0)
     assert coverage.stopped(Rounds(0.03, 0.07, 0.3, 6), 0.05, 10, trials=3000, seed=1).coverage < 0.92
+
+
+@pytest.mark.parametrize("processes", coverage.PROCESSES)
+@pytest.mark.parametrize(("share", "spell"), [(0.3, 2), (0.3, 10)])
+def test_intervals_cover_on_a_host_that_is_slow_at_times(share, spell, processes):
+    """From samples to the speedup, as workers stop and records judge; cells without a headline do not count."""
+    count = coverage.slow_host(Host(share, spell), processes, 0.0, trials=150, seed=processes)
+    assert count.coverage >= 0.92 and len(count.held) > 100
+
+
+def test_a_run_that_saw_the_host_slow_alone_has_no_headline_where_the_machine_is_known():
+    count = coverage.slow_host(Host(0.98, 200), 3, 0.0, trials=20, seed=1, full_s=3.1e-4)
+    assert count.open >= 19
