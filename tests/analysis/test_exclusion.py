@@ -41,7 +41,7 @@ KINDS = {
 COUNTING = {
     "none": {},
     "unknown program": {"program": "unknown"},
-    "disturbed": {"flags": "host_slowed;steal", "program": "same"},
+    "disturbed": {"flags": "drift;steal", "program": "same"},
 }
 
 
@@ -272,6 +272,11 @@ def test_every_reader_of_figures_is_tried():
     assert readers == READERS.keys()
     named = {name for names in READERS.values() if isinstance(names, tuple) for name in names}
     assert named <= CONSUMERS.keys()
+
+
+def test_a_mode_on_a_slowed_host_is_no_advice_and_yet_not_excluded():
+    slowed = {"flags": "host_slowed"}
+    assert not CONSUMERS["advice"](slowed) and CONSUMERS["a mean"](slowed)
 
 
 RULE = "records/statuses.py"
