@@ -18,7 +18,7 @@ from execution import early_checks, peak_benchmarks
 from plan import plan
 from records.record import NAMES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first row of a table measures all of them
 
 # Modes that compile nothing where a compiler takes seconds a file.
 MODES = {"torch": "eager,dynamo"}
