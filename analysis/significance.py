@@ -126,13 +126,13 @@ def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | N
 
 
 def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Mapping] = lambda record: {}) -> Interval:
-    """Return the geometric mean of the speedups of records that have one and are not excluded, with its 95 % interval.
+    """Return the geometric mean of the headline speedups of records, with its 95 % interval.
 
     Where three or more processes measured every cell, its half-width is that of the means within each (`by_process`
     gives a record's ln speedups by process): what a process does to one cell it may do to all. Elsewhere the cells'
     errors count as independent. It says nothing of other workloads.
     """
-    known = [(speedup, record) for record in records if not record.excluded and (speedup := record.speedup)]
+    known = [(speedup, record) for record in records if record.headline and (speedup := record.speedup)]
     mean = Estimates.of([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
     by_cell = [by_process(record) for _, record in known]
     shared = set.intersection(*map(set, by_cell))
