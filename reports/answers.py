@@ -66,6 +66,8 @@ def _line(choice: Choice) -> Line:
 
 
 def _gain(point: Point) -> str:
+    if not point.record.headline:
+        return "host slowed"
     return speedup(point.record.speedup_vs_eager, point.speedup)
 
 

@@ -14,6 +14,7 @@ from analysis.answers import by_setting
 from analysis.modes import labels
 from analysis.points import COLUMNS_READ, Points
 from commands import report
+from records.record import SCHEMA_VERSION
 from reports import terminal
 
 
@@ -75,6 +76,12 @@ def test_bounds_and_a_slower_core_are_said_in_a_line_each(record):
     assert "At most: alpha 7.60× by replaying the same kernels, 11× by the roofline." in text
     assert "alpha graph: 2× here; on a core half as fast about 3.9×." in text
     assert "At most" not in printed(cells(record)) and "half as fast" not in printed(cells(record))
+
+
+def test_a_speedup_on_a_slowed_host_is_no_headline(record):
+    eager, graph = cells(record)
+    text = printed([eager, graph | {"schema_version": SCHEMA_VERSION, "flags": "host_slowed"}])
+    assert "host slowed" in text and "2.00×" not in text
 
 
 def test_conditions_are_one_line(record):
