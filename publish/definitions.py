@@ -54,22 +54,26 @@ def modes_table() -> str:
 
 def columns_page() -> str:
     """Return the page on the CSV's columns."""
-    columns = [(f"`{column.name}`", column.kind, column.unit, column.meaning) for column in COLUMNS]
+    columns = [(f"`{column.name}`", " ".join(filter(None, (column.meaning, _unit(column.unit))))) for column in COLUMNS]
     statuses = [(f"`{name}`", meaning) for name, meaning in STATUSES.items()]
     flags = [(f"`{flag.name}`", flag.threshold, flag.meaning, flag.remedy) for flag in FLAGS]
     parts = (
         "# Columns of a record",
         f"Made from `records/record.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
-        "A missing value is empty, never 0. CPU and GPU results have the same columns.",
-        _table(("column", "type", "unit", "meaning"), columns),
+        "A missing value is empty, never 0. Units stand in brackets; `results.schema.json` has the types.",
+        _table(("column", "meaning"), columns),
         "## Statuses",
         "Every planned cell ends in exactly one record with one of these.",
         _table(("status", "meaning"), statuses),
         "## Flags",
-        "A record's warnings, with what raises each and the remedy.",
+        "A record's warnings. They change no status and no sign.",
         _table(("flag", "raised when", "meaning", "remedy"), flags),
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _unit(unit: str) -> str:
+    return f"[{unit}]" if unit else ""
 
 
 def experiments_tables() -> str:
