@@ -142,11 +142,10 @@ FLAGS = (
     ),
     Flag(
         HOST_SLOWED,
-        f"a fixed loop of Python took over {SLOW} times its full speed around so many turns that fewer than "
-        f"{ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} others; full speed is the fastest "
-        f"{100 * FASTEST_SHARE:.0f} % over the run",
-        "The core itself was slower, as when another tenant uses its other half, which no counter shows. All turns "
-        "count, and the speedup enters no headline. Elsewhere slow turns are set aside (`rounds_set_aside`).",
+        f"fewer than {ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} turns in which a fixed Python loop took at most "
+        f"{SLOW} times its full speed (the fastest {100 * FASTEST_SHARE:.0f} % of the run)",
+        "The host core was slower, as when another tenant uses its other half. All turns count, and no headline uses "
+        "the speedup.",
         "Measure on a host of your own, or with a larger BUDGET.",
         lambda o: o.host_slowed,
         BOTH,

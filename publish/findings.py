@@ -117,7 +117,7 @@ def line(*cells: str) -> str:
 
 def speedup(row: Row, mode: str) -> str:
     """Return a mode's speedup over all runs: `5.27× ±8 %`; `excluded`, or empty where nothing was measured."""
-    return _cell(row, mode, lambda point: point.speedup, "×")
+    return _cell(row, mode, lambda point: point.speedup if point.record.headline else None, "×")
 
 
 def latency(row: Row, mode: str, **columns: Any) -> str:
