@@ -84,7 +84,7 @@ def _blocks(shapes: Sequence[tuple[str, Answer]], console: Console) -> dict[str,
     figures = [(line.ms, line.width.removeprefix("±"), line.gain, line.first) for line in every]
     widths = [max(map(len, column)) for column in zip(HEADS, *figures, strict=True)]
     room = min(console.width, _MOST_WIDTH) - sum(widths) - 2 * len(widths)
-    framework = max(len(line.framework) for line in every)
+    framework = max((len(line.framework) for line in every), default=0)
     typed = all(framework + 2 + len(line.call) <= room for line in every)
     names = [[_name(line, framework, typed) for line in of_shape] for of_shape in rows]
     longest = [len(text) for text in (*(title for title, _ in shapes), *(name for some in names for name in some))]
