@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,16 +84,14 @@ print(json.dumps([list(frame["mode"]), list(frame.status), result.verdict, str(r
 
 @pytest.mark.slow
 def test_a_module_of_main_is_measured(tmp_path):
-    """The caller needs what the wheel depends on: the runner's environment, with torch's packages behind its own."""
+    """The caller has what the wheel depends on, in the runner's environment, and torch from its own."""
     torch = next((ROOT / ".venvs/torch-cpu/lib").glob("python*/site-packages"))
-    script = f"import sys; sys.path.append({str(torch)!r})" + SCRIPT.format(
-        root=str(ROOT), out=str(tmp_path / "a"), other=str(tmp_path / "b")
-    )
     file = tmp_path / "script.py"
-    file.write_text(script)
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=tmp_path)
+    file.write_text(SCRIPT.format(root=str(ROOT), out=str(tmp_path / "a"), other=str(tmp_path / "b")))
+    environment = os.environ | {"PYTHONPATH": str(torch)}
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     modes, statuses, verdict, page, problem = json.loads(done.stdout.splitlines()[-1])
     assert modes == ["eager", "inductor"] and statuses == ["ok", "ok"] and "torch" in verdict
-    assert Path(page).read_text().startswith("<!doctype html>")
+    assert Path(page).read_text().startswith("<!DOCTYPE html>")
     assert "does not run" in problem
