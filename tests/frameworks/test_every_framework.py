@@ -183,8 +183,8 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
         np.save(wrong / path.name, value.T if path.name == "layers.1.linear.weight.npy" else value)
 
     class Tampered(Store):
-        def __call__(self, group):
-            materials = super().__call__(group)
+        def for_worker(self, group):
+            materials = super().for_worker(group)
             if group.cells[0].workload != "mlp":
                 return materials
             return Materials(wrong, materials.inputs, materials.reference, materials.weights_name)
