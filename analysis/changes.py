@@ -46,10 +46,12 @@ def latency(pairs: Sequence[Pair], side: int) -> Estimates:
 
 def _open(pair: Pair) -> str:
     """Why nothing is to be decided of a cell from its times; empty where something may be."""
-    for record, letter in zip(pair.records, "AB", strict=True):
+    for side, (record, letter) in enumerate(zip(pair.records, "AB", strict=True)):
         if few_launches(record):
             return f"{letter}'s interval covers only its own processes; at least three are needed"
-    return pair.disturbance
+        if not record.headline and pair.host_decides(side):
+            return f"{letter}'s host never ran at full speed for long enough (host_slowed)"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class Moves:
         bound = 1 + max(limit, SAME_WITHIN)
         if 1 / bound <= ratio.low and ratio.high <= bound:
             return SAME, ""
-        return INCONCLUSIVE, f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
+        why = f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
+        return INCONCLUSIVE, "; ".join(filter(None, (why, self.pairs[n].conditions)))
 
     @cached_property
     def machines(self) -> dict[int, str]:

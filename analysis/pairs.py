@@ -79,17 +79,15 @@ class Pair(NamedTuple):
         return flags.host_bound(None if host_ms is None else host_ms / record.median_ms)
 
     @property
-    def disturbance(self) -> str:
-        """Return which side's latency was disturbed, by what; empty where neither was."""
-        for side, letter in enumerate("AB"):
-            raised = self.records[side].flags
-            if raised and (guilty := _disturbing(raised, self.host_decides(side))):
-                return f"{letter} was disturbed ({guilty})"
-        return ""
+    def conditions(self) -> str:
+        """Return the flags on the machine that concern a side's latency: `A: steal`; empty where there are none."""
+        raised = [(letter, record.flags or "") for letter, record in zip("AB", self.records, strict=True)]
+        found = [(letter, _concerning(names, self.host_decides(side))) for side, (letter, names) in enumerate(raised)]
+        return "; ".join(f"{letter}: {names}" for letter, names in found if names)
 
 
 @cache  # a few, over and over
-def _disturbing(raised: str, host_decides: bool) -> str:
+def _concerning(raised: str, host_decides: bool) -> str:
     """Those of a record's flags that concern its latency."""
     return ", ".join(name for name in raised.split(";") if flags.disturbed([name], flags.LATENCY, host_decides))
 

@@ -87,7 +87,7 @@ def test_a_build_for_the_cpu_says_so_when_asked_for_a_gpu(framework, tmp_path):
     words = ["--framework", framework, "--workload", "mlp", "--device", "gpu", *QUICKLY]
     done = bench(tmp_path / "run", *words, "--python", str(interpreter(framework)))
     assert done.code == INCOMPLETE, done.output
-    assert [record["mode"] for record in done.records] == ["eager", *frameworks.describe(framework).default_graph]
+    assert [record["mode"] for record in done.records] == ["eager", *frameworks.describe(framework).recommended("gpu")]
     for record in done.records:
         assert record["status"] == "unsupported"
         assert re.search(r"for the CPU only: install (a build for CUDA|jax\[cuda13\])\.$", record["reason"])

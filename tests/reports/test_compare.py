@@ -151,15 +151,20 @@ def test_the_scope_that_a_record_tells_counts():
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_disturbed_cells_decide_nothing(side):
-    runs = [A, moved(1.0, 1.5)]
-    runs[side] = [row | {"flags": "other_load"} for row in runs[side]]
-    comparison = compared(*runs)
-    assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
-    assert {cell.why for cell in comparison.cells} == {f"{'AB'[side]} was disturbed (other_load)"}
+def test_conditions_change_no_verdict_and_explain_what_is_open(side):
+    def verdicts_of(b: list[Record]) -> dict[str, tuple[str, str]]:
+        runs = [A, b]
+        runs[side] = [row | {"flags": "other_load"} for row in runs[side]]
+        return {cell.cell.rpartition("/")[2]: (cell.verdict, cell.why) for cell in compared(*runs).cells}
+
+    quiet = verdicts(A, moved(1.0, 1.5))
+    assert {mode: verdict for mode, (verdict, _) in verdicts_of(moved(1.0, 1.5)).items()} == quiet
+    wide = [row | {"latency_ms_ci_low": 0.1, "latency_ms_ci_high": 99.0} for row in A]
+    for verdict, why in verdicts_of(wide).values():
+        assert verdict == INCONCLUSIVE and why.endswith(f"; {'AB'[side]}: other_load")
 
 
-def test_a_slowed_host_disturbs_only_what_it_decides():
+def test_a_slowed_host_leaves_open_only_what_it_decides():
     launched = {"device": "gpu:0", "host_ms_median": 0.1, "flags": "host_slowed"}
     assert verdicts([row | launched for row in A], [row | launched for row in moved(1.0, 1.5)])["graph"] == SLOWER
     waited = launched | {"host_ms_median": 1000.0}
@@ -269,7 +274,7 @@ def test_another_program_than_eager_s_is_said(ours, theirs, sides):
         (moved(1.1, 1.1), "5%", 3),
         ([EAGER, failed("alpha", "graph", "crash", "A reason.")], "5%", 1),
         ([EAGER, failed("alpha", "graph", "unsupported", "A reason.")], "5%", 1),
-        (moved(1.0, 1.5, flags="steal"), "5%", 3),
+        (moved(1.0, 1.5, flags="steal"), "5%", 1),
     ],
 )
 def test_the_exit_code_tells_slower_from_nothing_decided(tmp_path, capsys, b, limit, code):

@@ -65,7 +65,7 @@ def plant_gpt(module) -> None:
 def plant_library(module) -> None:
     """All of these, into `frameworks.torch.models.library_llama`."""
     model = module.LibraryLlama
-    build, tell, grow, logits_after = model.__init__, model.tell, model.grow, model.logits_after
+    build, go_to, grow, logits_after = model.__init__, model.go_to, model.grow, model.logits_after
 
     def faulty_build(self, made, places):
         if places == OTHER_BASE:
@@ -83,7 +83,7 @@ def plant_library(module) -> None:
         return logits_after(self, ids, cache, **told)
 
     model.__init__, model.grow, model.logits_after = faulty_build, faulty_grow, faulty_logits_after
-    model.tell = lambda self, place: tell(self, place - 1 if self.places == EARLY else place)
+    model.go_to = lambda self, place: go_to(self, place - 1 if self.places == EARLY else place)
 
 
 def moved(torch, layers: list) -> list:
