@@ -62,10 +62,13 @@ class Pair:
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:
-        """Return the same at the upper and the lower end of the speedup's interval.
+        """Return the ends of its interval; the second is None where the interval holds a graph that is no faster.
 
-        The second is None where the interval holds a graph that is no faster. None where none is to be had.
+        Records before version 9 have none of their own: theirs follow from the ends of the speedup's interval.
         """
+        record = self.graph.record
+        if record.break_even_low is not None:
+            return record.break_even_low, record.break_even_high
         speedup = self.graph.speedup
         low = self._calls(speedup.high) if speedup else None
         return None if low is None or speedup is None else (low, self._calls(speedup.low))

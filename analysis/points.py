@@ -26,7 +26,7 @@ COLUMNS_READ = (
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
     *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "host_ms_median"),
-    *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline"),
+    *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("parity_reference", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),

@@ -212,8 +212,8 @@ class Executor:
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything.
 
-        Launches are added until the half-width of every speedup, or without eager mode of every latency, is within the
-        target. A group goes on as a whole, so that every pair has the same launches.
+        Launches are added until every speedup, or without eager mode every latency, has a half-width within the target
+        and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same.
         """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
@@ -223,11 +223,12 @@ class Executor:
         baseline = outcomes.get(baseline_of(left.cells[0]).id)
         graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
         if baseline and not baseline.failure and graphs:
-            intervals = [assemble.speedup(graph, baseline) for graph in graphs]
+            known = [(assemble.speedup(graph, baseline), assemble.paired(graph, baseline)[1]) for graph in graphs]
         else:
-            intervals = [outcomes[cell.id].latency for cell in left.cells]
-        width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
-        return left if width > self.profile.target_half_width else None
+            known = [(outcomes[cell.id].latency, outcomes[cell.id].turns[1]) for cell in left.cells]
+        target = self.profile.target_half_width
+        is_known = all(found and found.relative_half_width <= target and not slowed for found, slowed in known)
+        return None if is_known else left
 
     def launch(
         self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0

@@ -55,6 +55,17 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     assert executor.unfinished(group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
+def test_launches_are_added_where_the_host_was_slow_in_too_many(cell, report, tmp_path):
+    """Their spread is narrow, and is of turns on a slow host."""
+    outcome = Outcome(cell())
+    for launch in range(RIGOROUS.minimum_launches):
+        slow = (0.001,) if launch == 0 else (0.002,)
+        outcome.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10))
+    group = Group((outcome.cell,), frozenset({outcome.cell.id}))
+    executor = executor_in(tmp_path, "rigorous")
+    assert executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)
+
+
 @pytest.mark.parametrize(("seconds", "launches"), [(STEADY, 3), (DRIFTING, 5)])
 def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, seconds, launches):
     executor, outcome, written = executor_in(tmp_path, "rigorous"), Outcome(cell()), []
