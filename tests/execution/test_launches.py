@@ -66,15 +66,15 @@ def test_launches_are_added_where_the_host_was_slow_in_too_many(cell, report, tm
     assert executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)
 
 
-@pytest.mark.parametrize(("seconds", "launches"), [(STEADY, 3), (DRIFTING, 5)])
-def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, seconds, launches):
+@pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.1, 5)])
+def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, growth, launches):
     executor, outcome, written = executor_in(tmp_path, "rigorous"), Outcome(cell()), []
     profile = replace(RIGOROUS, minimum_launches=3, maximum_launches=5)
     executor.launcher = replace(executor.launcher, profile=profile)
     executor.recorder.finish = lambda group, outcomes: written.append(len(outcome.reports))
     bundle = Bundle((Group((outcome.cell,), frozenset({outcome.cell.id})),))
     for launch in range(5):
-        outcome.add(report((seconds[launch],) * 10, launch=launch, worker=f"{launch}"))
+        outcome.add(report((0.002 * growth**launch,) * 10, launch=launch, worker=f"{launch}"))
         executor.finish_settled(bundle, {outcome.cell.id: outcome})
     assert written[0] == launches
 
