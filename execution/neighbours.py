@@ -56,10 +56,11 @@ def look(seconds: float, gpu: bool) -> Busy:
 
 def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float, bool], Busy] = look) -> None:
     """Say what keeps the machine busy, if anything; on a terminal wait for quiet, elsewhere and with FORCE go on."""
-    busy = watch(GLANCE, gpu)
-    if not busy.disturbs or not (busy := watch(LOOK, gpu)).disturbs:  # one look may meet a moment's work
+    busy, waits = watch(GLANCE, gpu), console.is_terminal and not force
+    if busy.disturbs and waits:
+        busy = watch(LOOK, gpu)  # the first may have met a moment's work
+    if not busy.disturbs:
         return
-    waits = console.is_terminal and not force
     ending = f"Waiting up to {WAIT:.0f} s for quiet; FORCE=1 measures anyway." if waits else "Measuring anyway."
     console.print(f"{busy.sentence()} {WHY} {ending}", style="yellow", highlight=False, soft_wrap=True)
     left = WAIT
