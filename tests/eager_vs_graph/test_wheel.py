@@ -1,0 +1,68 @@
+"""The wheel: one name in site-packages, all of the suite inside, and its commands by their own name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, listed_files
+
+NOT_SHIPPED = ("tests", "studies", "examples", "results", "eager_vs_graph")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site-packages")
+    wheel.extractall(folder)
+    return folder
+
+
+def test_site_packages_get_one_name(wheel):
+    assert {name.partition("/")[0] for name in wheel.namelist()} == {
+        "eager_vs_graph",
+        "eager_vs_graph-0.1.0.dist-info",
+    }
+
+
+def test_every_module_of_the_suite_is_inside(wheel):
+    modules = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] not in NOT_SHIPPED]
+    assert len(modules) > 300
+    assert {f"eager_vs_graph/{path}" for path in modules} <= set(wheel.namelist())
+
+
+def run(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "eager_vs_graph", *words]
+    environment = {"PYTHONPATH": str(installed), "HOME": str(folder), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_its_commands_go_by_their_own_name(installed, tmp_path):
+    done = run(installed, tmp_path, "--help")
+    assert done.returncode == 0 and "egvg bench" in done.stdout and "make bench" not in done.stdout
+    done = run(installed, tmp_path, "report")
+    assert done.returncode == 2 and "egvg-runs yet; `egvg bench` makes one" in done.stderr
+
+
+def test_nothing_is_written_into_the_installation(installed, tmp_path):
+    def files() -> set[Path]:
+        return {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
+
+    before = files()
+    run(installed, tmp_path, "bench", "--python", "locked", "--framework", "torch", "--workload", "mlp", "--dry-run")
+    assert files() == before
+
+
+def test_a_run_is_exported_from_anywhere(installed, tmp_path):
+    done = run(installed, tmp_path, "export", str(ROOT / "results/cpu/two-cores"), "--format", "bmf")
+    assert done.returncode == 0 and '"latency"' in done.stdout
