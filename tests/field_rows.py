@@ -8,7 +8,7 @@ A `[[row]]` has a `file`, which rows may share, and says in `what` why it is the
 
 `expected.<mode>` has columns of the mode's record, `expected.all` those of every mode, `expected.graphs` of graphs:
 
-- `status` "measured" stands for any status of a measured and correct cell, and is expected where none is given;
+- `status` "measured" is that of a measured and correct cell, and expected where none is given; "!ok" is any other;
 - text is a phrase that the column must hold, or must not hold after "!"; a list holds several; "" is an empty column;
 - a number is equal, and text such as ">0" is a bound.
 """
@@ -94,7 +94,7 @@ def _holds(column: str, found: Any, wanted: Any) -> bool:
     if not isinstance(wanted, str):
         return found == wanted
     if column == "status":
-        return found == ("ok" if wanted == "measured" else wanted)
+        return found != wanted[1:] if wanted[0] == "!" else found == ("ok" if wanted == "measured" else wanted)
     if wanted[0] in "<>":
         return found is not None and (found > float(wanted[1:]) if wanted[0] == ">" else found < float(wanted[1:]))
     if wanted[0] == "!":
