@@ -132,7 +132,7 @@ class Trust:
         return self.processes[0] < ENOUGH_LAUNCHES
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> Trust:
+    def from_records(cls, records: Sequence[Record]) -> Trust:
         """Return what is to be said of measured records."""
         measured = [record for record in records if record.is_measured]
         aimed = [record for record in measured if record.target_half_width is not None]

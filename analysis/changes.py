@@ -41,7 +41,9 @@ def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
 
 def latency(pairs: Sequence[Pair], side: int) -> Estimates:
     """Logarithms of one side's latencies."""
-    return Estimates.of([pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs])
+    return Estimates.from_intervals(
+        [pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs]
+    )
 
 
 def _open(pair: Pair) -> str:
@@ -80,7 +82,9 @@ class Moves:
         both = [[record.speedup for record in pair.records] for pair in self.pairs]
         known = {n: (ours, theirs) for n, (ours, theirs) in enumerate(both) if ours and theirs}
         launches = [[self.pairs[n].records[side].launches for n in known] for side in (0, 1)]
-        a, b = (Estimates.of([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1))
+        a, b = (
+            Estimates.from_intervals([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1)
+        )
         return dict(zip(known, _each(a - b), strict=True))
 
     def judged(self, limit: float) -> list[Compared]:

@@ -59,7 +59,7 @@ class Comparison:
             cells[cell.verdict].append(cell)
         return cells
 
-    def of(self, verdict: str) -> list[Compared]:
+    def with_verdict(self, verdict: str) -> list[Compared]:
         """The cells with this verdict."""
         return self._by_verdict[verdict]
 
@@ -67,11 +67,11 @@ class Comparison:
     def over(self) -> list[Compared]:
         """The cells that are slower by more than the limit, or broke."""
         return [
-            *(cell for cell in self.of(SLOWER) if cell.slowdown > self.limit),
-            *(cell for cell in self.of(NOT_COMPARABLE) if cell.broke),
+            *(cell for cell in self.with_verdict(SLOWER) if cell.slowdown > self.limit),
+            *(cell for cell in self.with_verdict(NOT_COMPARABLE) if cell.broke),
         ]
 
     @property
     def decided(self) -> bool:
         """Whether anything could be said of any cell."""
-        return any(map(self.of, DECIDED))
+        return any(map(self.with_verdict, DECIDED))

@@ -88,7 +88,7 @@ class Ladder:
         return self.products[-1] if self.steps else None
 
     @property
-    def whole(self) -> Interval | None:
+    def end_to_end(self) -> Interval | None:
         """Return the first rung's time over the last one's, measured as such."""
         return self.since[-1] if self.since else None
 
@@ -124,7 +124,7 @@ def ladders_of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[L
     for modes in groups.values():
         if any(map(is_rung, modes.values())):
             description = frameworks.describe(next(iter(modes.values())).framework)
-            series = Series.of(taken, {record.cell: mode for mode, record in modes.items()})
+            series = Series.from_samples(taken, {record.cell: mode for mode, record in modes.items()})
             yield ladder(modes, description, series)
 
 
@@ -135,7 +135,7 @@ class Series:
     launches: tuple[Mapping[str, Sequence[float]], ...]
 
     @classmethod
-    def of(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
+    def from_samples(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
         """Return the series of these cells, by their modes, in the rounds in which the host had its usual speed.
 
         Of a cell that a launch measured twice the last counts, and of a launch that several processes took part in
@@ -279,7 +279,7 @@ def crossed(
 
 
 def _title(record: Record) -> str:
-    shape, threads = Shape.of(record), record.threads
+    shape, threads = Shape.from_record(record), record.threads
     parts = [record.framework, f"{record.workload} {record.implementation}", shape.text]
     parts += [str(record.pass_name)] if record.pass_name != "inference" else []
     if record.batch_size is not None:

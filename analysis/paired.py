@@ -91,7 +91,7 @@ def compare(
     both = joined(a, b)
     found = [change(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
     ratios = [ratio or _not_in_turn(pair) for pair, (ratio, _) in zip(both.pairs, found, strict=True)]
-    moved = Estimates.of(ratios, [count for _, count in found])
+    moved = Estimates.from_intervals(ratios, [count for _, count in found])
     why = [
         "" if ratio else f"A and B share only {count} processes; at least three are needed" for ratio, count in found
     ]

@@ -44,7 +44,7 @@ class Shape:
     rest: str = field(compare=False)
 
     @classmethod
-    def of(cls, record: Record) -> Shape:
+    def from_record(cls, record: Record) -> Shape:
         """Return the shape of a record."""
         return cls.sized(record.batch_size, record.seq_len, record.parameters)
 
@@ -81,7 +81,7 @@ class Setting:
     @cached_property
     def shapes(self) -> list[Shape]:
         """Return every shape that was measured, by size."""
-        return sorted({Shape.of(point.record) for point in self.points})
+        return sorted({Shape.from_record(point.record) for point in self.points})
 
     @cached_property
     def at(self) -> dict[Shape, list[Point]]:
@@ -110,7 +110,7 @@ def deployed(framework: str, known: Known) -> bool:
 def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
     groups = defaultdict(list)
     for point in points:
-        groups[Shape.of(point.record)].append(point)
+        groups[Shape.from_record(point.record)].append(point)
     return dict(groups)
 
 

@@ -32,7 +32,7 @@ class Estimates:
     degrees: np.ndarray
 
     @classmethod
-    def of_intervals(cls, values: Interval, processes: np.ndarray) -> Estimates:
+    def from_arrays(cls, values: Interval, processes: np.ndarray) -> Estimates:
         """Return what records say: 95 % intervals of Student's t over that many processes, the estimate in ln's middle.
 
         What widens an interval (`records.intervals.correction`) is part of its error. The interval of fewer than three
@@ -43,10 +43,10 @@ class Estimates:
         return cls(np.log(values.value), np.maximum(error, SMALLEST), degrees)
 
     @classmethod
-    def of(cls, values: Sequence[Interval], processes: Sequence[int | None]) -> Estimates:
+    def from_intervals(cls, values: Sequence[Interval], processes: Sequence[int | None]) -> Estimates:
         """Return the same of an interval an element, with its number of processes (None where not known)."""
         columns = np.array(values, float).reshape(-1, 3).T
-        return cls.of_intervals(Interval(*columns), np.array([count or 0 for count in processes]))
+        return cls.from_arrays(Interval(*columns), np.array([count or 0 for count in processes]))
 
     def __sub__(self, other: Estimates) -> Estimates:
         """Return the difference of independent estimates, with Welch's degrees of freedom (Biometrika 34, 1947)."""
@@ -94,7 +94,9 @@ def independent_ratio(
     The one rule for rankings, comparisons and claims: Welch's interval on logarithms, from both sides' intervals and
     the numbers of processes behind them. An interval over several runs brings its between-run variation along.
     """
-    return one_interval(Estimates.of([numerator], processes[:1]) - Estimates.of([denominator], processes[1:]))
+    return one_interval(
+        Estimates.from_intervals([numerator], processes[:1]) - Estimates.from_intervals([denominator], processes[1:])
+    )
 
 
 def independent_difference(
@@ -122,7 +124,7 @@ def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | N
     """Return one cell's figure over its runs, with an interval that holds how runs differ; a single run's own."""
     if len(intervals) == 1:
         return intervals[0]
-    return one_interval(Estimates.of(intervals, processes or [None] * len(intervals)).random_effects)
+    return one_interval(Estimates.from_intervals(intervals, processes or [None] * len(intervals)).random_effects)
 
 
 def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Mapping] = lambda record: {}) -> Interval:
@@ -133,7 +135,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     errors count as independent. It says nothing of other workloads.
     """
     known = [(speedup, record) for record in records if record.headline and (speedup := record.speedup)]
-    mean = Estimates.of([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
+    mean = Estimates.from_intervals([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
     by_cell = [by_process(record) for _, record in known]
     shared = set.intersection(*map(set, by_cell))
     if len(shared) < ENOUGH_LAUNCHES:

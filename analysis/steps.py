@@ -42,7 +42,7 @@ class Scatter:
     degrees: float
 
     @classmethod
-    def of(cls, points: Points) -> Scatter:
+    def from_points(cls, points: Points) -> Scatter:
         """Half as many degrees as differences: what their median is worth beside their mean square, roughly."""
         means = [float(point.mean) for _, point in points]
         if len(means) < FEWEST_SCATTERED:
@@ -58,7 +58,7 @@ def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.
     below `CHANCE`, and that is larger than the relative `floor`.
     """
     known = [(place, point) for place, point in enumerate(points) if point is not None]
-    scatter = Scatter.of(known)
+    scatter = Scatter.from_points(known)
     cuts = sorted(_splits(known, 0, scatter, series, floor))
     changes = _changes(known, cuts, scatter)
     # A later split may lie where the change is, and leave an earlier one beside it with none.

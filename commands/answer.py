@@ -38,7 +38,7 @@ def answered(records: Sequence[Record], folder: Path) -> dict[str, Any]:
         "verdicts": [sentence for answer in found for sentence in sentences(answer)],
         "choices": [choice for answer in found for choice in _choices(answer)],
         "figures": [{name: value for name, value in record.to_row().items() if name in FIGURES} for record in records],
-        "conditions": Trust.of(records).conditions,
+        "conditions": Trust.from_records(records).conditions,
         "versions": versions,
         "suite": next((record.git_revision for record in records if record.git_revision), None),
         "run": str(folder),

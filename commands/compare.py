@@ -104,7 +104,7 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
     if names.shared:
         console.print(f"\nAll cells: {names.shared}", highlight=False, markup=False)
-    decided = [cell for verdict in DECIDED for cell in comparison.of(verdict)]
+    decided = [cell for verdict in DECIDED for cell in comparison.with_verdict(verdict)]
     content = comparing.table(decided[:MOST_CELLS_PRINTED], names, beside_eager=True)
     rows = [[part if isinstance(part, str) else part.text for part in row.cells] for row in content.rows]
     styles = [COLOURS.get(cell.verdict) for cell in decided]

@@ -140,7 +140,7 @@ def _steps(one: Sequence[Record | None], figure: str, series: int) -> list[steps
 
 def _point(interval: Interval, launches: int | None) -> Estimates:
     ends = Interval(*(np.float64(end) for end in interval))
-    return Estimates.of_intervals(ends, np.array(launches or 0))
+    return Estimates.from_arrays(ends, np.array(launches or 0))
 
 
 def _alone(machine: str, cell: str, stepped: Mapping, speedups: Mapping) -> set[int]:

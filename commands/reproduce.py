@@ -262,7 +262,9 @@ def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> In
         return None
     if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
         return None
-    return Series.of(samples[this], dict(zip(cells, cells, strict=True))).ratio({cells[0]: 1.0, cells[1]: -1.0})
+    return Series.from_samples(samples[this], dict(zip(cells, cells, strict=True))).ratio(
+        {cells[0]: 1.0, cells[1]: -1.0}
+    )
 
 
 def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path, console: Console) -> None:

@@ -43,7 +43,7 @@ class Row(NamedTuple):
     folders: tuple[Path, ...]
     columns: dict[str, Any]
 
-    def of(self, mode: str, **columns: object) -> dict[str, Any]:
+    def columns_of(self, mode: str, **columns: object) -> dict[str, Any]:
         """Return the columns of one mode's records."""
         return {**self.columns, "mode": mode, **columns}
 
@@ -101,7 +101,7 @@ def gains(head: str, modes: Sequence[str], rows: Sequence[Row]) -> list[str]:
     lines = table(f"{head}: speedup over eager", "eager, ms", *calls, "runs")
     for row in rows:
         cells = [latency(row, "eager"), *(speedup(row, mode) for mode in modes)]
-        lines.append(line(row.title, *cells, links(measured(*row.folders, **row.of("eager")), row.folders)))
+        lines.append(line(row.title, *cells, links(measured(*row.folders, **row.columns_of("eager")), row.folders)))
     return lines
 
 
@@ -126,7 +126,7 @@ def latency(row: Row, mode: str, **columns: Any) -> str:
 
 
 def _cell(row: Row, mode: str, figure: Callable, unit: str, **columns: Any) -> str:
-    columns = row.of(mode, **columns)
+    columns = row.columns_of(mode, **columns)
     if interval := pooled(measured(*row.folders, **columns), figure):
         return precise(interval, unit)
     return EXCLUDED if measured(*row.folders, excluded=True, **columns) else MISSING
@@ -159,7 +159,7 @@ def eight() -> list[str]:
 def first_call(row: Row) -> str:
     """Return the seconds of the default graph's first call with empty caches; an LSTM's training has its own run."""
     unrolled = row.title == "lstm" and row.folders == (MEAN_TRAINING,)
-    points = measured(*((UNROLLED,) if unrolled else row.folders), **row.of(DEFAULT, **COLD))
+    points = measured(*((UNROLLED,) if unrolled else row.folders), **row.columns_of(DEFAULT, **COLD))
     return text_of(next((seconds for point in points if (seconds := facts.first_s(point)) is not None), None))
 
 
@@ -177,9 +177,9 @@ def frameworks() -> list[str]:
 def tf32_gains(folder: Path) -> tuple[Interval, Interval]:
     """Return what TF32 alone brings BERT-base in a folder, and what compiling brings on top of it."""
     row = Row("", (folder,), {"framework": "torch"})
-    exact, rounded = (measured(folder, **row.of("eager", dtype=dtype)) for dtype in ("fp32", "tf32"))
+    exact, rounded = (measured(folder, **row.columns_of("eager", dtype=dtype)) for dtype in ("fp32", "tf32"))
     alone = ratio_of_latencies(exact[0].record, rounded[0].record)
-    compiled = pooled(measured(folder, **row.of(REPLAYED, dtype="tf32")), lambda point: point.speedup)
+    compiled = pooled(measured(folder, **row.columns_of(REPLAYED, dtype="tf32")), lambda point: point.speedup)
     if alone is None or compiled is None:
         raise ValueError(f"{folder} has no speedup.")
     return alone, compiled

@@ -81,7 +81,7 @@ def _frameworks() -> str:
 
 
 def _ms(row: Row, mode: str) -> str:
-    (point,) = measured(*row.folders, **row.of(mode))
+    (point,) = measured(*row.folders, **row.columns_of(mode))
     latency = point.latency
     return f"{text_of(latency.value)} ({dashed(span(latency.low, latency.high))}) ms" if latency else ""
 
@@ -99,7 +99,7 @@ def _first_call() -> str:
         [point for mode in MODES for point in measured(folder, mode=mode, **COLD) if point.record.workload != "lstm"]
         for folder in (MEAN, MEAN_TRAINING)
     )
-    lstm = [point for mode in MODES for point in measured(*LSTM.folders, **LSTM.of(mode))]
+    lstm = [point for mode in MODES for point in measured(*LSTM.folders, **LSTM.columns_of(mode))]
     return (
         f"- **The first call compiles**: {_seconds(small)} in inference at batch 8 (LSTM: {_seconds(lstm)}), "
         f"{_seconds(trained)} in training."
@@ -121,7 +121,7 @@ def _processors() -> str:
 
 
 def _versions() -> str:
-    tables = [point for row in ROWS for mode in MODES for point in measured(*row.folders, **row.of(mode))]
+    tables = [point for row in ROWS for mode in MODES for point in measured(*row.folders, **row.columns_of(mode))]
     others = measured(*SHORT[1:], MEAN_TRAINING)
     rounded = measured(findings.KERAS["training"], framework="torch")
     return (

@@ -35,7 +35,7 @@ def summary(title: str, material: Material) -> str:
         lines += ["", *ladder.lines(material.ladders, MOST_LINES - len(lines) - 3)]
     records = [point.record for point in material.points.all]
     failed = sum(not record.is_measured for record in records)
-    lines += ["", f"Trust: {in_markdown(answers.trust(Trust.of(records)))}."]
+    lines += ["", f"Trust: {in_markdown(answers.trust(Trust.from_records(records)))}."]
     return "\n".join(lines) + (f" {times(failed, 'cell')} without figures.\n" if failed else "\n")
 
 

@@ -35,7 +35,8 @@ def names_of(comparison: Comparison) -> Names:
 def summary(comparison: Comparison) -> str:
     """Return how many cells ended how, and whether the limit is kept."""
     verdicts = {
-        verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, INCONCLUSIVE, NOT_COMPARABLE)
+        verdict: len(comparison.with_verdict(verdict))
+        for verdict in (SLOWER, FASTER, SAME, INCONCLUSIVE, NOT_COMPARABLE)
     }
     parts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items() if count)
     return f"{times(len(comparison.cells), 'cell')}: {parts}; {answer(comparison)}"
@@ -55,7 +56,7 @@ def answer(comparison: Comparison) -> str:
 
 def undecided(comparison: Comparison, names: Names) -> list[str]:
     """Return a line for each reason why cells have no verdict: how many, and the first of them."""
-    cells = [cell for verdict in (INCONCLUSIVE, NOT_COMPARABLE) for cell in comparison.of(verdict)]
+    cells = [cell for verdict in (INCONCLUSIVE, NOT_COMPARABLE) for cell in comparison.with_verdict(verdict)]
     return [f"{verdict}, {line}" for verdict, line in _reasons(cells, names)]
 
 
@@ -97,10 +98,10 @@ def page(comparison: Comparison) -> str:
     parts.append(f"**{summary(comparison)}.** B over A is time over time: above 1 B is slower.")
     parts.append(f"All cells: {in_markdown(names.shared)}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
-        if cells := comparison.of(verdict):
+        if cells := comparison.with_verdict(verdict):
             parts += [f"#### {verdict.capitalize()}", _shown(cells, names), "\n".join(_bullets(cells, names))]
     for verdict in (INCONCLUSIVE, NOT_COMPARABLE, SAME):
-        if cells := comparison.of(verdict):
+        if cells := comparison.with_verdict(verdict):
             inner = "\n\n".join(filter(None, ["\n".join(_bullets(cells, names)), _shown(cells, names)]))
             folded = f"<summary>{verdict.capitalize()}: {times(len(cells), 'cell')}</summary>"
             parts.append(f"<details>{folded}\n\n{inner}\n\n</details>")

@@ -24,7 +24,7 @@ def sentences(ladder: Ladder) -> list[str]:
 def _whole(ladder: Ladder) -> str:
     first, last = ladder.rungs[0], ladder.rungs[-1]
     times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
-    whole = f", {multiple(ladder.whole)}" if ladder.whole else ""
+    whole = f", {multiple(ladder.end_to_end)}" if ladder.end_to_end else ""
     return f"From {first.mode} to {last.mode}: {times}{whole}."
 
 

@@ -73,7 +73,7 @@ def closing(found: Sequence[Sequence[Answer]], records: Sequence[Record], consol
         wide = max(map(len, calls), default=0)
         for place, (mode, call) in enumerate(calls.items()):
             _print([f"{'' if place else 'Type':<6}{mode:<{wide}}  {call}"], console)
-        _print([f"Trust: {answers.trust(Trust.of(records))}."], console)
+        _print([f"Trust: {answers.trust(Trust.from_records(records))}."], console)
     _print(_remarks(records), console)
 
 

@@ -64,9 +64,9 @@ class Count:
 
     def same(self, comparison: Comparison) -> None:
         self.comparisons += 1
-        self.alarmed += any(map(comparison.of, (SLOWER, FASTER)))
+        self.alarmed += any(map(comparison.with_verdict, (SLOWER, FASTER)))
         self.cells += len(comparison.cells)
-        self.undecided += len(comparison.of(INCONCLUSIVE))
+        self.undecided += len(comparison.with_verdict(INCONCLUSIVE))
 
     def changed(self, comparison: Comparison, modes: tuple[str, ...]) -> None:
         cells = [cell for cell in comparison.cells if cell.cell.rpartition("/")[2] in modes]

@@ -124,7 +124,7 @@ def _card(answer: Answer) -> Card:
         for choice in answer.choices
     )
     sentences = filter(None, (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer)))
-    trust = answers.trust(Trust.of([point.record for point in answer.points]))
+    trust = answers.trust(Trust.from_records([point.record for point in answer.points]))
     return Card(tuple(items), (*sentences, f"Trust: {trust}."))
 
 

@@ -170,11 +170,11 @@ def test_the_best_figure_is_the_largest_speedup_that_users_get():
 
 def test_figures_rest_on_processes_comparisons_widths_and_conditions():
     rows = [record("alpha", mode, parity_reference="numpy") for mode in ("eager", "graph")]
-    found = Trust.of(rows)
+    found = Trust.from_records(rows)
     assert (found.cells, found.processes, found.compared, found.conditions) == (2, (3, 3), 2, {})
     assert not found.few and found.within == (2, 2)
     rows[1] |= {"launches": 1, "flags": "steal;drift", "parity_reference": None, "speedup_ci_high": 2.5}
-    found = Trust.of([*rows, rows[1] | {"status": "crash"}])
+    found = Trust.from_records([*rows, rows[1] | {"status": "crash"}])
     assert (found.cells, found.processes, found.compared) == (2, (1, 3), 1)
     assert found.few and found.conditions == {"steal": 1} and found.within == (1, 2)
 

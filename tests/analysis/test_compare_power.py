@@ -83,5 +83,5 @@ def test_a_machine_that_is_slower_as_a_whole_is_rarely_taken_for_a_change(cells)
             rows.append(record("alpha", *cell) | made | NO_SPEEDUP | {"launches": 6})
         return rows
 
-    alarms = sum(bool(changed(run(1.0), run(1.1)).of(SLOWER)) for _ in range(500))
+    alarms = sum(bool(changed(run(1.0), run(1.1)).with_verdict(SLOWER)) for _ in range(500))
     assert alarms <= 10

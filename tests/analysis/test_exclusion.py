@@ -68,7 +68,9 @@ def in_several_runs(changes: dict) -> bool:
 def in_a_ladder(changes: dict) -> bool:
     records = {mode: record("alpha", mode, latency=ms) for mode, ms in TIMES.items()}
     records["fused"] |= changes
-    made = ladders.ladder(records, DESCRIPTION, ladders.Series.of(samples(), {r.cell: m for m, r in records.items()}))
+    made = ladders.ladder(
+        records, DESCRIPTION, ladders.Series.from_samples(samples(), {r.cell: m for m, r in records.items()})
+    )
     counts = "fused" in [rung.mode for rung in made.rungs]
     assert counts == (made.crossed is not None) == ("fused" not in dict(made.missing))
     return counts

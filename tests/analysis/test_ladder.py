@@ -26,21 +26,21 @@ def measured(times=TIMES, without=(), description=DESCRIPTION, **how):
     }
     cells = {row.cell: mode for mode, row in records.items()}
     taken = [entry for entry in samples(times, **how) if cells[entry["cell"]] not in without]
-    return ladders.ladder(records, description, Series.of(taken, cells))
+    return ladders.ladder(records, description, Series.from_samples(taken, cells))
 
 
 def test_steps_multiply_to_the_whole():
     ladder = measured()
     assert [step.ratio.value for step in ladder.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
     assert [since.value for since in ladder.since] == pytest.approx([1, 2, 8 / 5, 8 / 6, 4])
-    assert ladder.product == pytest.approx(4) and ladder.whole.value == pytest.approx(4)
+    assert ladder.product == pytest.approx(4) and ladder.end_to_end.value == pytest.approx(4)
     assert ladder.products == pytest.approx([since.value for since in ladder.since])
     assert [rung.adds for rung in ladder.rungs] == list(ADDS)
 
 
 def test_with_noise_the_product_lies_in_the_interval_of_the_whole_and_intervals_hold_the_truth():
     ladder = measured(noise=0.03)
-    assert ladder.whole.low < ladder.product < ladder.whole.high
+    assert ladder.end_to_end.low < ladder.product < ladder.end_to_end.high
     for step, truth in zip(ladder.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
         assert step.ratio.low < truth < step.ratio.high
         assert 0 < step.ratio.relative_half_width < 0.1
@@ -100,9 +100,9 @@ def test_a_rung_that_later_ones_do_not_have_is_not_added_to_them():
 def test_the_first_rung_may_be_missing_and_all_may():
     ladder = measured(without=("eager",))
     assert [rung.mode for rung in ladder.rungs] == list(NAMES[1:]) and ladder.rungs[0].adds == "a graph"
-    assert ladder.whole.value == pytest.approx(2) and ladder.crossed is None
+    assert ladder.end_to_end.value == pytest.approx(2) and ladder.crossed is None
     nothing = measured(without=NAMES)
-    assert (nothing.rungs, nothing.steps, nothing.product, nothing.whole) == ((), (), None, None)
+    assert (nothing.rungs, nothing.steps, nothing.product, nothing.end_to_end) == ((), (), None, None)
     assert len(sentences(nothing)) == len(NAMES)
 
 
@@ -111,7 +111,7 @@ def test_rungs_of_another_process_are_not_paired():
     ladder = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
     assert [step.ratio is None for step in ladder.steps] == [False, False, True, True]
     assert ladder.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
-    assert ladder.product is None and ladder.whole.value == pytest.approx(4)
+    assert ladder.product is None and ladder.end_to_end.value == pytest.approx(4)
     assert "multiply" not in " ".join(sentences(ladder))
     assert ladder.largest is None and "Which step is the largest is not known: one has no interval." in sentences(
         ladder
@@ -127,7 +127,7 @@ def test_few_rounds_have_no_interval():
 def test_of_a_launch_that_was_measured_again_the_later_counts():
     cells = {named(mode): mode for mode in TIMES}
     both = [*samples(worker=lambda mode, launch: "first"), *samples({"eager": 16.0} | TIMES)]
-    assert Series.of(both, cells).ratio({"eager": 1, "replayed": -1}).value == pytest.approx(4)
+    assert Series.from_samples(both, cells).ratio({"eager": 1, "replayed": -1}).value == pytest.approx(4)
 
 
 def test_two_things_in_both_orders():

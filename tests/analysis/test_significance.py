@@ -30,7 +30,7 @@ def estimates(values: list[float]) -> Estimates:
     """What a record says of launches with these medians."""
     half = student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values))
     ends = (math.exp(fmean(values) + sign * half) for sign in (0, -1, 1))
-    return Estimates.of_intervals(Interval(*(np.array([end]) for end in ends)), np.array([len(values)]))
+    return Estimates.from_arrays(Interval(*(np.array([end]) for end in ends)), np.array([len(values)]))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_trend_is_the_line_of_least_squares(count):
 def test_a_record_s_interval_is_taken_as_student_s():
     launches = [[math.log(x)] for x in (1.0, 1.1, 0.9)]
     interval = over_processes(launches).map(math.exp)
-    (error,) = Estimates.of_intervals(Interval(*(np.array([end]) for end in interval)), np.array([3])).error
+    (error,) = Estimates.from_arrays(Interval(*(np.array([end]) for end in interval)), np.array([3])).error
     assert error * student.ppf(0.975, 2) == pytest.approx(math.log(interval.high / interval.low) / 2)
 
 

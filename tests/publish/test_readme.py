@@ -55,7 +55,7 @@ def test_every_multiple_has_its_precision_or_its_interval(part):
 
 def test_every_figure_is_of_three_processes_or_more():
     for row in (*summary.ROWS, *findings.BERT, *findings.TOKENS, *findings.IMAGES, *findings.TRAINING):
-        points = evidence.measured(*row.folders, **row.of("eager"))
+        points = evidence.measured(*row.folders, **row.columns_of("eager"))
         assert points and {point.record.interval_scope for point in points} == {evidence.ACROSS}, row.title
     long = evidence.material(findings.LONG[2]).points.all
     assert {point.record.launches for point in long} == {2, 3}
@@ -64,7 +64,7 @@ def test_every_figure_is_of_three_processes_or_more():
 
 def test_a_cell_is_over_all_its_runs_and_one_run_is_itself():
     row = findings.BERT[1]
-    points = evidence.measured(*row.folders, **row.of("inductor"))
+    points = evidence.measured(*row.folders, **row.columns_of("inductor"))
     assert len({point.record.machine_id for point in points}) == len(points) == 3
     gain = evidence.pooled(points, lambda point: point.speedup)
     lows, values, highs = zip(*((p.speedup.low, p.speedup.value, p.speedup.high) for p in points), strict=True)

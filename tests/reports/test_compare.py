@@ -185,8 +185,8 @@ def test_of_many_cells_a_slight_one_is_chance():
     for shapes, expected in ((1, 1), (40, 0)):
         comparison = compared(run(shapes, 1.0), run(shapes, 1.019), 0.2)
         strict = compared(run(shapes, 1.0), run(shapes, 1.04), 0.2)
-        assert len(comparison.of(SLOWER)) == 0  # below what processes of the same code may differ by
-        assert len(strict.of(SLOWER)) == expected
+        assert len(comparison.with_verdict(SLOWER)) == 0  # below what processes of the same code may differ by
+        assert len(strict.with_verdict(SLOWER)) == expected
 
 
 @pytest.mark.parametrize(

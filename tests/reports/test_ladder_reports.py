@@ -50,7 +50,7 @@ def tops(*folders) -> list[tuple]:
     """Eager's milliseconds, and what all rungs bring together, by the ladders of a report on these folders."""
     source = report.read(list(map(str, folders)))
     found = list(source.ladders(select.combined(source.records)))
-    return [(ladder.rungs[0].median_ms, round(ladder.whole.value, 1)) for ladder in found]
+    return [(ladder.rungs[0].median_ms, round(ladder.end_to_end.value, 1)) for ladder in found]
 
 
 def test_a_ladder_takes_its_own_folder_s_records_and_samples_whatever_runs_are_called(tmp_path):
