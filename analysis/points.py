@@ -21,7 +21,17 @@ _KEY = (*ALIKE, *_SIZES)
 shape_of = attrgetter(*_KEY)  # setting and shape of a record, on whatever machine
 # The columns of a record that a report looks at.
 COLUMNS_READ = (
-    *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode"),
+    *(
+        "schema_version",
+        "run_id",
+        "started_at",
+        "machine_id",
+        "device_name",
+        "cell",
+        "framework",
+        "framework_version",
+        "mode",
+    ),
     *("pass" if name == "pass_name" else name for name in _KEY),
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
     *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),

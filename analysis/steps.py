@@ -99,7 +99,9 @@ def level(points: Points, scatter: Scatter) -> Estimates:
     values = [point for _, point in points]
     variances = [float(point.error) ** 2 for point in values]
     error = math.sqrt(sum(variances)) / len(values)
-    degrees = sum(variances) ** 2 / sum(v**2 / float(p.degrees) for v, p in zip(variances, values, strict=True))
+    own = [float(point.degrees) for point in values]
+    spread = sum(variance**2 / of_value for variance, of_value in zip(variances, own, strict=True))
+    degrees = sum(variances) ** 2 / spread if spread else sum(own)  # of intervals without a width
     between = scatter.deviation / math.sqrt(len(values))
     if between > error:
         error, degrees = between, scatter.degrees

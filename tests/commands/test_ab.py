@@ -105,10 +105,13 @@ def test_fewer_than_three_pairs_decide_nothing():
 
 
 def test_pairs_are_of_launches_that_both_sides_have():
-    a, b = ({n: [math.log(level)] * 6 for n, level in enumerate(side)} for side in ((1.0, 2.0, 4.0), (9.0, 4.0, 8.0)))
+    levels = (1.0, 2.0, 4.0, 8.0), (9.0, 4.0, 8.0, 16.0)
+    a, b = ({n: [math.log(level)] * 6 for n, level in enumerate(side)} for side in levels)
     del a[0]
-    mean, error, count = paired.difference(a, b)
-    assert (mean, error, count) == (pytest.approx(math.log(2)), pytest.approx(0.0), 2)
+    ratio, count = paired.change(a, b)
+    assert (ratio, count) == (pytest.approx((2.0, 2.0, 2.0)), 3)
+    del a[1]
+    assert paired.change(a, b) == (None, 2)
 
 
 def test_rounds_of_a_slow_host_and_the_priming_launch_do_not_count():
