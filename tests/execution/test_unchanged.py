@@ -39,7 +39,7 @@ def launched(cell, report, tmp_path, monkeypatch):
         left = list(happens)
 
         class Changing(Executor):
-            def run_worker(self, attempt, job, settled) -> Failure:
+            def run_worker(self, attempt, job, bundle, kept) -> Failure:
                 attempt.hello = Hello({}, Readback())
                 left.pop(0)(file)
                 try:
