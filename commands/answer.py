@@ -69,9 +69,12 @@ def _choices(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def code(answer: dict[str, Any], limit: float | None) -> int:
-    """Return the exit code: FINDING where a speedup's CI lies below 1 / (1 + limit), INCOMPLETE without any answer."""
-    ends = [row["speedup_ci_high"] for row in answer["figures"] if row["speedup_ci_high"] is not None]
+def code(answer: dict[str, Any], records: Sequence[Record], limit: float | None) -> int:
+    """Return the exit code: FINDING where a headline speedup's CI lies below 1 / (1 + limit), INCOMPLETE without any.
+
+    Excluded cells and those of a slowed host decide nothing.
+    """
+    ends = [record.speedup.high for record in records if record.headline and record.speedup]
     if limit is not None and ends and min(ends) < 1 / (1 + limit):
         return FINDING
     kinds = {choice["answer"] for choice in answer["choices"]}

@@ -51,13 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     finished: list[runs.Run] = []
     with answer.on_stderr() if arguments.json else contextlib.nullcontext():
         code = bench(Request.from_arguments(arguments), finished.append)
-    if not finished:
+    judged = arguments.json or limit is not None or INSTALLED
+    if not finished or not judged:
         return code
-    found = answer.answered(finished[0].records(), finished[0].folder)
+    records = finished[0].records()
+    found = answer.answered(records, finished[0].folder)
     if arguments.json:
         print(json.dumps(found, ensure_ascii=False, default=str))
-    judged = arguments.json or limit is not None or INSTALLED
-    return answer.code(found, limit) if judged and code == DONE else code
+    return answer.code(found, records, limit) if code == DONE else code
 
 
 def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None) -> int:

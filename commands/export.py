@@ -61,7 +61,7 @@ def bencher(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def _measures(record: Record) -> dict[str, dict[str, float]]:
-    latency, speedup = record.latency, record.speedup
+    latency, speedup = record.latency, record.speedup if record.headline else None
     measures = {"latency": {"value": record.median_ms * NANOSECONDS}}
     if latency:
         measures["latency"] |= {"lower_value": latency.low * NANOSECONDS, "upper_value": latency.high * NANOSECONDS}
@@ -80,7 +80,7 @@ def github_action(records: Sequence[Record]) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {"name": record.cell, "unit": "ms", "value": record.median_ms}
         if record.latency:
             entry["range"] = f"± {(record.latency.high - record.latency.low) / 2:.3g}"
-        if record.speedup:
+        if record.speedup and record.headline:
             low, high = record.speedup.low, record.speedup.high
             entry["extra"] = f"{record.speedup.value:.3g}x speedup over eager ({low:.3g}–{high:.3g})"
         entries.append(entry)

@@ -266,7 +266,10 @@ class Executor:
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def run_worker(self, attempt: Attempt, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
-        """Run one worker to its end; how it failed cells it left out. Writes groups of the bundle as they finish."""
+        """Run one worker to its end; return how it failed the cells that it did not report.
+
+        Groups of the bundle are written as they finish.
+        """
         waits = bool(job.peak_benchmarks)  # which are measured last, and records tell the peaks
         start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
         try:

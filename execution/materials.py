@@ -159,7 +159,7 @@ class Store:
         return self.for_worker(group)
 
     def for_worker(self, group: Group) -> Materials:
-        """The same, the reference only if it is there; what was changed or removed since is made anew."""
+        """Return the same, the reference only if it exists; make again what was changed or removed since."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
             self.complete()

@@ -139,7 +139,7 @@ class Sweep:
     weights: str | None = option(None, "a safetensors checkpoint instead of seeded weights", metavar="FOLDER|HUB-NAME")
     profile: str = option("quick", "quick (default), standard or rigorous", parse=_one_of(PROFILES, "profile"))
     budget: float | None = option(
-        None, "seconds of sampling per cell, instead of the profile's", metavar="SECONDS", parse=_budget
+        None, "seconds of sampling per cell and process, instead of the profile's", metavar="SECONDS", parse=_budget
     )
     seed: int = option(0, "seed of weights, inputs and the order of measuring (default: 0)", parse=_seed)
     compile_cache: str = option(

@@ -11,6 +11,7 @@ from conftest import ROOT
 from commands import answer
 from measurement.refusals import DONE, FINDING, INCOMPLETE
 from records import recordfile
+from records.record import SCHEMA_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +28,10 @@ def test_every_record_is_a_figure_and_every_framework_has_an_answer(found):
     assert json.loads(json.dumps(found))["run"].endswith("two-cores")
 
 
-def one(kind: str, high: float | None) -> dict:
-    """Return an answer of one choice, with the upper end of a speedup."""
-    return {"choices": [{"answer": kind}], "figures": [{"speedup_ci_high": high, "cell": "a"}]}
+def graph(record, high: float | None, **columns):
+    """Return a graph mode's record with the upper end of a speedup."""
+    ends = {} if high is None else {"speedup_vs_eager": high - 0.05, "speedup_ci_low": high - 0.1}
+    return record(mode="inductor", schema_version=SCHEMA_VERSION) | {**ends, "speedup_ci_high": high, **columns}
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,13 @@ def one(kind: str, high: float | None) -> dict:
         ("inconclusive", 0.9, 0.05, FINDING),
     ],
 )
-def test_the_exit_code_says_slower_inconclusive_or_answered(kind, high, limit, code):
-    assert answer.code(one(kind, high), limit) == code
+def test_the_exit_code_says_slower_inconclusive_or_answered(record, kind, high, limit, code):
+    assert answer.code({"choices": [{"answer": kind}]}, [graph(record, high)], limit) == code
+
+
+@pytest.mark.parametrize("columns", [{"program": "differs"}, {"status": "mismatch"}, {"flags": "host_slowed"}])
+def test_what_enters_no_headline_makes_no_finding(record, columns):
+    assert answer.code({"choices": [{"answer": "stay"}]}, [graph(record, 0.5, **columns)], 0.05) == DONE
 
 
 def test_what_is_printed_meanwhile_goes_to_standard_error(capfd):
