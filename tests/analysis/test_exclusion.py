@@ -225,6 +225,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "analysis/select.py": ("figures over several runs",),
     "analysis/sensitivity.py": ("a slower core",),
     "analysis/significance.py": ("a geometric mean", "a ranking"),
+    "commands/answer.py": "the exit code, of headline records",
     "commands/export.py": ("an export to Bencher", "an export to GitHub", "an export to PyTorch"),
     "commands/history.py": ("history",),
     "commands/repeatability.py": ("repeatability",),
