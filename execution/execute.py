@@ -17,6 +17,7 @@ from execution.recorder import Recorder
 from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
 from launchers import local
+from measurement import host
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
@@ -213,7 +214,8 @@ class Executor:
         """What of a group the next launch has to measure, if anything.
 
         Launches are added until every speedup, or without eager mode every latency, has a half-width within the target
-        and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same.
+        and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
+        so few had that speed that the most launches cannot give enough, the group ends: more make no headline.
         """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
@@ -223,12 +225,14 @@ class Executor:
         baseline = outcomes.get(baseline_of(left.cells[0]).id)
         graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
         if baseline and not baseline.failure and graphs:
-            known = [(assemble.speedup(graph, baseline), assemble.paired(graph, baseline)[1]) for graph in graphs]
+            known = [(assemble.speedup(graph, baseline), assemble.good_rounds(graph, baseline)) for graph in graphs]
         else:
-            known = [(outcomes[cell.id].latency, outcomes[cell.id].turns[1]) for cell in left.cells]
+            known = [(outcomes[cell.id].latency, outcomes[cell.id].good_turns) for cell in left.cells]
+        slowed = [good for _, good in known if host.counting(good)[1]]
+        if slowed:
+            return left if all(host.can_recover(good, self.profile.maximum_launches) for good in slowed) else None
         target = self.profile.target_half_width
-        is_known = all(found and found.relative_half_width <= target and not slowed for found, slowed in known)
-        return None if is_known else left
+        return None if all(found and found.relative_half_width <= target for found, _ in known) else left
 
     def launch(
         self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0

@@ -60,7 +60,17 @@ def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool
     `ENOUGH_LAUNCHES` processes, all turns of all of them count, and what follows from them is no headline.
     """
     good = [[place for place, is_good in enumerate(turns) if is_good] for turns in processes]
-    usable = [len(places) >= min(FEWEST_VALUES, len(turns)) for places, turns in zip(good, processes, strict=True)]
-    if not all(usable) and sum(usable) < ENOUGH_LAUNCHES:
+    enough = usable(processes)
+    if not all(enough) and sum(enough) < ENOUGH_LAUNCHES:
         return [list(range(len(turns))) for turns in processes], True
-    return [places if enough else [] for places, enough in zip(good, usable, strict=True)], False
+    return [places if is_enough else [] for places, is_enough in zip(good, enough, strict=True)], False
+
+
+def usable(processes: Sequence[Sequence[bool]]) -> list[bool]:
+    """Return for each process whether it has good turns enough for a value."""
+    return [sum(turns) >= min(FEWEST_VALUES, len(turns)) for turns in processes]
+
+
+def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
+    """Return whether `most` processes give values enough, if as large a share of them does as of these."""
+    return sum(usable(processes)) * most >= ENOUGH_LAUNCHES * len(processes)

@@ -63,7 +63,7 @@ PROFILES = {
     profile.name: profile
     for profile in (
         # Two seconds a cell and launch: an answer while you wait.
-        Profile("quick", 3, 5, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=2.0),
+        Profile("quick", 3, 5, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=1.0),
         # Three seconds, with launches far apart: the interval knows how processes differ.
         Profile("standard", 3, 10, 9.0, 36.0, 10, 0.05, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
         # Up to seven and a half seconds.

@@ -212,6 +212,7 @@ def take_rounds(
 
     `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
     is worth its time where the host had its full speed: the profile's minimum is one of such rounds, for each ratio.
+    Beyond the budget sampling continues only where some round was good.
 
     Returns the full speed as it is known now; None without `control`.
     """
@@ -234,7 +235,10 @@ def take_rounds(
                 continue
             known = host.full_seconds(loops, full_s)
             good = good_rounds(variants, known)
-            if min(map(len, good)) < profile.minimum_rounds:
+            fewest = min(map(len, good))
+            if over and not fewest:
+                return known  # more rounds on a host this slow would be as vain
+            if fewest < profile.minimum_rounds:
                 continue
             next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
             if over or half_width(variants, good) <= profile.target_half_width / 2:

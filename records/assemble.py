@@ -40,18 +40,28 @@ def paired(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[float]
     return [[math.log(theirs / ours) for theirs, ours in process] for process in rounds], slowed
 
 
+def good_rounds(outcome: Outcome, baseline: Outcome) -> list[list[bool]]:
+    """Return for each round whether the host had its full speed in both turns, a list a process that measured both."""
+    return _pairs(outcome, baseline)[1]
+
+
 def _rounds(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[tuple[float, float]]], bool]:
     """Return seconds of eager and of this mode in these rounds, a list a process, and whether the host was slow."""
-    theirs = {_process(report): report for report in baseline.reports} if baseline else {}
-    both = [(theirs[_process(ours)], ours) for ours in outcome.reports if _process(ours) in theirs]
-    full_s = full_speed_s([report for pair in both for report in pair])
-    good = [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
+    both, good = _pairs(outcome, baseline)
     places, slowed = host.counting(good)
     rounds = [
         [(eager.samples[place], ours.samples[place]) for place in of_process]
         for (eager, ours), of_process in zip(both, places, strict=True)
     ]
     return [process for process in rounds if process], slowed
+
+
+def _pairs(outcome: Outcome, baseline: Outcome | None) -> tuple[list[tuple[Report, Report]], list[list[bool]]]:
+    """Return eager's report and this mode's of each process with both, and which of its rounds count."""
+    theirs = {_process(report): report for report in baseline.reports} if baseline else {}
+    both = [(theirs[_process(ours)], ours) for ours in outcome.reports if _process(ours) in theirs]
+    full_s = full_speed_s([report for pair in both for report in pair])
+    return both, [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
 
 
 def saving_s(outcome: Outcome, baseline: Outcome) -> Interval | None:

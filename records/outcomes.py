@@ -121,7 +121,12 @@ class Outcome:
     @property
     def turns(self) -> tuple[list[list[int]], bool]:
         """Return the turns of each process that count, and whether the host was slow in too many processes."""
-        return host.counting(good_turns(self.reports, self.full_speed_s))
+        return host.counting(self.good_turns)
+
+    @property
+    def good_turns(self) -> list[list[bool]]:
+        """Return for each turn of each process whether the host had its full speed."""
+        return good_turns(self.reports, self.full_speed_s)
 
     @property
     def counted(self) -> list[list[float]]:

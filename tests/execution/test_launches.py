@@ -55,15 +55,16 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     assert executor.unfinished(group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
-def test_launches_are_added_where_the_host_was_slow_in_too_many(cell, report, tmp_path):
-    """Their spread is narrow, and is of turns on a slow host."""
+@pytest.mark.parametrize(("at_full_speed", "another"), [(0, False), (1, True), (2, True)])
+def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, at_full_speed, another):
+    """Their spread is narrow, and is of turns on a slow host; without one at full speed more are in vain."""
     outcome = Outcome(cell())
     for launch in range(RIGOROUS.minimum_launches):
-        slow = (0.001,) if launch == 0 else (0.002,)
-        outcome.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10))
+        slow = (0.001,) if launch < at_full_speed else (0.002,)
+        outcome.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
     group = Group((outcome.cell,), frozenset({outcome.cell.id}))
     executor = executor_in(tmp_path, "rigorous")
-    assert executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)
+    assert bool(executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)) is another
 
 
 @pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.1, 5)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
 from statistics import fmean
@@ -144,7 +145,7 @@ def test_on_a_host_of_two_speeds_the_ratio_is_the_one_at_full_speed(cell, report
         if not slowed:  # else there is no headline
             errors.append(math.log(interval.value / 4))
             covered += interval.low <= 4 <= interval.high
-    assert len(errors) >= 0.9 * trials
+    assert len(errors) >= 0.8 * trials
     assert abs(fmean(errors)) < 0.005
     assert covered / len(errors) >= 0.85  # 95 % less three standard errors
 
@@ -166,8 +167,15 @@ def test_a_host_that_is_slow_throughout_later_processes_says_so(cell, report):
     assert slowed and list(map(len, turns)) == [len(made.samples) for made in reports]
 
 
-def test_a_process_of_a_slow_host_ends_at_its_maximum_of_time():
-    machine = TwoStates(random.Random(3), 1.0, 1.0)
-    variant = machine.variant("eager", 40e-3, True)
-    take_rounds([variant], QUICK, machine.clocks, random.Random(0), control=machine.control, full_s=1e-3)
-    assert QUICK.maximum_seconds_per_cell <= machine.now < QUICK.maximum_seconds_per_cell + 0.1
+@pytest.mark.parametrize(("period", "rounds"), [(None, 25), (20, 100), (40, 100), (8, 41), (2, 25)])
+def test_beyond_its_budget_a_process_samples_only_where_some_turn_was_good(period, rounds):
+    """25 turns of 40 ms fill the budget of 1 s, 100 the maximum of 4 s; six good ones are asked for, one a period."""
+    now, loops = [0.0], itertools.count()
+    variant = Variant("eager", lambda: None, lambda output: now.__setitem__(0, now[0] + 40e-3), calls_per_sample=1)
+    clocks = Clocks(lambda: now[0], lambda: now[0])
+
+    def control() -> float:  # twice a round
+        return 1e-3 if period and next(loops) // 2 % period == 0 else 2e-3
+
+    take_rounds([variant], QUICK, clocks, random.Random(0), control=control, full_s=1e-3)
+    assert len(variant.samples) == pytest.approx(rounds, abs=1)

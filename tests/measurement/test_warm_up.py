@@ -63,7 +63,7 @@ def test_warm_up_of_one_call_longer_than_the_cap_is_one_call(machine):
 @pytest.mark.parametrize(("seconds", "calls", "steady"), [(0.5, 5, None), (0.39, 6, True)])
 def test_calls_too_few_to_compare_tell_nothing_of_steadiness(machine, seconds, calls, steady):
     variant = machine.variant("a", seconds)
-    warm_up(variant, PROFILES["quick"], machine.clocks)
+    warm_up(variant, dataclasses.replace(PROFILES["quick"], warmup_seconds=2.0), machine.clocks)
     assert (variant.steady, variant.warmup_calls) == (steady, calls)
 
 
