@@ -5,9 +5,10 @@ SHELL := /bin/bash
 override GIVEN := $(sort $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v))))
 # These say how environments are made, and may come from the environment as well.
 override SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION
-override COMMANDS := bench ladder explain reproduce report compare ab history export watch gather site selfcheck list new-workload setup wheelhouse
+override COMMANDS := bench ab reproduce explain ladder report compare export list new setup doctor
+override FORMER := history watch gather site new-workload selfcheck wheelhouse
 override TARGETS := help $(COMMANDS) test test-fast lint lock clean
-.PHONY: $(TARGETS)
+.PHONY: $(TARGETS) $(FORMER)
 # A line break would end a recipe's line: what follows would be a command, which runs with -i.
 override define newline
 
@@ -37,7 +38,7 @@ override environments = $(settings) $(bootstrap) -m environments.environments
 help:
 	@cat docs/help.txt
 
-$(COMMANDS): $(python)
+$(COMMANDS) $(FORMER): $(python)
 	@$(settings) $(python) runner.py $@ $(several) $(variables)
 
 # What is no target is answered with the nearest one.

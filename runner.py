@@ -10,54 +10,53 @@ try:
     import sys
     import threading
     from collections.abc import Callable
-    from pathlib import Path
     from types import FrameType, ModuleType
     from typing import TYPE_CHECKING, NoReturn
 except KeyboardInterrupt:  # before anything here could take it
     raise SystemExit(130) from None
 if TYPE_CHECKING:
+    from commands.table import Command
     from plan.options import Option
-
-# The module of each command: its `options()`, and `run(arguments)`, which returns the exit code.
-COMMANDS = {
-    "bench": "commands.bench",
-    "ladder": "commands.ladder",
-    "explain": "commands.explain",
-    "reproduce": "commands.reproduce",
-    "report": "commands.report",
-    "compare": "commands.compare",
-    "ab": "commands.ab",
-    "history": "commands.history",
-    "export": "commands.export",
-    "watch": "commands.watch",
-    "gather": "commands.gather",
-    "site": "publish.site",
-    "selfcheck": "commands.selfcheck",
-    "list": "commands.inventory",
-    "new-workload": "commands.new_workload",
-    "setup": "commands.setup",
-    "wheelhouse": "commands.wheelhouse",
-}
-HELP = Path(__file__).parent / "docs/help.txt"
 
 
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
-    """Return the module of the command that the words name, and its arguments. Raises UsageError."""
-    from commands import command_line
+    """Return the module that does what the words ask for, and its arguments. Raises UsageError."""
+    from commands import command_line, table
+    from measurement import places
     from measurement.refusals import UsageError
     from plan import user_models
 
-    command, rest = (words or [""])[0], words[1:]
-    if command not in COMMANDS:
-        raise UsageError(f"There is no command {command!r}; {command_line.suggestion(command, COMMANDS)}")
+    name, rest, former = table.current((words or [""])[0], words[1:])
+    if name not in table.COMMANDS:
+        raise UsageError(f"There is no command {name!r}; {command_line.suggestion(name, table.COMMANDS)}")
+    if former:
+        print(places.as_typed(former), file=sys.stderr)
     user_models.register_named_in(rest)
-    module = importlib.import_module(COMMANDS[command])
-    return module, command_line.parse(command, module.run.__doc__, module.options(), rest, every_option)
+    command = table.COMMANDS[name]
+    module = importlib.import_module(command.module)
+    arguments = command_line.parse(name, module.run.__doc__, options_of(command), rest, every_option)
+    for flag in command.forms:
+        if getattr(arguments, flag):
+            module = importlib.import_module(command.forms[flag])
+            label = f"{name} with {flag.upper()}"
+            return module, command_line.parse(label, module.run.__doc__, module.options(), rest, every_option)
+    return module, arguments
+
+
+def options_of(command: Command) -> list[Option]:
+    """Return the options of a command, and those that choose its other forms."""
+    from plan.options import chosen
+
+    others = {flag: importlib.import_module(module).options() for flag, module in command.forms.items()}
+    own: list[Option] = importlib.import_module(command.module).options()
+    return own + [option for flag, options in others.items() for option in chosen(options, flag)]
 
 
 def every_option() -> list[Option]:
     """Return the options of all commands."""
-    return [option for name in COMMANDS.values() for option in importlib.import_module(name).options()]
+    from commands import table
+
+    return [option for command in table.COMMANDS.values() for option in options_of(command)]
 
 
 def stop_politely() -> None:
@@ -91,13 +90,15 @@ def is_loading(frame: FrameType | None) -> bool:
 
 def main(given: list[str] | Callable[[], list[str]] | None = None) -> int:
     """Run a command line and return the exit code (docs/robustness.md). Print user errors in one sentence."""
-    from measurement import places, refusals
+    from measurement import refusals
 
     refusals.prepare_streams()
     try:
         words = given() if callable(given) else sys.argv[1:] if given is None else given
         if words[:1] in (["-h"], ["--help"]):
-            print(places.as_typed(HELP.read_text(encoding="utf-8")), end="")
+            from commands import table
+
+            print(table.help_text(), end="")
             return refusals.DONE
         module, arguments = parse(words)
         code: int = module.run(arguments)

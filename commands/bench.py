@@ -103,7 +103,8 @@ def submit(campaign: Campaign) -> int:
     text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
     number = submission.submit(folder, text)
     console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
-    console.print(f"Next: {make_command('watch', {'RUN': str(folder)})}", highlight=False, soft_wrap=True)
+    watch = make_command("report", {"RUN": str(folder), "WATCH": "1"})
+    console.print(f"Next: {watch}", highlight=False, soft_wrap=True)
     return DONE
 
 

@@ -12,6 +12,7 @@ from measurement.refusals import UsageError
 from plan.options import Option, check_unique
 
 OF_MAKE = ("BOOTSTRAP_PYTHON", "WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION", "UPGRADE")  # variables of no command
+HELP = "HELP"  # HELP=1 is --help, which make takes for itself
 SKIP_OTHERS = "--skip-others"  # of several commands in one line each skips the variables of the others
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 
@@ -76,7 +77,9 @@ def _read_variables(options: Sequence[Option], words: Sequence[str]) -> tuple[li
             continue
         name, value = match.groups()
         option = by_name.get(name)
-        if option is None:
+        if name == HELP:
+            flags += ["--help"] if value not in ("", "0") else []
+        elif option is None:
             unknown.append(name)
         elif value and option.nargs:
             placed[option.attribute] = [value] if option.nargs == "*" else value

@@ -1,4 +1,4 @@
-"""The command `compare`: two runs cell by cell."""
+"""The command `compare`: two runs cell by cell; the history of three or more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from analysis import changes, pairs, select
 from analysis.comparison import DECIDED, FASTER, SLOWER, Comparison, Side
-from commands import published, report
+from commands import history, published, report
 from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
 from measurement.text import times
@@ -30,21 +30,30 @@ MOST_CELLS_PRINTED = 60
 
 def options() -> list[Option]:
     """Return the options of `compare`."""
-    runs_compared = [Option(letter, report.RUNS, nargs="?") for letter in ("a", "b")]
-    out = Option("out", "where the Markdown goes (default: comparison.md in B's folder)", "FILE")
-    return [*runs_compared, MAX_SLOWDOWN, report.FILTER, out]
+    sides = [Option(letter, f"the {which} of two runs", "RUN") for letter, which in (("a", "first"), ("b", "second"))]
+    out = Option("out", "the Markdown (default: comparison.md in B's folder); of three: a folder", "PATH")
+    return [report.runs_option("; or A,B"), *sides, replace(MAX_SLOWDOWN, default=None), report.FILTER, out]
 
 
 @report.uncollected()
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
-    if not arguments.a or not arguments.b:
+    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke.
+
+    Three or more are a history: a line for each cell, and where it stepped.
+    """
+    names = [*report.split(arguments.run), *filter(None, (arguments.a, arguments.b))]
+    if len(names) > 2 or (len(names) == 1 and len(report.places(names[0])) > 1):
+        if arguments.max_slowdown:
+            raise UsageError("MAX_SLOWDOWN is a limit between two runs, and a history has more: remove it.")
+        arguments.run = names
+        return history.run(arguments)
+    if len(names) != 2:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
-    limit = share(arguments.max_slowdown)
-    if report.located(arguments.a) == report.located(arguments.b):
-        raise UsageError(f"A={arguments.a} and B={arguments.b} are the same run; name two runs.")
+    limit = share(arguments.max_slowdown or MAX_SLOWDOWN.default)
+    if report.located(names[0]) == report.located(names[1]):
+        raise UsageError(f"A={names[0]} and B={names[1]} are the same run; name two runs.")
     console = terminal.console()
-    a, b = (report.read([name], pairs.COLUMNS_READ) for name in (arguments.a, arguments.b))
+    a, b = (report.read([name], pairs.COLUMNS_READ) for name in names)
     a.check_measured()
     b.check_measured()
     ours, theirs = (select.chosen(source.records, {}, arguments.filter) for source in (a, b))

@@ -1,4 +1,4 @@
-"""The command `gather`: the records of several runs in one CSV."""
+"""`report` with GATHER=FILE: the records of several runs in one CSV."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from commands import report
 from measurement.refusals import UsageError
 from measurement.text import times
 from plan.options import Option
-from records import lines, recordfile, runs
+from records import lines, recordfile
 from records import record as schema
 from reports import terminal
 
@@ -17,8 +17,8 @@ GATHERED = "gathered.csv"
 
 
 def options() -> list[Option]:
-    """Return the options of `gather`."""
-    return [report.runs_option("; or A,B"), Option("out", "the CSV (default: results/runs/gathered.csv)", "FILE")]
+    """Return the options of `report` with GATHER=FILE."""
+    return [report.runs_option("; or A,B"), Option("gather", "write the records of several runs into this CSV", "FILE")]
 
 
 @report.uncollected()
@@ -26,14 +26,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Merge the records of several runs, of one machine or many, into one CSV, and their samples into another file."""
     console = terminal.console()
     if not arguments.run:
-        raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
+        raise UsageError("Say which runs to gather: make report RUN=<run>,<run> GATHER=<file>.")
     source = report.read(arguments.run)
-    path = Path(arguments.out) if arguments.out else runs.RUNS / GATHERED
+    path = Path(arguments.gather)
     path = path / GATHERED if path.is_dir() else path
     if path.name == report.TABLE and (path.parent / report.RECORDS).exists():
-        raise UsageError(f"OUT={path} is the table of a run; name another file.")
+        raise UsageError(f"GATHER={path} is the table of a run; name another file.")
     if path.suffix != ".csv":
-        raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
+        raise UsageError(f"GATHER={path} is a CSV's name, and ends in .csv.")
     columns = source.columns
     rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
     if again := sum(map(len, source.loaded)) - len(rows):
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         if samples:
             lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
-        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"GATHER={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = times(len(set(columns["machine_id"])), "machine")

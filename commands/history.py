@@ -1,4 +1,4 @@
-"""The command `history`: how every cell went over many runs, and where it stepped."""
+"""`compare` of three runs or more, or with HISTORY=1: how every cell went over runs, and where it stepped."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Loaded:
 
 
 def options() -> list[Option]:
-    """Return the options of `history`."""
+    """Return the options of `compare` with HISTORY=1."""
     out = Option("out", "where the files go (default: the last run's folder)", "FOLDER")
-    return [report.runs_option("; a folder of runs is each of them; or A,B,C"), report.FILTER, out]
+    shown = Option("history", "a line per cell over the runs, also of two", switch=True)
+    return [report.runs_option("; a folder of runs is each of them; or A,B,C"), report.FILTER, out, shown]
 
 
 @report.uncollected()
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = [name for word in arguments.run for name in word.split(",") if name]
     loaded = [one for name in names for one in read(name, arguments.filter)]
     if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
-        raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")
+        raise UsageError("Say which runs to follow, two at least: make compare RUN=<run>,<run>,<run>.")
     followed = of_runs(loaded)
     if followed is None:
         raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")

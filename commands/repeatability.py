@@ -1,4 +1,4 @@
-"""`selfcheck WORKLOAD=…`: whole runs of the same cells again and again, and whether their intervals agree.
+"""`doctor WORKLOAD=…`: whole runs of the same cells again and again, and whether their intervals agree.
 
 Every run is kept in a folder of its own, as `bench` makes it; the same command with the same OUT goes on.
 """

@@ -1,4 +1,4 @@
-"""The command `watch`: how far a run is, from any machine that sees its folder."""
+"""`report` with WATCH=1: how far a run is, from any machine that sees its folder."""
 
 from __future__ import annotations
 
@@ -113,8 +113,11 @@ def folder_of(name: str | None) -> Path:
 
 
 def options() -> list[Option]:
-    """Return the options of `watch`."""
-    return [Option("run", "a run's folder, or its name in results/runs (default: newest)", nargs="?")]
+    """Return the options of `report` with WATCH=1."""
+    return [
+        Option("run", "a run's folder, or its name in results/runs (default: newest)", nargs="?"),
+        Option("watch", "show how far a run is, on a terminal until it is done", switch=True),
+    ]
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The command `wheelhouse`: collect what a machine without internet needs to make environments.
+"""`setup` with COLLECT=FOLDER: collect what a machine without internet needs to make environments.
 
 For uv, the runner and each framework named: the files that their locks pin, with the locks' hashes checked, for this
 Python and this kind of machine. `WHEELHOUSE=FOLDER` then makes the environments from them: `environments.offline`.
@@ -29,19 +29,19 @@ UV_PINS = "requirements-uv.txt"
 
 
 def options() -> list[Option]:
-    """Return the options of `wheelhouse`."""
-    return [*setup.options(), Option("out", "where the files go (default: wheelhouse)", "FOLDER")]
+    """Return the options of `setup` with COLLECT=FOLDER."""
+    return [*setup.options(), Option("collect", "put packages there for a machine without internet", "FOLDER")]
 
 
 def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) -> int:
     """Collect the files of some frameworks' environments; returns the exit code. Raises UsageError."""
     names = resolve({"framework": arguments.framework}).axes["framework"]
     device = choose(arguments.device or "cpu", environments.DEVICES, "device")
-    out = Path(arguments.out or "wheelhouse").absolute()
+    out = Path(arguments.collect).absolute()
     try:
         collect([environments.recipe(name, device) for name in names], out, report)
     except (SetupError, OSError) as error:
-        print(f"wheelhouse: {error}", file=sys.stderr)
+        print(f"setup: {error}", file=sys.stderr)
         return 1
     size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
     report(f"{out}: {size / 1e6:.0f} MB. Take it to the other machine, and there:")

@@ -12,7 +12,6 @@ from typing import NoReturn
 HERE = Path(__file__).resolve().parent
 SUITE = HERE if (HERE / "runner.py").is_file() else HERE.parent  # installed, or a checkout
 LOCKED = "locked"  # the word for environments of the suite's own versions
-MEASURING = ("bench", "ladder", "explain", "reproduce", "selfcheck")
 MODULES = {"torch": "torch", "paddle": "paddle", "tensorflow": "tensorflow", "jax": "jax"}
 
 
@@ -29,12 +28,14 @@ def completed(words: Sequence[str]) -> list[str]:
 
     Raises UsageError where no interpreter has one and the words name none.
     """
+    from commands import table
     from workloads.user_model import is_user_model
 
     words = list(words) or ["--help"]
     if is_user_model(words[0]):
         words[:1] = ["bench", "--workload", words[0]]
-    if words[0] not in MEASURING or {"-h", "--help"} & set(words):
+    command = table.COMMANDS.get(table.current(words[0], ())[0])
+    if command is None or not command.measures or {"-h", "--help", "HELP=1"} & set(words):
         return words
     named = [place for place, word in enumerate(words) if word.startswith(("PYTHON=", "--python"))]
     if named:

@@ -8,7 +8,7 @@ adding a framework is adding a folder:
     # unhashed: PACKAGE ...        packages locked by version alone: which file fits differs from machine to machine
     # without-find-links: VAR=VAL  set for the install, unless pip's find-links offer the files already
     # check: STATEMENT             Python that must run in a new environment
-    # unhashed-index: URL          where `make wheelhouse` finds the unhashed packages, unless find-links offer them
+    # unhashed-index: URL          where `make setup COLLECT=…` finds the unhashed packages, unless find-links do
     # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
                                    with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
 

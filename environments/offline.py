@@ -84,7 +84,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     Older C libraries are no reason: most wheels run on much older ones than the collecting machine's.
     """
     if not wheelhouse.is_dir():
-        return f"there is no folder {wheelhouse}; `make wheelhouse` makes one on a machine with internet."
+        return f"there is no folder {wheelhouse}; `make setup COLLECT=FOLDER` makes one on a machine with internet."
     told = read(wheelhouse)
     if not told:
         return None
@@ -99,8 +99,8 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     if entry is None:
         there = ", ".join(sorted(told["environments"])) or "nothing"
         framework, _, device = environment.rpartition("-")
-        variables = f"FRAMEWORK={framework} DEVICE={device} OUT=…" if framework else "OUT=…"
-        return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make wheelhouse {variables} adds it."
+        variables = f"FRAMEWORK={framework} DEVICE={device} COLLECT=…" if framework else "COLLECT=…"
+        return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make setup {variables} adds it."
     if entry["wanted"] != fingerprint:
         return (
             f"the wheelhouse {wheelhouse} was collected for other requirements of {environment} than this checkout's: "

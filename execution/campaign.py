@@ -1,6 +1,6 @@
 """A sweep on its way to being measured: asked for, planned, its environments and materials made, its folder begun.
 
-What `bench`, `explain`, `reproduce` and `selfcheck` have in common; each takes from it what it needs.
+What `bench`, `explain`, `reproduce` and `doctor` have in common; each takes from it what it needs.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from commands import table
 from publish import committed, definitions, findings, picture, summary
 from publish.evidence import ROOT, material
 from records.record import table_schema_text
@@ -39,6 +40,7 @@ def sample() -> str:
 
 WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/columns.md": definitions.columns_page,
+    ROOT / "docs/help.txt": partial(table.help_text, "make"),
     ROOT / "results/results.schema.json": table_schema_text,
     ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
     **{

@@ -1,4 +1,4 @@
-"""`make site`: a page for every published run and an index, as files that any static host serves as they are."""
+"""`report` with SITE=FOLDER: a page for every published run and an index, as files for any static host."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from reports.write import subject
 
 
 def options() -> list[Option]:
-    """Return the options of `site`."""
-    return [Option("out", "where the pages go (default: site)", "FOLDER", default="site")]
+    """Return the options of `report` with SITE=FOLDER."""
+    return [Option("site", "write the published runs as pages for a static host", "FOLDER")]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the index and the pages into a folder. Raises UsageError."""
     console = terminal.console()
-    out = folder_for(arguments.out, Path(arguments.out))
+    out = folder_for(arguments.site, Path(arguments.site))
     pages = []
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():

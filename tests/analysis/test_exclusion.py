@@ -229,7 +229,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "commands/export.py": ("an export to Bencher", "an export to GitHub", "an export to PyTorch"),
     "commands/history.py": ("history",),
     "commands/repeatability.py": ("repeatability",),
-    "commands/selfcheck.py": "its own trials, which are no records",
+    "commands/doctor.py": "its own trials, which are no records",
     "execution/cluster.py": "the control cell of each node",
     "execution/execute.py": "how wide intervals are, for the next process",
     "execution/progress.py": "one cell's line",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from conftest import ROOT
 
 import runner
+from commands import table
+from measurement import places
 from measurement.refusals import UsageError
 
 
@@ -48,11 +53,11 @@ def test_what_follows_a_flag_is_its_value():
         (["bench", "Batch=1"], "There is no variable Batch; did you mean BATCH?"),
         (["bench", "--framwork=x"], "There is no option --framwork; did you mean --framework?"),
         (["bench", "WHEELHOUS=x"], "There is no variable WHEELHOUS; did you mean WHEELHOUSE?"),
-        (["watch", "OUT=x"], "make watch does not take OUT; it takes RUN."),
-        (["watch", "--out", "x"], "watch does not take --out; it takes none."),
+        (["report", "WATCH=1", "OUT=x"], "make report with WATCH does not take OUT; it takes RUN WATCH."),
+        (["report", "--watch", "--out", "x"], "report with WATCH does not take --out; it takes --watch."),
         (["bench", "torch"], "bench takes no word 'torch': write NAME=value or --name value."),
         (["bench", "TIMEOUT=soon"], "TIMEOUT is a number, not 'soon'."),
-        (["selfcheck", "--repeats", "2.5"], "REPEATS is a whole number, not '2.5'."),
+        (["doctor", "--repeats", "2.5"], "REPEATS is a whole number, not '2.5'."),
         (["bench", "--seq"], "argument --seq: expected one argument."),
         (["bnech"], "There is no command 'bnech'; did you mean bench?"),
         ([], "There is no command ''; `make` lists them."),
@@ -71,9 +76,51 @@ def test_of_several_commands_each_skips_the_variables_of_the_others():
 
 def test_the_help_is_that_of_make_and_of_each_command(capsys):
     assert runner.main(["--help"]) == 0
-    assert capsys.readouterr().out == runner.HELP.read_text()
-    for command in runner.COMMANDS:
+    assert capsys.readouterr().out == (ROOT / "docs/help.txt").read_text()
+    for command in table.COMMANDS:
         with pytest.raises(SystemExit) as ended:
             runner.main([command, "--help"])
         assert ended.value.code == 0
         assert f"usage: runner.py {command}" in capsys.readouterr().out
+
+
+def test_the_help_has_a_line_of_at_most_80_columns_for_every_command():
+    for program in ("make", "egvg"):
+        text = table.help_text(program)
+        assert max(map(len, text.splitlines())) <= table.WIDTH
+        for title, group in table.GROUPS.items():
+            (lines,) = re.findall(rf"(?m)^{title}\n((?:  .*\n)+)", text)
+            assert re.findall(rf"(?m)^  {program} (\S+)", lines) == [command.name for command in group]
+    assert "make lint" not in table.help_text("egvg")
+
+
+@pytest.mark.parametrize(
+    ("former", "words", "now"),
+    [
+        ("watch", ["a"], ["report", "a", "--watch"]),
+        ("gather", ["a,b", "--out", "c.csv"], ["report", "a,b", "GATHER=c.csv"]),
+        ("gather", ["RUN=a,b", "OUT=c.csv"], ["report", "a,b", "--gather=c.csv"]),
+        ("gather", ["a"], ["report", "a", f"GATHER={places.RUNS}/gathered.csv"]),
+        ("site", [], ["report", "--site", "site"]),
+        ("site", ["--out=x"], ["report", "--site", "x"]),
+        ("history", ["a", "b", "--out", "x"], ["compare", "a", "b", "--history", "--out", "x"]),
+        ("new-workload", ["NAME=x"], ["new", "NAME=x"]),
+        ("selfcheck", ["REPEATS=2"], ["doctor", "REPEATS=2"]),
+        ("wheelhouse", ["FRAMEWORK=jax", "OUT=x"], ["setup", "FRAMEWORK=jax", "COLLECT=x"]),
+        ("wheelhouse", [], ["setup", "COLLECT=wheelhouse"]),
+    ],
+)
+def test_a_former_name_does_the_same_and_names_the_new_form(former, words, now, capsys):
+    module, arguments = runner.parse([former, *words])
+    sentence = capsys.readouterr().err
+    assert re.fullmatch(rf"`make {former}` is now `make {now[0]}\b.*`; the next release removes .*\n", sentence)
+    expected = runner.parse(now)
+    assert (module, vars(arguments)) == (expected[0], vars(expected[1]))
+    assert capsys.readouterr().err == ""
+
+
+def test_help_of_a_command_is_a_variable_for_make(capsys):
+    with pytest.raises(SystemExit):
+        runner.main(["setup", "HELP=1"])
+    assert "--collect FOLDER" in capsys.readouterr().out
+    assert parsed("setup", "HELP=0") == parsed("setup")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import itertools
 import json
 import os
@@ -17,14 +16,14 @@ from conftest import ROOMS, ROOT, listed_files
 from doubles.reported import small_set, write_run
 
 import runner
-from commands import ab, bench, command_line, published
+from commands import ab, bench, command_line, published, table
 from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
 from plan import plan, sweep, user_models
 from records import foreign, manifest, runs
 
-TARGETS = [*runner.COMMANDS, "test", "lock", "lint", "clean", "help"]
+TARGETS = [*table.COMMANDS, *table.FORMER, "test", "lock", "lint", "clean", "help"]
 TOUCH = "touch EXECUTED"
 # What a shell or make would run, expand, split or take for an option.
 PAYLOADS = [
@@ -122,7 +121,7 @@ def test_a_parameter_of_a_user_s_own_model_is_a_part_of_the_command(tmp_path):
     assert published.command("bench", given) == "make bench WORKLOAD=net.py"
 
 
-WRITTEN = re.compile(rf"\bmake ({'|'.join(runner.COMMANDS)})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
+WRITTEN = re.compile(rf"\bmake ({'|'.join([*table.COMMANDS, *table.FORMER])})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
 PLACEHOLDER = re.compile(r"[<…]|path/|\.py\b|REQUIREMENTS|\.toml|WEIGHTS|RESUME|LAUNCHER|PADDLE_INDEX|WHEELHOUSE")
 
 
@@ -139,7 +138,7 @@ PAGES = [
         if path.suffix == ".md" and (len(path.parts) == 1 or path.parts[0] == "docs")
     ),
     ROOT / "studies/README.md",
-    runner.HELP,
+    ROOT / "docs/help.txt",
 ]
 
 
@@ -149,7 +148,7 @@ def test_every_command_in_the_documentation_takes_the_variables_given_to_it():
     refused = []
     for command, words in written:
         names = {word.partition("=")[0] for word in words} - {*command_line.OF_MAKE}
-        taken = {option.name for option in importlib.import_module(runner.COMMANDS[command]).options()}
+        taken = {option.name for option in runner.options_of(table.COMMANDS[command])}
         refused += [(command, name) for name in names - taken]
     assert refused == []
 
@@ -181,7 +180,7 @@ def unquoted(source: str) -> list[str]:
 
 COMMANDS = (*ROOMS, "reports", "launchers", "worker", "frameworks", "workloads", "experiments", "runner.py")
 # Two words of the suite's own, in a file that may import nothing of it.
-WITHOUT = {"environments/offline.py": ["make wheelhouse {}"]}
+WITHOUT = {"environments/offline.py": ["make setup {}"]}
 
 
 def test_no_command_is_composed_but_by_the_function_that_quotes():
@@ -251,16 +250,22 @@ def test_make_runs_no_value_of_a_variable(checkout, payload):
     assert all([words[0], *sorted(words[1:-3]), *words[-3:]] == expected for words in by_command.values())
 
 
-@pytest.mark.parametrize("command", runner.COMMANDS)
+@pytest.mark.parametrize("command", table.COMMANDS)
 def test_the_runner_takes_every_value_as_it_is(command, monkeypatch):
     """None is an option, a pattern or a list before the command reads it."""
     monkeypatch.setattr(user_models, "register_named_in", lambda words: None)  # a payload may name a library's model
-    module = importlib.import_module(runner.COMMANDS[command])
-    options = [option for option in module.options() if option.parse is str and not option.switch]
+    forms = table.COMMANDS[command].forms
+    every = [option for option in runner.options_of(table.COMMANDS[command]) if option.flag not in forms]
+    options = [option for option in every if option.parse is str and not option.switch]
     for payload in [*PAYLOADS, *LINES]:
         _, arguments = runner.parse([command, *(f"{option.name}={payload}" for option in options)])
         values = [vars(arguments)[option.attribute] for option in options]
         assert all(value in (payload, [payload]) for value in values), payload
+
+
+def test_make_has_the_commands_of_the_table():
+    listed = dict(re.findall(r"(?m)^override (COMMANDS|FORMER) := (.*)$", (ROOT / "Makefile").read_text()))
+    assert listed == {"COMMANDS": " ".join(table.COMMANDS), "FORMER": " ".join(table.FORMER)}
 
 
 @needs_make

@@ -69,7 +69,7 @@ def test_processes_that_differ_show_as_disagreement_of_single_ones_alone():
 def test_whole_runs_are_repeated_and_kept(tmp_path, capsys):
     out = tmp_path / "repeats"
     flags = {"framework": "numpy", "workload": "bert-tiny", "impl": "plain", "seq": "8", "threads": "1", "budget": "2"}
-    words = ["selfcheck", *(word for name, value in flags.items() for word in (f"--{name}", value)), "--out", str(out)]
+    words = ["doctor", *(word for name, value in flags.items() for word in (f"--{name}", value)), "--out", str(out)]
     runner.main([*words, "--repeats", "2"])
     kept = json.loads((out / "agreement.json").read_text())
     assert [one["pairs"] for one in kept["agreement"]] == [1]
@@ -135,5 +135,5 @@ def test_all_gpus_are_repeated_and_gone_on_with(tmp_path, unmeasured, monkeypatc
 
 
 def test_one_run_cannot_be_compared(capsys):
-    assert runner.main(["selfcheck", "--workload", "bert-tiny"]) == 2
+    assert runner.main(["doctor", "--workload", "bert-tiny"]) == 2
     assert "REPEATS" in capsys.readouterr().err

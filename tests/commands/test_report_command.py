@@ -126,17 +126,17 @@ def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     Run(a).compress_samples()
     Run(b).append_samples({"cell": "y", "launch": 0, "seconds_per_call": [0.2]})  # not finished
     out = tmp_path / "all.csv"
-    assert runner.main(["gather", str(a), str(b), str(a), "--out", str(out)]) == 0
+    assert runner.main(["report", str(a), str(b), str(a), "--gather", str(out)]) == 0
     assert f"{len(rows) + 4} records of 2 runs and 2 machines" in capsys.readouterr().out
     assert (tmp_path / "all.schema.json").exists()
     samples = jsonfiles.lines(tmp_path / "all.samples.jsonl.gz")
     assert [(entry["cell"], entry["seconds_per_call"]) for entry in samples] == [("x", [0.1]), ("y", [0.2])]
     assert run(capsys, out)[0] == 0
     assert "Several machines" in (tmp_path / "report.md").read_text()
-    assert runner.main(["gather", str(a), "--out", str(tmp_path / "all.txt")]) == 2
+    assert runner.main(["report", str(a), "--gather", str(tmp_path / "all.txt")]) == 2
     table, torn = out.read_bytes(), a / "samples.jsonl.gz"
     torn.write_bytes(torn.read_bytes()[:-9])
-    assert runner.main(["gather", str(a), "--out", str(out)]) == 2
+    assert runner.main(["report", str(a), "--gather", str(out)]) == 2
     assert f"{torn} is torn or was changed" in capsys.readouterr().err and out.read_bytes() == table
 
 

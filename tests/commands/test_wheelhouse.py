@@ -142,9 +142,9 @@ def change(house: Path, **changes) -> None:
         (lambda house: (house / "wheels" / WHEEL).unlink(), f"lacks {WHEEL}, which tiny-cpu needs: copy it again"),
         (lambda house: change(house, python="3.9"), r"is for Python 3\.9 on .*, this is Python 3\.\d+ on .*: collect"),
         (lambda house: change(house, platform="win-arm64"), "for Python .* on win-arm64, this is"),
-        (lambda house: change(house, environments={"runner": {}}), "has runner, but not tiny-cpu: make wheelhouse FRA"),
+        (lambda house: change(house, environments={"runner": {}}), "has runner, but not tiny-cpu: make setup FRA"),
         (lambda house: (house / "frameworks/tiny/requirements-cpu.txt").write_text(""), "for other requirements of ti"),
-        (lambda house: (house / "wheels").rename(house / "elsewhere"), "there is no folder .*wheels; `make wheelhouse"),
+        (lambda house: (house / "wheels").rename(house / "elsewhere"), "there is no folder .*wheels; `make setup"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence_before_anything_is_made(house, harm, sentence):

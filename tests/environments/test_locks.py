@@ -59,7 +59,7 @@ def test_a_run_at_work_can_be_read(suite, tmp_path):
     process = suite.begin(*NUMPY, "--budget", "3", "--out", str(out))
     wait_for((out / "records.jsonl").exists, process)
     command = [sys.executable, "runner.py"]
-    for words in (["report", out, "--out", tmp_path / "report"], ["gather", out, "--out", tmp_path / "all.csv"]):
+    for words in (["report", out, "--out", tmp_path / "report"], ["report", out, "--gather", tmp_path / "all.csv"]):
         done = subprocess.run([*command, *words], cwd=suite.folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert process.wait(PATIENCE) == 0

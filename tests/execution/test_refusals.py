@@ -65,7 +65,11 @@ def test_a_disk_that_takes_no_writing(suite, tmp_path):
     with disk(tmp_path / "disk", "size=1m") as place:
         folder, other = (write_run(place / name, small_set()) for name in ("run", "other"))
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)
-        for words in (["report", folder], ["gather", folder, "--out", place / "all.csv"], ["compare", other, folder]):
+        for words in (
+            ["report", folder],
+            ["report", folder, "--gather", place / "all.csv"],
+            ["compare", other, folder],
+        ):
             done = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 2
             assert one_sentence(done.stderr, "Read-only file system")
@@ -169,8 +173,8 @@ TOO_LONG = [
     ["reproduce", "--from", LONG],
     ["report", LONG],
     ["compare", LONG, LONG],
-    ["gather", LONG],
-    ["gather", "RUN", "--out", f"{LONG}.csv"],
+    ["report", LONG, "--gather", "all.csv"],
+    ["report", "RUN", "--gather", f"{LONG}.csv"],
 ]
 
 

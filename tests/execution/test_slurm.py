@@ -78,7 +78,9 @@ def test_a_node_that_dies_costs_no_cell_and_two_runs_in_one_folder_are_refused(b
 def test_a_job_submits_itself_is_watched_and_is_gone_on_with_after_its_time_limit(box, trial):
     nodes.job(trial, "time limit")
     assert trial.violations == []
-    told = trial.run(str(trial.out), command="watch", codes=frozenset({0}), environment=box.environment).output
+    told = trial.run(
+        str(trial.out), "--watch", command="report", codes=frozenset({0}), environment=box.environment
+    ).output
     assert "8 of 8 cells" in told and "by node: " in told
     log = "".join(path.read_text() for path in trial.out.glob("slurm-*.out"))
     assert "Stopped." in log  # else nothing was interrupted

@@ -1,4 +1,4 @@
-"""`make site`: an index that leads to a page for every published run, all of it files beside each other."""
+"""`report` with SITE=FOLDER: an index that leads to a page for every published run, as files beside each other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def site(tmp_path, monkeypatch):
     publish(results, "cpu/second", newer, "2026-02-02T00:00:00Z")
     publish(results, "runs/mine", elsewhere(small_set()), "2026-03-03T00:00:00Z")
     out = tmp_path / "site"
-    assert runner.main(["site", "--out", str(out)]) == 0
+    assert runner.main(["report", "--site", str(out)]) == 0
     return out
 
 
@@ -61,7 +61,7 @@ def test_the_index_shows_how_cells_of_several_runs_went(site):
 def test_a_site_whose_runs_share_no_cell_shows_no_history(tmp_path, monkeypatch):
     monkeypatch.setattr(recordfile, "RESULTS", tmp_path / "results")
     publish(tmp_path / "results", "cpu/only", small_set(), "2026-01-01T00:00:00Z")
-    assert runner.main(["site", "--out", str(tmp_path / "site")]) == 0
+    assert runner.main(["report", "--site", str(tmp_path / "site")]) == 0
     assert "history-" not in (tmp_path / "site/index.html").read_text().split("</style>")[1]
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_run_is_one_sentence(site, tmp_path, monkeypatch, capsys, cont
         (path.parent / "records.jsonl").write_text('{"framework": "alpha"}\n')
     else:
         path.write_text(content)
-    assert runner.main(["site", "--out", str(site)]) == 2
+    assert runner.main(["report", "--site", str(site)]) == 2
     told = capsys.readouterr().err
     assert str(path.parent) in told and told.count("\n") == 1
     assert (site / "index.html").read_bytes() == before

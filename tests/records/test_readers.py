@@ -72,8 +72,8 @@ def answers(folder: Path, other: Path, capsys, name: str = "", out: Path | None 
     commands = [
         ["report", folder, "--out", out],
         ["compare", folder, other, "--out", out / "c.md"],
-        ["history", f"{folder},{other}", "--out", out],
-        ["gather", folder, "--out", out / "all.csv"],
+        ["compare", f"{folder},{other}", "--history", "--out", out],
+        ["report", folder, "--gather", out / "all.csv"],
     ]
     codes = []
     for words in commands:

@@ -53,7 +53,7 @@ def test_every_committed_run_has_its_report(tmp_path):
 
 
 def test_the_site_has_a_page_for_every_committed_run(tmp_path):
-    assert runner.main(["site", "--out", str(tmp_path)]) == 0
+    assert runner.main(["report", "--site", str(tmp_path)]) == 0
     pages = {page.parent.relative_to(tmp_path) for page in tmp_path.glob("*/**/index.html")}
     assert pages == {path.parent.relative_to(recordfile.RESULTS) for path in RUNS}
 

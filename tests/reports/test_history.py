@@ -105,10 +105,18 @@ def run_of(tmp_path, number: int, eager: float, graph: float, **changed) -> str:
 
 def told(capsys, tmp_path, *folders: str, words=()) -> tuple[int, str, str, str]:
     """The exit code, what was printed, and both files."""
-    code = runner.main(["history", *folders, "--out", str(tmp_path / "out"), *words])
+    code = runner.main(["compare", *folders, "--history", "--out", str(tmp_path / "out"), *words])
     shown = capsys.readouterr()
     files = [(tmp_path / "out" / name) for name in ("history.md", "history.html")]
     return code, shown.out + shown.err, *(file.read_text() if file.exists() else "" for file in files)
+
+
+def test_three_runs_and_a_folder_of_runs_are_a_history_by_themselves(capsys, tmp_path):
+    folders = [run_of(tmp_path, n, 1.0, 1.0) for n in (1, 2, 3)]
+    for words in (folders, [str(tmp_path)]):
+        assert runner.main(["compare", *words, "--out", str(tmp_path / "out")]) == 0
+        assert "2 cells over 3 runs" in capsys.readouterr().out
+        (tmp_path / "out/history.md").unlink()
 
 
 def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
@@ -168,7 +176,7 @@ def test_a_run_of_two_machines_has_each_cell_with_its_own(capsys, tmp_path):
     ("count", "words", "sentence"),
     [
         (1, (), "two at least"),
-        (0, (), "Say which runs to follow, two at least: make history RUN="),
+        (0, (), "Say which runs to follow, two at least: make compare RUN="),
         (2, ("--filter", "nothing"), "Say which runs to follow"),
     ],
 )

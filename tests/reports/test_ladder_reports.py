@@ -67,7 +67,7 @@ def test_a_folder_that_was_put_together_of_two_runs_keeps_its_ladder(tmp_path):
     rows = [*rows[:2], *(row | {"run_id": "later"} for row in rows[2:])]
     (run / "records.jsonl").write_text("".join(json.dumps(row.to_row()) + "\n" for row in rows))
     assert tops(run) == [(8.0, 4.0)]
-    runner.main(["gather", str(run), "--out", str(tmp_path / "all.csv")])
+    runner.main(["report", str(run), "--gather", str(tmp_path / "all.csv")])
     gathered = jsonfiles.lines(tmp_path / "all.samples.jsonl.gz")
     whose = {entry["cell"].rpartition("/")[2]: entry["run_id"] for entry in gathered}
     assert whose == {"eager": "a-run", "jit-blocks": "a-run", "jit-unfused": "later", "jit": "later"}

@@ -130,10 +130,10 @@ def told(tmp_path_factory) -> Told:
     commands = [
         ["report", first, "--out", folder / "out"],
         ["compare", first, second, "--out", folder / "out/comparison.md"],
-        ["history", f"{first},{second}", "--out", folder / "out"],
-        ["gather", first, "--out", folder / "out/all.csv"],
+        ["compare", f"{first},{second}", "--history", "--out", folder / "out"],
+        ["report", first, "--gather", folder / "out/all.csv"],
         ["report", folder / "missing\x1b[31m"],
-        ["site", "--out", folder / "out/site"],
+        ["report", "--site", folder / "out/site"],
     ]
     output = io.StringIO()
     silent = contextlib.redirect_stdout(output), contextlib.redirect_stderr(output)
@@ -294,10 +294,10 @@ def usual(tmp_path_factory) -> set[str]:
         )
     with contextlib.redirect_stdout(io.StringIO()):
         assert runner.main(["report", str(folder / "a")]) == 0
-        assert runner.main(["history", f"{folder / 'a'},{folder / 'b'}", "--out", str(folder)]) == 0
+        assert runner.main(["compare", f"{folder / 'a'},{folder / 'b'}", "--history", "--out", str(folder)]) == 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(recordfile, "RESULTS", folder)
-            assert runner.main(["site", "--out", str(folder / "site")]) == 0
+            assert runner.main(["report", "--site", str(folder / "site")]) == 0
     return {tag for page in folder.glob("**/*.html") for tag in Seen(page.read_text()).tags}
 
 

@@ -6,25 +6,25 @@ import pytest
 from doubles.environment import run_in
 
 import runner
-from commands import new_workload
+from commands import new
 from workloads import signature
 
 
 def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert runner.main(["new-workload", "--name", "mine", "--framework", "jax"]) == 0
+    assert runner.main(["new", "--name", "mine", "--framework", "jax"]) == 0
     assert signature.read("mine.py").frameworks == ("jax",)
     for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "other", "--framework", "mxnet"], []):
-        assert runner.main(["new-workload", *words]) == 2
+        assert runner.main(["new", *words]) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("framework", new_workload.having())
+@pytest.mark.parametrize("framework", new.having())
 def test_a_skeleton_holds_a_loss_to_train_with(tmp_path, framework):
     """PASS=training needs one, which no skeleton had."""
     file = tmp_path / "mine.py"
-    file.write_text(new_workload.text(framework, "mine.py"))
+    file.write_text(new.text(framework, "mine.py"))
     assert not signature.read(file).trains  # before its marks are taken away
     begin = "# def loss(output):"
     before, _, rest = file.read_text().partition(begin)

@@ -1,4 +1,4 @@
-"""The command `new-workload`: write a user model's file to begin with, ready to be measured."""
+"""The command `new`: write a user model's file to begin with, ready to be measured."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _path(framework: str) -> Path:
 
 
 def options() -> list[Option]:
-    """Return the options of `new-workload`."""
+    """Return the options of `new`."""
     return [
         Option("name", "what the file is called, without .py"),
         Option("framework", f"one of {', '.join(having())}; torch unless named"),

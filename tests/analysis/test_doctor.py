@@ -146,7 +146,7 @@ def test_which_differences_can_be_trusted_is_rounded_up_and_the_worst_framework_
 def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
     out = tmp_path / "check.json"
     words = ["--framework", "numpy", "--threads", "1", "--budget", "0.3", "--repeats", "2", "--out", str(out)]
-    done = subprocess.run([sys.executable, "runner.py", "selfcheck", *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "runner.py", "doctor", *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
     kept = json.loads(out.read_text())
     assert [trial["question"] for trial in kept["trials"]] == ["again", "timer", "0.02", "0.05", "0.1"] * 2
@@ -161,5 +161,5 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
 
 @pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])
 def test_senseless_numbers_are_refused(words, capsys):
-    assert runner.main(["selfcheck", *words]) == 2
+    assert runner.main(["doctor", *words]) == 2
     assert "REPEATS is a whole number" in capsys.readouterr().err

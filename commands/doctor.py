@@ -1,4 +1,4 @@
-"""The command `selfcheck`: is this machine fit for measuring, and does the suite measure right on it?
+"""The command `doctor`: is this machine fit for measuring, and does the suite measure right on it?
 
 Each framework runs a small workload against itself: the same step twice (A/A), slowed down by known shares, and under
 an independent timer, all taken alternately as in a real run. What comes out is known beforehand. With WORKLOAD whole
@@ -68,9 +68,9 @@ def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[di
     """Return the outcomes of cells and controls by name, and how many cores the waiting parent kept busy."""
     campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
-    with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         made = runs.Run.create(f"{folder}/run")
-        recorder = Recorder(made, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
+        recorder = Recorder(made, campaign.context("doctor"), bar, campaign.store, with_peaks=False)
         executor = Executor(campaign.launcher(made), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
@@ -130,7 +130,7 @@ def seconds(campaign: Campaign) -> float:
 
 
 def options() -> list[Option]:
-    """Return the options of `selfcheck`."""
+    """Return the options of `doctor`."""
     of_bench = campaigns.all_options()
     return [
         *chosen(of_bench, "framework device threads profile budget", help="as in bench; by default bench's own"),
