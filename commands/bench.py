@@ -46,7 +46,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure a sweep, or resume one."""
+    """Measure models in eager mode and in graph modes, or resume a run."""
     limit = None if arguments.max_slowdown is None else compare.share(arguments.max_slowdown)
     finished: list[runs.Run] = []
     with answer.on_stderr() if arguments.json else contextlib.nullcontext():

@@ -8,12 +8,27 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from commands import table
+from measurement.places import INSTALLED, PROGRAM
 from measurement.refusals import UsageError
+from plan import sweep
 from plan.options import Option, check_unique
+from workloads.signature import flag_of
 
 OF_MAKE = ("BOOTSTRAP_PYTHON", "WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION", "UPGRADE")  # variables of no command
 HELP = "HELP"  # HELP=1 is --help, which make takes for itself
 SKIP_OTHERS = "--skip-others"  # of several commands in one line each skips the variables of the others
+MOST_UNGROUPED = 8  # options of a command whose help needs no groups
+PARAMETERS = "parameters of the workload, also as -p NAME=VALUE"
+WHAT, WHERE, READ = "what to measure", "where it runs", "which cells"
+# Groups of the help, and the flags in each.
+GROUPS = {
+    WHAT: "framework workload impl mode pass dtype shapes unseen-seq weights sweep preset table filter seed",
+    "how long and how carefully": "profile budget timeout isolate compile-cache policy force repeats load",
+    WHERE: "device threads python requirements",
+    "on a cluster": "launcher nodes partition account time gres constraint lines scratch container",
+    "output": "out resume dry-run json max-slowdown across watch gather site from",
+}
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 
 
@@ -29,13 +44,15 @@ def parse(
 ) -> argparse.Namespace:
     """Return the arguments of a command; `every` returns the options of all commands. Raises UsageError."""
     check_unique(options)
-    parser = Parser(prog=f"runner.py {command}", description=text)
-    parser.add_argument(SKIP_OTHERS, action="store_true", help=argparse.SUPPRESS)
-    for option in options:
-        _add(parser, option)
+    parser = parser_of(command, text, options)
+    words, odd = _read_parameters(options, words)
     flags, placed, unknown = _read_variables(options, words)
     arguments, spare = parser.parse_known_args(flags)
     vars(arguments).update(placed)
+    for name in odd:
+        from execution import campaign  # which no command needs that only reads
+
+        raise UsageError(sweep.no_parameter(name, campaign.options_of(arguments)))
     for name in unknown:
         known = [*OF_MAKE, *(option.name for option in every())]
         if not (arguments.skip_others and name in known):
@@ -49,15 +66,70 @@ def parse(
     return arguments
 
 
-def _add(parser: Parser, option: Option) -> None:
+def parser_of(command: str, text: str, options: Sequence[Option]) -> Parser:
+    """Return the parser of a command, with its options in groups where they are many."""
+    program = f"{PROGRAM if INSTALLED else 'runner.py'} {command}"
+    placed = [option.name for option in options if option.nargs]
+    description = re.sub(r"\s*Raises \w+\.", "", text.partition("\n\n")[0])
+    usage = " ".join([program, *(f"[{name} …]" for name in placed), "[options]"])
+    parser = Parser(prog=program, usage=usage, description=description, epilog=table.CODES)
+    parser.add_argument(SKIP_OTHERS, action="store_true", help=argparse.SUPPRESS)
+    titles = _titles(options)
+    for title in dict.fromkeys((*GROUPS, PARAMETERS, *titles)):
+        within = [option for option, its in zip(options, titles, strict=True) if its == title]
+        group = parser.add_argument_group(title) if within and title else parser
+        if within and title == PARAMETERS:
+            group.add_argument("-p", metavar="NAME=VALUE", help="any of these, as often as needed: -p batch=1,8")
+        for option in within:
+            _add(group, option)
+    return parser
+
+
+def _titles(options: Sequence[Option]) -> list[str]:
+    """Return the group of each option in the help; empty for one that needs none, as where options are few."""
+    if len(options) <= MOST_UNGROUPED:
+        return [""] * len(options)
+    groups = {flag: title for title, flags in GROUPS.items() for flag in flags.split()}
+    titles = [PARAMETERS if option.parameter else groups.get(option.flag, "") for option in options]
+    if any(option.flag == "profile" for option in options):
+        return titles
+    return [READ if title in (WHAT, WHERE) else title for title in titles]  # a command that only reads
+
+
+def _add(parser: argparse._ActionsContainer, option: Option) -> argparse.Action:
     how: dict[str, Any] = {"default": option.default, "help": option.help.replace("%", "%%")}
     if option.switch:
-        parser.add_argument(f"--{option.flag}", action="store_true", **how)
-    elif option.nargs:
-        parser.add_argument(option.attribute, nargs=option.nargs, metavar=option.name, **how)
-    else:
-        how |= {"nargs": "?", "const": option.alone} if option.alone else {}
-        parser.add_argument(f"--{option.flag}", metavar=option.metavar, type=option.value, **how)
+        return parser.add_argument(f"--{option.flag}", action="store_true", **how)
+    if option.nargs:
+        return parser.add_argument(option.attribute, nargs=option.nargs, metavar=option.name, **how)
+    how |= {"nargs": "?", "const": option.alone} if option.alone else {}
+    return parser.add_argument(f"--{option.flag}", metavar=option.metavar, type=option.value, **how)
+
+
+def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words with the flag in place of each `-p name=value`, and the names of no parameter.
+
+    Raises UsageError for `-p` without a name and a value.
+    """
+    flags = {option.flag for option in options if option.parameter}
+    if not flags:
+        return list(words), []
+    read: list[str] = []
+    unknown: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--" or not word.startswith("-p"):
+            read += [word, *rest] if word == "--" else [word]
+            continue
+        given = word[2:] or next(rest, "")
+        name, equals, value = given.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"-p takes NAME=VALUE, such as -p batch=8, not {given!r}.")
+        if (flag := flag_of(name.lower().replace("-", "_"))) in flags:
+            read.append(f"--{flag}={value}")
+        else:
+            unknown.append(name)
+    return read, unknown
 
 
 def _read_variables(options: Sequence[Option], words: Sequence[str]) -> tuple[list[str], dict[str, Any], list[str]]:

@@ -22,7 +22,7 @@ class Option:
 
     A `switch` has no value: NAME=1 is on, NAME=0 off. `alone` is the value of the flag without one. With `nargs` values
     stand without a flag: "?" is one, "*" several. With `cluster` it is for commands that measure on other machines as
-    well. `model` is the user model whose `inputs` it is a parameter of.
+    well. A `parameter` is one of a workload; `model` is the user model whose `inputs` have it.
     """
 
     flag: str
@@ -34,6 +34,7 @@ class Option:
     alone: str | None = None
     nargs: str | None = None
     cluster: bool = False
+    parameter: bool = False
     model: str | None = None
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,7 +16,7 @@ from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from plan import user_models
 from plan.options import variable
-from plan.sweep import Sweep, UsageError
+from plan.sweep import Sweep, UsageError, takes
 from workloads.spec import Parameter, Workload
 
 # Rough figures for the estimate alone, in seconds on a small machine.
@@ -109,10 +109,11 @@ def shapes_of(
 ) -> list[tuple[tuple[str, int | str], ...]]:
     """Return every combination of the workload's parameters that the sweep asks for."""
     measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
-    declared = {parameter.flag for name, kind in measured for parameter in workloads.get(name, kind).parameters}
+    every = (parameter for name, kind in measured for parameter in workloads.get(name, kind).parameters)
+    declared = dict.fromkeys(parameter.flag for parameter in every)
     for flag in sweep.parameters:
         if flag not in declared:
-            raise UsageError(_takes_no(flag, sweep))
+            raise UsageError(_takes_no(flag, sweep, declared))
     choices = []
     for parameter in workload.parameters:
         if implementation not in parameter.implementations:
@@ -126,8 +127,11 @@ def shapes_of(
     return list(itertools.product(*choices))
 
 
-def _takes_no(flag: str, sweep: Sweep) -> str:
-    """Return the sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
+def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
+    """Return the sentence on a parameter that nothing of the sweep has, with the workloads that have it.
+
+    `declared` are the flags of the parameters that the sweep has.
+    """
     passes = sweep.axes["pass"]
 
     def takers(*kinds: str) -> list[str]:
@@ -138,7 +142,7 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
         others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
     return (
         f"{variable(flag)} has no effect on the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
-        f"it is a parameter of {', '.join(others)}{kind}."
+        f"it is a parameter of {', '.join(others)}{kind}, and {takes(sweep.axes['workload'], map(variable, declared))}."
     )
 
 

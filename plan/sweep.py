@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,26 @@ def parameters() -> list[Option]:
     for name, pass_name in itertools.product(workloads.names(), PASSES):
         model = None if workloads.source_of(name) is None else name
         for parameter in workloads.get(name, pass_name).parameters:
-            found.setdefault(parameter.flag, Option(parameter.flag, parameter.help, "A,B", model=model))
+            found.setdefault(parameter.flag, Option(parameter.flag, parameter.help, "A,B", parameter=True, model=model))
     return list(found.values())
+
+
+def no_parameter(name: str, given: Mapping[str, Any]) -> str:
+    """Return the sentence on a name that is no workload's parameter, with those of the workloads that are given."""
+    words, passes = (split_words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
+    measured = [canonical("workload", word) for word in user_models.by_name(words, user_models.register(words))]
+    pairs = itertools.product(measured, (canonical("pass", word) for word in passes))
+    known = (pair for pair in pairs if pair[0] in workloads.names() and pair[1] in PASSES)
+    own = dict.fromkeys(parameter.flag for pair in known for parameter in workloads.get(*pair).parameters)
+    near = difflib.get_close_matches(name, [*own, *(one.flag for one in parameters())], 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"There is no parameter {name}; {hint}{takes(measured, own)}."
+
+
+def takes(names: Sequence[str], own: Iterable[str]) -> str:
+    """Return the clause on the parameters that workloads take."""
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f"{listed} take{'s' if len(names) == 1 else ''} {', '.join(own) or 'none'}"
 
 
 def _one_of(valid: Iterable[str], what: str) -> Callable[[Any], str]:

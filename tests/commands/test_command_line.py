@@ -8,7 +8,8 @@ import pytest
 from conftest import ROOT
 
 import runner
-from commands import table
+import workloads
+from commands import command_line, table
 from measurement import places
 from measurement.refusals import UsageError
 
@@ -23,6 +24,24 @@ def parsed(*words: str) -> dict:
 def test_all_forms_of_an_option_are_the_same_and_the_last_one_counts(words):
     assert parsed("bench", *words) == parsed("bench", "SEQ=8")
     assert parsed("bench", *words)["seq"] == "8"
+
+
+def test_a_parameter_is_given_by_p_or_by_its_name_and_the_last_one_counts():
+    assert parsed("bench", "-p", "seq=8", "-pbatch=1,2") == parsed("bench", "--seq", "8", "--batch", "1,2")
+    assert parsed("bench", "-p", "seq_len=8", "--seq=4")["seq"] == "4"
+    assert parsed("bench", "SEQ=4", "-p", "Seq=8", "-p", "seq=9")["seq"] == "9"
+    assert parsed("report", "--", "-p", "x=1")["run"] == ["-p", "x=1"]
+
+
+def test_a_parameter_of_a_users_model_is_given_by_p(tmp_path, monkeypatch):
+    monkeypatch.setattr(workloads, "_USER_MODELS", {})
+    model = tmp_path / "net.py"
+    model.write_text("def model(): ...\ndef inputs(batch_size=1, hidden_size=4): ...")
+    assert parsed("bench", "--workload", str(model), "-p", "hidden_size=8")["hidden_size"] == "8"
+    with pytest.raises(
+        UsageError, match=r"There is no parameter hidden_siz; did you mean hidden-size\? net.py takes batch"
+    ):
+        parsed("bench", "--workload", str(model), "-p", "hidden_siz=8")
 
 
 def test_a_switch_is_off_with_0_and_a_variable_without_a_value_is_not_given():
@@ -58,6 +77,20 @@ def test_what_follows_a_flag_is_its_value():
         (["bench", "torch"], "bench takes no word 'torch': write NAME=value or --name value."),
         (["bench", "TIMEOUT=soon"], "TIMEOUT is a number, not 'soon'."),
         (["doctor", "--repeats", "2.5"], "REPEATS is a whole number, not '2.5'."),
+        (
+            ["bench", "WORKLOAD=mlp", "-p", "widht=8"],
+            "There is no parameter widht; did you mean width? mlp takes batch, width, depth.",
+        ),
+        (
+            ["bench", "-p", "qq=8", "--workload", "matmul,stream"],
+            "There is no parameter qq; matmul and stream take size, elements.",
+        ),
+        (
+            ["bench", "-p", "qq=8", "--preset", "vision-lstm"],
+            "There is no parameter qq; resnet50, vit-b16 and lstm take batch, image, layout, attention, seq, cell.",
+        ),
+        (["bench", "-p", "seq"], "-p takes NAME=VALUE, such as -p batch=8, not 'seq'."),
+        (["bench", "-p", "SEQ=8", "-p"], "-p takes NAME=VALUE, such as -p batch=8, not ''."),
         (["bench", "--seq"], "argument --seq: expected one argument."),
         (["bnech"], "There is no command 'bnech'; did you mean bench?"),
         ([], "There is no command ''; `make` lists them."),
@@ -124,3 +157,15 @@ def test_help_of_a_command_is_a_variable_for_make(capsys):
         runner.main(["setup", "HELP=1"])
     assert "--collect FOLDER" in capsys.readouterr().out
     assert parsed("setup", "HELP=0") == parsed("setup")
+
+
+def test_the_help_of_a_command_that_measures_has_every_option_in_a_group(capsys):
+    for command in table.COMMANDS.values():
+        options = runner.options_of(command)
+        if any(option.flag == "profile" for option in options):
+            titles = dict(zip((option.flag for option in options), command_line._titles(options), strict=True))
+            assert {flag for flag, title in titles.items() if not title} <= {"a", "b", "versions"}
+    with pytest.raises(SystemExit):
+        runner.main(["bench", "--help"])
+    titles = re.findall(r"(?m)^(\S.*):$", capsys.readouterr().out)
+    assert titles == ["options", *command_line.GROUPS, command_line.PARAMETERS]

@@ -129,7 +129,7 @@ def test_a_flag_says_which_workloads_take_it(capsys):
     assert runner.main(["bench", "--workload", "mlp", "--seq", "8"]) == 2
     assert "it is a parameter of bert-base, bert-tiny, gpt2-124m, gpt-10m, gpt-tiny, lstm" in capsys.readouterr().err
     assert runner.main(["bench", "--workload", "mlp", "--accumulate", "2"]) == 2
-    assert "-tiny, for PASS=training." in capsys.readouterr().err
+    assert "-tiny, for PASS=training, and mlp takes BATCH, WIDTH, DEPTH." in capsys.readouterr().err
 
 
 def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
