@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -46,6 +47,7 @@ def parse(
     check_unique(options)
     parser = parser_of(command, text, options)
     words, odd = _read_parameters(options, words)
+    words = _under_current_names(options, words)
     flags, placed, unknown = _read_variables(options, words)
     arguments, spare = parser.parse_known_args(flags)
     vars(arguments).update(placed)
@@ -114,6 +116,7 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
     flags = {option.flag for option in options if option.parameter}
     if not flags:
         return list(words), []
+    flags |= {*sweep.FORMER}
     read: list[str] = []
     unknown: list[str] = []
     rest = iter(words)
@@ -130,6 +133,19 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
         else:
             unknown.append(name)
     return read, unknown
+
+
+def _under_current_names(options: Sequence[Option], words: Sequence[str]) -> list[str]:
+    """Return the words with the flags and variables of today in place of former ones, and say so on standard error."""
+    flags = {option.flag for option in options}
+    former = {old: new for old, new in sweep.FORMER.items() if new in flags and old not in flags}
+    read = [table.renamed(word, former) for word in words]
+    for before, word, now in zip(["", *words], words, read, strict=False):
+        if word != now and not _takes_next(before, options):
+            names = (text.lstrip("-").partition("=")[0].upper().replace("-", "_") for text in (word, now))
+            print("{} is now {}; the next release removes the former name.".format(*names), file=sys.stderr)
+    pairs = zip(["", *words], words, read, strict=False)
+    return [word if _takes_next(before, options) else now for before, word, now in pairs]
 
 
 def _read_variables(options: Sequence[Option], words: Sequence[str]) -> tuple[list[str], dict[str, Any], list[str]]:

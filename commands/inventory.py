@@ -77,7 +77,7 @@ def _workloads(names) -> Table:
         of_passes = (workloads.get(name, pass_name).parameters for pass_name in workload.passes)
         declared = {parameter.name: parameter for parameters in of_passes for parameter in parameters}.values()
         # Spaces within a parameter would let it be broken in two.
-        parameters = " ".join(f"{p.flag.upper()}={'|'.join(p.choices) or p.default}" for p in declared)
+        parameters = " ".join(f"{variable(p.flag)}={'|'.join(p.choices) or p.default}" for p in declared)
         alike.setdefault((parameters, "\n".join(workload.implementations), "\n".join(workload.passes)), []).append(name)
     table = Table("WORKLOAD", "IMPL", "PASS", Column("parameters, default first", overflow="fold"), show_lines=True)
     for (parameters, implementations, passes), members in alike.items():

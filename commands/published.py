@@ -32,7 +32,9 @@ def command(target: str, given: Mapping[str, object]) -> str:
         known.update(signature.flags(word))  # of a user model, if its file is here
     if target == "explain":
         known.discard("budget")  # of a sweep file; a profile has none
-    given = {flag: value for flag, value in given.items() if value is not None and value is not False}
+    given = {
+        flag: value for flag, value in sweep.current(given, known).items() if value is not None and value is not False
+    }
     return make_command(target, {variable(flag): _value(value) for flag, value in given.items() if flag in known})
 
 

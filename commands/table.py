@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from measurement import places
+from plan.options import variable
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,14 @@ def current(command: str, words: Sequence[str]) -> tuple[str, list[str], str | N
         return command, list(words), None
     shown = " ".join(filter(None, (former.command, former.shown)))
     sentence = f"`make {command}` is now `make {shown}`; the next release removes the former name."
-    return former.command, [*former.words, *(_renamed(word, former.renamed) for word in words)], sentence
+    return former.command, [*former.words, *(renamed(word, former.renamed) for word in words)], sentence
 
 
-def _renamed(word: str, renamed: Mapping[str, str]) -> str:
+def renamed(word: str, former: Mapping[str, str]) -> str:
     """Return a word that names a flag or variable with its name of today."""
     name, equals, value = word.partition("=")
-    for old, new in renamed.items():
-        for before, now in ((f"--{old}", f"--{new}"), (old.upper(), new.upper())):
+    for old, new in former.items():
+        for before, now in ((f"--{old}", f"--{new}"), (variable(old), variable(new))):
             if name == before and (equals or word.startswith("--")):
                 return f"{now}{equals}{value}"
     return word

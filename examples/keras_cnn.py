@@ -1,4 +1,4 @@
-"""A small convolutional network in Keras: `eager-vs-graph examples/keras_cnn.py --image-size 64,128`."""
+"""A small convolutional network in Keras: `eager-vs-graph examples/keras_cnn.py --image 64,128`."""
 
 import keras
 import numpy as np

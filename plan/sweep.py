@@ -6,7 +6,7 @@ import difflib
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +181,17 @@ SETTINGS = options.declared(Sweep)
 LAUNCHER = Option("launcher", "local (default), or slurm: on the nodes of this job, or of one submitted", cluster=True)
 
 
+# Flags of an earlier release, which command lines, sweep files and the plans of runs may hold: removed with the next.
+FORMER = {"repeat": "operators", "cache": "kv-cache", "image-size": "image"}
+
+
+def current(given: Mapping[str, Any], declared: Collection[str]) -> dict[str, Any]:
+    """Return flags under their names of today, which win over former ones; one that is `declared` keeps its name."""
+    former = {old: new for old, new in FORMER.items() if old not in declared}
+    kept = {flag: value for flag, value in given.items() if former.get(flag) not in given}
+    return {former.get(flag, flag): value for flag, value in kept.items()}
+
+
 def of_files() -> list[Option]:
     """Return the options that a sweep file may set."""
     return [*AXES.values(), *parameters(), *SETTINGS.values()]
@@ -208,6 +219,7 @@ def from_file(path: str) -> dict[str, Any]:
     user_models.register(split_words(content.get("workload", ())))
     options.check_unique(of_files())
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
+    content = current(content, [one.flag for one in of_files()])
     for key in content:
         choose(key, sorted(one.flag for one in of_files()), f"setting in {path} called")
     return content
@@ -295,6 +307,7 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
     `nodes` are those of a job that is still to be submitted.
     """
     given, named = user_models.with_names(given, split_words(given.get("workload") or ()))
+    given = current(given, [one.flag for one in parameters()])
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
     user_models.check_frameworks(named, axes["framework"])
     for word in axes["mode"]:

@@ -13,6 +13,7 @@ from analysis import modes
 from experiments.spec import Claim, Experiment, Verdict
 from measurement.flags import FLAGS
 from measurement.statistics import INCONCLUSIVE
+from plan.options import variable
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
@@ -27,7 +28,7 @@ def workloads_table() -> str:
         passes = workloads.get(name).passes
         flags = dict.fromkeys(p.flag for kind in passes for p in workloads.get(name, kind).parameters)
         having = [_having(kind, workloads.get(name).family) for kind in ("plain", "library")]
-        columns = (_code(passes), *having, _code(flag.upper() for flag in flags))
+        columns = (_code(passes), *having, _code(map(variable, flags)))
         alike.setdefault(columns, []).append(name)
     rows = [(_code(names), *columns) for columns, names in alike.items()]
     return _table(("`WORKLOAD`", "`PASS`", "`IMPL=plain` in", "`IMPL=library` in", "parameters"), rows)

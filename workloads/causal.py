@@ -18,7 +18,7 @@ COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's pr
 OUTPUTS = ("logits", "keys", "values")
 PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
 CACHE = Parameter(
-    "cache", "cache", "static", "keys and values in memory for all places (static), or in tensors that grow by "
+    "cache", "kv-cache", "static", "keys and values in memory for all places (static), or in tensors that grow by "
     "concatenation with each token (dynamic; decode, generate)",
     choices=("static", "dynamic"),
 )  # fmt: skip

@@ -118,7 +118,7 @@ _ELEMENTS = Parameter("elements", "elements", 1 << 24, "values in the vector", i
 
 
 def _repeat(default: int, what: str, maximum: int) -> Parameter:
-    return Parameter("repeat", "repeat", default, what, maximum=maximum, implementations=("plain",))
+    return Parameter("repeat", "operators", default, what, maximum=maximum, implementations=("plain",))
 
 
 WORKLOADS = {

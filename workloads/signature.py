@@ -17,7 +17,7 @@ from measurement import files
 LARGEST_FILE = 1 << 20  # bytes; what is larger was not written by hand
 # What a parameter without a default is.
 DEFAULTS = {"batch_size": 1, "seq_len": 128}
-FLAGS = {"batch_size": "batch", "seq_len": "seq"}
+FLAGS = {"batch_size": "batch", "seq_len": "seq", "image_size": "image"}
 # Modules by which a file shows what it is for.
 MODULES = {
     "torch": ("torch", "torchvision", "timm"),
@@ -108,6 +108,11 @@ def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    flags: dict[str, str] = {}
+    for argument, _ in pairs:
+        other = flags.setdefault(flag_of(argument.arg), argument.arg)
+        if other != argument.arg:
+            raise Unreadable(f"{name}: inputs' parameters {other} and {argument.arg} are one option: rename one.")
     return tuple((argument.arg, _default(argument.arg, node, name)) for argument, node in pairs)
 
 

@@ -132,7 +132,7 @@ FRAMEWORK = Framework(
         Mode(
             "eager-dynamic-cache",
             graph=False,
-            summary="eager, on a cache that grows by concatenation, whatever CACHE says",
+            summary="eager, on a cache that grows by concatenation, whatever KV_CACHE says",
             passes=("decode", "generate"),
             cache="dynamic",
             deployed=False,

@@ -119,7 +119,7 @@ def _refuse_device(cell: Cell, device: torch.device) -> None:
             raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
     if generation.has_dynamic_cache(cell) and graphs.uses_cuda_graphs(cell.mode, device):
         raise Unsupported(
-            "a CUDA graph holds the addresses and sizes of one length, and this cache grows: CACHE=static."
+            "a CUDA graph holds the addresses and sizes of one length, and this cache grows: KV_CACHE=static."
         )
     if FRAMEWORK.mode(cell.mode).cache == cell.parameter("cache"):
         raise Unsupported(f"{cell.mode} is eager mode here, which has a {cell.parameter('cache')} cache already.")

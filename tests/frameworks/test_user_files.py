@@ -224,5 +224,5 @@ def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkey
 
 
 def test_the_parameters_of_user_models_are_options(net):
-    _, arguments = runner.parse(["bench", f"WORKLOAD=mlp,{net},missing.py,timm:resnet50", "KIND=a", "IMAGE_SIZE=96"])
-    assert (arguments.kind, arguments.image_size) == ("a", "96")
+    _, arguments = runner.parse(["bench", f"WORKLOAD=mlp,{net},missing.py,timm:resnet50", "KIND=a", "IMAGE=96"])
+    assert (arguments.kind, arguments.image) == ("a", "96")

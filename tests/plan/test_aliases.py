@@ -11,8 +11,10 @@ import pytest
 from conftest import ROOT
 
 import runner
-from commands import table
+import workloads
+from commands import published, table
 from measurement import machine
+from plan import sweep
 from plan.aliases import ALIASES, numbers
 from plan.plan import cells_of
 from plan.sweep import UsageError, presets, question_of, resolve
@@ -214,3 +216,44 @@ def test_the_documentation_has_every_name_and_every_preset():
             assert f"`{meant}`" in row
     for name in presets():
         assert f"| `{name}` |" in text
+
+
+FORMER = {"REPEAT=3": ["operators", "3"], "--cache=dynamic": ["kv_cache", "dynamic"], "IMAGE_SIZE=64": ["image", "64"]}
+
+
+@pytest.mark.parametrize("word", FORMER)
+def test_a_former_name_of_a_parameter_is_read_for_one_release(word, capsys):
+    attribute, value = FORMER[word]
+    for words in ([word], ["-p", word.lstrip("-").lower()]):
+        assert vars(runner.parse(["bench", *words])[1])[attribute] == value
+        if words[0] == "-p" and attribute == "image":  # image_size is the parameter's own name
+            continue
+        sentence = rf"[A-Z_]+ is now {attribute.upper()}; the next release removes the former name\.\n"
+        assert re.fullmatch(sentence, capsys.readouterr().err)
+
+
+def test_sweep_files_and_plans_are_read_under_former_names(tmp_path):
+    file = tmp_path / "sweep.toml"
+    file.write_text('workload = "fused-cos"\nrepeat = [1, 2]\n')
+    assert sweep.from_file(str(file)) == {"workload": "fused-cos", "operators": [1, 2]}
+    former = {"workload": "fused-cos", "repeat": [1, 2]}
+    assert resolve(former) == resolve({"workload": "fused-cos", "operators": [1, 2]})
+    assert resolve(former | {"operators": "3"}).parameters == {"operators": [3]}  # a resumed run's change shows
+    assert published.command("bench", former) == "make bench WORKLOAD=fused-cos OPERATORS=1,2"
+
+
+def test_a_user_s_parameter_keeps_a_former_name(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(workloads, "_USER_MODELS", {})
+    model = tmp_path / "repeating.py"
+    model.write_text("import torch\ndef model(): ...\ndef inputs(batch_size=1, repeat=4): ...")
+    assert runner.parse(["bench", f"WORKLOAD={model}", "REPEAT=8"])[1].repeat == "8"
+    assert capsys.readouterr().err == ""
+    assert resolve({"workload": str(model), "repeat": "8"}).parameters == {"repeat": [8]}
+    model.write_text("import torch\ndef model(): ...\ndef inputs(image=64, image_size=4): ...")
+    assert runner.main(["bench", f"WORKLOAD={model}"]) == 2
+    assert "parameters image and image_size are one option: rename one." in capsys.readouterr().err
+
+
+def test_no_two_variables_are_an_s_apart():
+    names = {option.name for option in runner.every_option() if option.model is None}
+    assert {name for name in names if f"{name}S" in names} == set()

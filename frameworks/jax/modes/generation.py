@@ -104,7 +104,7 @@ class Cached:
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return the step of the cell's pass: a model with a cache of its own, which a jitted call takes from the last."""
     if cell.parameter("cache") == "dynamic":
-        raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: CACHE=static.")
+        raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: KV_CACHE=static.")
     dtype = DTYPES[cell.dtype]
     load, sets = partial(adapter.tensor, dtype=dtype), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.pass_name == "generate":

@@ -45,7 +45,7 @@ def _with_cache(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
     if cell.parameter("attention") == "fused":
         raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
     if cell.parameter("cache") == "dynamic":
-        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
+        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: KV_CACHE=static.")
     batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
     model = workload.model.given(dict(cell.parameters))
     return WITH_A_CACHE[workload.family](model, weights, batch, places)

@@ -65,7 +65,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> LlamaForCausalLM:
             "paddle.inference has a cache of one shape here, and that of PaddleNLP's Llama grows: IMPL=plain."
         )
     if cell.pass_name != "prefill" and cell.parameter("cache") != "dynamic":
-        raise Unsupported("The cache of PaddleNLP's Llama grows by concatenation: CACHE=dynamic.")
+        raise Unsupported("The cache of PaddleNLP's Llama grows by concatenation: KV_CACHE=dynamic.")
     sizes = dict(workload.model.library_config())
     rope = sizes.pop("rope_parameters")
     scaled = {"rope_scaling": rope} if workload.model.scaling else {}
