@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from measurement import places
+from measurement import places, refusals
 from plan.options import variable
 
 
@@ -92,7 +91,7 @@ MAKE_ONLY = {
     "lock [UPGRADE=1]": "compile the lock files",
     "clean": "remove environments and caches",
 }
-CODES = "Exit codes: 0 answered, 1 slower than MAX_SLOWDOWN, 2 usage, 3 inconclusive"
+CODES = "Exit codes: " + ", ".join(f"{code} {refusals.MEANINGS[code]}" for code in range(4))
 WIDTH = 80
 _COLUMN = 36  # where the help of a command begins
 
@@ -131,7 +130,7 @@ def help_text(program: str = places.PROGRAM) -> str:
         lines += [_line(f"{program} {one.name} {_example(one.example, program)}", one.help) for one in group]
     if program == "make":
         lines += ["", "In a checkout", *(_line(f"make {name}", text) for name, text in MAKE_ONLY.items())]
-    return "\n".join([*lines, "", *textwrap.wrap(CODES, WIDTH)]) + "\n"
+    return "\n".join([*lines, "", CODES]) + "\n"
 
 
 def _line(words: str, text: str) -> str:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from measurement import files
 
-# What the runner's commands answer; docs/robustness.md has them as a table.
+# What the runner's commands answer, and what each code says; docs/robustness.md has them as a table.
 DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+MEANINGS = {DONE: "answered", FINDING: "slower than MAX_SLOWDOWN", REFUSED: "usage", INCOMPLETE: "inconclusive"}
+MEANINGS |= {INTERRUPTED: "stopped"}
 # More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
 MOST_TEXT = 1 << 26
 _WAYS_OUT = {

@@ -10,7 +10,8 @@ from conftest import ROOT
 import runner
 import workloads
 from commands import command_line, table
-from measurement import places
+from eager_vs_graph import action, interface
+from measurement import places, refusals
 from measurement.refusals import UsageError
 
 
@@ -169,3 +170,15 @@ def test_the_help_of_a_command_that_measures_has_every_option_in_a_group(capsys)
         runner.main(["bench", "--help"])
     titles = re.findall(r"(?m)^(\S.*):$", capsys.readouterr().out)
     assert titles == ["options", *command_line.GROUPS, command_line.PARAMETERS]
+
+
+def test_exit_codes_are_those_of_the_page():
+    page = (ROOT / "docs/robustness.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (\d+) \| ([^|]+) \|", page)
+    assert {int(code): meaning.replace("`", "") for code, meaning in rows} == refusals.MEANINGS
+    assert (*(refusals.FINDING, refusals.REFUSED, refusals.INCOMPLETE),) == (
+        action.SLOWER,
+        action.REFUSED,
+        action.INCONCLUSIVE,
+    )
+    assert interface.CODES == (refusals.DONE, refusals.FINDING, refusals.INCOMPLETE)
