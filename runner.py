@@ -100,6 +100,11 @@ def main(given: list[str] | Callable[[], list[str]] | None = None) -> int:
 
             print(table.help_text(), end="")
             return refusals.DONE
+        if words[:1] == ["--print-completion"]:
+            from commands import completion
+
+            print(completion.script(" ".join(words[1:]), options_of))
+            return refusals.DONE
         module, arguments = parse(words)
         code: int = module.run(arguments)
         sys.stdout.flush()  # what the system refuses of it is an error here, not after the last line

@@ -7,6 +7,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from commands import table
@@ -68,13 +69,14 @@ def parse(
     return arguments
 
 
-def parser_of(command: str, text: str, options: Sequence[Option]) -> Parser:
-    """Return the parser of a command, with its options in groups where they are many."""
+def parser_of(command: str, text: str, options: Sequence[Option], among: Any = None) -> argparse.ArgumentParser:
+    """Return the parser of a command, with its options in groups where they are many; `among` other subparsers."""
     program = f"{PROGRAM if INSTALLED else 'runner.py'} {command}"
     placed = [option.name for option in options if option.nargs]
     description = re.sub(r"\s*Raises \w+\.", "", text.partition("\n\n")[0])
     usage = " ".join([program, *(f"[{name} …]" for name in placed), "[options]"])
-    parser = Parser(prog=program, usage=usage, description=description, epilog=table.CODES)
+    made = partial(among.add_parser, command, help=text) if among else Parser
+    parser: argparse.ArgumentParser = made(prog=program, usage=usage, description=description, epilog=table.CODES)
     parser.add_argument(SKIP_OTHERS, action="store_true", help=argparse.SUPPRESS)
     titles = _titles(options)
     for title in dict.fromkeys((*GROUPS, PARAMETERS, *titles)):

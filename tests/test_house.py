@@ -102,7 +102,7 @@ OUTSIDE = {
     "records": {"pandas.*", "scipy.special"},
     "analysis": {"scipy.special"},
     "execution": {*REPORTS, "rich.*", "safetensors.*", "huggingface_hub.*"},
-    "commands": {*REPORTS, "experiments", "experiments.*", "pyarrow.*", "rich.*"},
+    "commands": {*REPORTS, "experiments", "experiments.*", "pyarrow.*", "rich.*", "shtab"},
     "publish": {*REPORTS, "experiments", "experiments.*"},
 }
 
