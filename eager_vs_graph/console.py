@@ -39,37 +39,41 @@ def completed(words: Sequence[str]) -> list[str]:
         return words
     named = [place for place, word in enumerate(words) if word.startswith(("PYTHON=", "--python"))]
     if named:
-        return _without_locked(words, named[-1])
-    interpreter, frameworks = _interpreter()
-    print(f"Measuring with {interpreter}, which has {' and '.join(frameworks)}.", file=sys.stderr)
+        python, others = _taken(words, named[-1])
+        with_what = "in the suite's own environments" if python == LOCKED else f"with {python}"
+        print(f"Measuring {with_what}, as --python says.", file=sys.stderr)
+        return others if python == LOCKED else words  # locked environments are what the runner takes by default
+    interpreter, whose, frameworks = _interpreter()
+    print(f"Measuring with {interpreter} ({whose}), which has {' and '.join(frameworks)}.", file=sys.stderr)
     words += ["--python", interpreter]
     if not any(word.startswith(("FRAMEWORK=", "--framework", "--workload", "WORKLOAD=", "--preset")) for word in words):
         words += ["--framework", ",".join(frameworks)]
     return words
 
 
-def _without_locked(words: list[str], place: int) -> list[str]:
-    """Return the words without `--python locked`, which asks for what the runner does by default."""
-    word, _, value = words[place].partition("=")
-    if value == LOCKED:
-        return [*words[:place], *words[place + 1 :]]
-    if word == "--python" and not value and words[place + 1 : place + 2] == [LOCKED]:
-        return [*words[:place], *words[place + 2 :]]
-    return words
+def _taken(words: list[str], place: int) -> tuple[str, list[str]]:
+    """Return the value of the option or variable at a place, and the words without both."""
+    _, equals, value = words[place].partition("=")
+    if equals:
+        return value, [*words[:place], *words[place + 1 :]]
+    return "".join(words[place + 1 : place + 2]), [*words[:place], *words[place + 2 :]]
 
 
-def _interpreter() -> tuple[str, list[str]]:
-    """Return the interpreter to measure with, and its frameworks: this one, else that of the active environment."""
+def _interpreter() -> tuple[str, str, list[str]]:
+    """Return the interpreter to measure with, whose it is, and its frameworks: this one, else the active environment's.
+
+    Raises UsageError where neither has a framework.
+    """
     from measurement.refusals import UsageError
 
     own = [name for name, module in MODULES.items() if importlib.util.find_spec(module)]
     if own:
-        return sys.executable, own
+        return sys.executable, "this command's environment", own
     active = os.environ.get("VIRTUAL_ENV")
     if active and Path(active).resolve() != Path(sys.prefix).resolve():
         python = str(Path(active) / "bin" / "python")
         if found := _installed_for(python):
-            return python, found
+            return python, "the active environment", found
     raise UsageError(
         f"{sys.prefix} has no PyTorch, JAX, TensorFlow or PaddlePaddle: install one there, name an interpreter "
         f"that has one with --python PATH, or let --python {LOCKED} make environments (some GB)."

@@ -29,7 +29,8 @@ def test_a_model_file_alone_is_measured_with_this_interpreter(installed, capsys)
     assert console.completed(["my_model.py", "--batch", "1,8"]) == [
         *("bench", "--workload", "my_model.py", "--batch", "1,8", "--python", sys.executable),
     ]
-    assert f"Measuring with {sys.executable}, which has torch and jax." in capsys.readouterr().err
+    said = f"Measuring with {sys.executable} (this command's environment), which has torch and jax.\n"
+    assert capsys.readouterr().err == said
 
 
 def test_without_a_model_the_frameworks_that_are_there_are_measured(installed):
@@ -39,23 +40,36 @@ def test_without_a_model_the_frameworks_that_are_there_are_measured(installed):
 
 
 @pytest.mark.parametrize("words", [["report"], ["bench", "--help"], ["list"], ["compare", "a", "b"]])
-def test_commands_that_measure_nothing_are_left_alone(installed, words):
+def test_commands_that_measure_nothing_are_left_alone(installed, words, capsys):
     assert console.completed(words) == words
+    assert capsys.readouterr().err == ""
 
 
-def test_an_interpreter_that_is_named_is_taken(installed):
-    for words in (["bench", "--python", "/a/python"], ["bench", "PYTHON=/a/python"], ["bench", "--python=/a/python"]):
-        assert console.completed(words) == words
+@pytest.mark.parametrize("words", [["--python", "/a/python"], ["PYTHON=/a/python"], ["--python=/a/python"]])
+def test_an_interpreter_that_is_named_is_taken_and_said(installed, words, capsys):
+    for command in ("bench", "doctor", "selfcheck"):
+        assert console.completed([command, *words]) == [command, *words]
+        assert capsys.readouterr().err == "Measuring with /a/python, as --python says.\n"
 
 
 @pytest.mark.parametrize("words", [["--python", "locked"], ["--python=locked"], ["PYTHON=locked"]])
-def test_locked_asks_for_the_suites_own_environments(installed, words):
+def test_locked_asks_for_the_suites_own_environments(installed, words, capsys):
     assert console.completed(["bench", *words, "--batch", "1"]) == ["bench", "--batch", "1"]
+    assert capsys.readouterr().err == "Measuring in the suite's own environments, as --python says.\n"
 
 
 def test_without_any_framework_one_sentence_names_the_ways_out(installed):
     with pytest.raises(UsageError, match=r"has no PyTorch.*--python PATH.*--python locked"):
         console.completed(["bench"])
+
+
+def test_the_active_environment_is_said_where_the_command_has_its_own(installed, monkeypatch, tmp_path, capsys):
+    """As with uvx and pipx, whose environment has the suite alone."""
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    monkeypatch.setattr(console, "_installed_for", lambda python: ["jax"])
+    assert console.completed(["ladder"]) == ["ladder", "--python", f"{tmp_path}/bin/python", "--framework", "jax"]
+    said = f"Measuring with {tmp_path}/bin/python (the active environment), which has jax.\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.slow

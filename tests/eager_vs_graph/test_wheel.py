@@ -50,6 +50,7 @@ def run(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProce
 def test_its_commands_go_by_their_own_name(installed, tmp_path):
     done = run(installed, tmp_path, "--help")
     assert done.returncode == 0 and "egvg bench" in done.stdout and "make bench" not in done.stdout
+    assert "usage: egvg bench [options]" in run(installed, tmp_path, "bench", "--help").stdout
     done = run(installed, tmp_path, "report")
     assert done.returncode == 2 and "egvg-runs yet; `egvg bench` makes one" in done.stderr
 
@@ -59,7 +60,9 @@ def test_nothing_is_written_into_the_installation(installed, tmp_path):
         return {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
 
     before = files()
-    run(installed, tmp_path, "bench", "--python", "locked", "--framework", "torch", "--workload", "mlp", "--dry-run")
+    words = ("bench", "--python", "locked", "--framework", "torch", "--workload", "mlp", "--dry-run")
+    assert "Measuring in the suite's own environments" in run(installed, tmp_path, *words).stderr
+    assert "_shtab_egvg()" in run(installed, tmp_path, "--print-completion", "bash").stdout
     assert files() == before
 
 
