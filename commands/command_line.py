@@ -14,7 +14,7 @@ from commands import table
 from measurement.places import INSTALLED, PROGRAM
 from measurement.refusals import UsageError
 from plan import sweep
-from plan.options import Option, check_unique
+from plan.options import Option, check_unique, variable
 from workloads.signature import flag_of
 
 OF_MAKE = ("BOOTSTRAP_PYTHON", "WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION", "UPGRADE")  # variables of no command
@@ -53,9 +53,9 @@ def parse(
     arguments, spare = parser.parse_known_args(flags)
     vars(arguments).update(placed)
     for name in odd:
-        from execution import campaign  # which no command needs that only reads
-
-        raise UsageError(sweep.no_parameter(name, campaign.options_of(arguments)))
+        in_files = sweep.given_in_files(*(getattr(arguments, flag, None) for flag in ("sweep", "preset")))
+        own = {flag: value for flag in ("workload", "pass") if (value := getattr(arguments, flag, None))}
+        raise UsageError(sweep.no_parameter(name, in_files | own))
     for name in unknown:
         known = [*OF_MAKE, *(option.name for option in every())]
         if not (arguments.skip_others and name in known):
@@ -141,13 +141,14 @@ def _under_current_names(options: Sequence[Option], words: Sequence[str]) -> lis
     """Return the words with the flags and variables of today in place of former ones, and say so on standard error."""
     flags = {option.flag for option in options}
     former = {old: new for old, new in sweep.FORMER.items() if new in flags and old not in flags}
-    read = [table.renamed(word, former) for word in words]
-    for before, word, now in zip(["", *words], words, read, strict=False):
-        if word != now and not _takes_next(before, options):
-            names = (text.lstrip("-").partition("=")[0].upper().replace("-", "_") for text in (word, now))
+    read = []
+    for before, word in zip(["", *words], words, strict=False):
+        now = word if _takes_next(before, options) else table.renamed(word, former)
+        if now != word:
+            names = (variable(text.lstrip("-").partition("=")[0]) for text in (word, now))
             print("{} is now {}; the next release removes the former name.".format(*names), file=sys.stderr)
-    pairs = zip(["", *words], words, read, strict=False)
-    return [word if _takes_next(before, options) else now for before, word, now in pairs]
+        read.append(now)
+    return read
 
 
 def _read_variables(options: Sequence[Option], words: Sequence[str]) -> tuple[list[str], dict[str, Any], list[str]]:

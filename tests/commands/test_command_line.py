@@ -90,6 +90,10 @@ def test_what_follows_a_flag_is_its_value():
             ["bench", "-p", "qq=8", "--preset", "vision-lstm"],
             "There is no parameter qq; resnet50, vit-b16 and lstm take batch, image, layout, attention, seq, cell.",
         ),
+        (
+            ["doctor", "-p", "qq=8"],
+            "There is no parameter qq; bert-base and mlp take batch, seq, mask, attention, width, depth.",
+        ),
         (["bench", "-p", "seq"], "-p takes NAME=VALUE, such as -p batch=8, not 'seq'."),
         (["bench", "-p", "SEQ=8", "-p"], "-p takes NAME=VALUE, such as -p batch=8, not ''."),
         (["bench", "--seq"], "argument --seq: expected one argument."),
