@@ -39,6 +39,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Measure": (
         Command("bench", "commands.bench", "eager mode against graph modes", "WORKLOAD=mlp", measures=True),
         Command("ab", "commands.ab", "two versions or environments, interleaved", "VERSIONS=V,V"),
+        Command("start", "commands.start", "time from exec to the first right answer", "PROCESSES=10", measures=True),
         Command(
             "reproduce", "commands.reproduce", "a published table; alone: the list", "TABLE=paddle-bert", measures=True
         ),

@@ -34,6 +34,8 @@ def completed(words: Sequence[str]) -> list[str]:
     words = list(words) or ["--help"]
     if is_user_model(words[0]):
         words[:1] = ["bench", "--workload", words[0]]
+    if words[0] == "start" and len(words) > 1 and is_user_model(words[1]):
+        words.insert(1, "--workload")
     command = table.COMMANDS.get(table.current(words[0], ())[0])
     if command is None or not command.measures or {"-h", "--help", "HELP=1"} & set(words):
         return words

@@ -63,6 +63,7 @@ def _become(command: list[str], cpus: set[int], usual: dict, status: int) -> Non
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a command inherits what is ignored
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
         os.sched_setaffinity(0, cpus)
+        os.environ["EAGER_VS_GRAPH_EXEC"] = str(time.monotonic())  # when the command begins, for `make start`
         os.execvp(command[0], command)
     except OSError as error:
         os.write(status, f"failed {error.strerror}\n".encode())

@@ -16,11 +16,14 @@ from measurement.cells import Cell
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
 from measurement.noise import Noise
 from measurement.profiles import Profile
+from measurement.starts import Start, StartJob
 from measurement.user_model import UserModelReport
 
 # Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once, a profiling one
 # profiles eager mode alone.
+# Of one start `measurement/starts.py` has what is asked for.
 MEASURE, PRIME, EXPLAIN, CHECK, PROFILE = "measure", "prime", "explain", "check", "profile"
+START = "start"
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000
@@ -89,6 +92,7 @@ class Job:
     own_cpus: tuple[int, ...] | None = None
     full_speed_s: Positive | None = None  # of the host's loop at full speed, as earlier processes know it
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
+    start: StartJob | None = None
 
     @property
     def cells(self) -> list[Cell]:
@@ -333,11 +337,32 @@ class Profiled(Ended):
     status: str = "profiled"
 
 
+@dataclass(frozen=True)
+class Started(Ended):
+    """A start, from exec to the first output compared."""
+
+    start: Start
+    status: str = "started"
+
+
+@dataclass(frozen=True)
+class Filled(Ended):
+    """An uncounted process made an artefact, or the reference, in so many seconds from exec."""
+
+    seconds: Positive
+    reference: str = ""  # files of outputs
+    eager: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    status: str = "filled"
+
+
 _ENDED: dict[str, type[Ended]] = {
     "measured": Report,
     "primed": Primed,
     "explained": Explained,
     "profiled": Profiled,
+    "started": Started,
+    "filled": Filled,
 }
 _KINDS: dict[str, type[Message]] = {
     kind.TYPE: kind for kind in (Where, Phase, Progress, Provisional, Hello, Done, Ended)

@@ -221,17 +221,24 @@ def axis(scale: Scale, height: float) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y), both above 0, of one series; `mode` is its number in the page, which has its colour and dashes."""
+    """Points (x, y), both above 0, of one series; `mode` is its number in the page, which has its colour and dashes.
+
+    `band` holds (x, low, high), an interval around the line.
+    """
 
     name: str
     mode: str
     points: tuple[tuple[float, float], ...]
+    band: tuple[tuple[float, float, float], ...] = ()
 
 
 def curves(rows: Sequence[Curve]) -> str:
     """Return curves with both axes logarithmic; `legend` names them."""
     across = Scale.fit((x for row in rows for x, _ in row.points), begin=10, end=92)
-    up = Scale.fit((y for row in rows for _, y in row.points), begin=92, end=6)
+    heights = [
+        y for row in rows for y in (*(y for _, y in row.points), *(end for _, *ends in row.band for end in ends))
+    ]
+    up = Scale.fit(heights, begin=92, end=6)
     ways = "".join(f"M{across.at(t):.3g} 6V92" for t in across.ticks)
     ways += "".join(f"M10 {up.at(t):.3g}H95" for t in up.ticks)
     below = "".join(f'<text x="{across(t)}" y="99%">{tick_text(t)}</text>' for t in across.ticks)
@@ -246,10 +253,18 @@ def curves(rows: Sequence[Curve]) -> str:
 
 def _curve(row: Curve, across: Scale, up: Scale) -> str:
     path = " ".join(f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in row.points)
-    return f'<polyline data-mode="{row.mode}" points="{path}"/>'
+    line = f'<polyline data-mode="{row.mode}" points="{path}"/>'
+    if not row.band:
+        return line
+    around = [(x, low) for x, low, _ in row.band] + [(x, high) for x, _, high in reversed(row.band)]
+    corners = " ".join(f"{across.at(x):.2f},{up.at(y):.2f}" for x, y in around)
+    return f'<polygon class="band" data-mode="{row.mode}" points="{corners}"/>{line}'
 
 
 def _marks(row: Curve, across: Scale, up: Scale) -> str:
+    """Return a mark at each point; a line in a band has too many."""
+    if row.band:
+        return ""
     circles = "".join(f'<circle cx="{across(x)}" cy="{up(y)}" r="4"/>' for x, y in row.points)
     return f'<g data-mode="{row.mode}">{circles}</g>'
 

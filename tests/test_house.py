@@ -86,6 +86,7 @@ BOUNDARY |= {
         "user_file",
         "user_model",
         "values",
+        "start",
     )
 }
 
@@ -129,6 +130,8 @@ def allowed_to(path: Path) -> set[str] | None:
                 "workloads.user_model",
             },
             "values.py": {"numpy"},
+            "start.py": {"frameworks", "frameworks.", "frameworks.adapter"}
+            | {"measurement.cells", "measurement.starts", "workloads.spec"},
             "generating.py": {"frameworks.adapter", "frameworks.program"},
             "adapter.py": {
                 "frameworks.program",
@@ -323,6 +326,7 @@ STARTERS = {
     "launchers/slurm.py": "starts a worker's step, whose pipe it reads within TIMEOUT",
     "launchers/guard.py": "becomes the worker",
     "launchers/scratch.py": "becomes the worker",
+    "worker/started.py": "notes the programs that a framework starts, and starts none",
 }
 
 

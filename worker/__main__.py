@@ -15,8 +15,8 @@ import frameworks
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
-from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, PROFILE, TRACES, Done, Job, Phase, Refused
-from worker import writing
+from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, PROFILE, START, TRACES, Done, Job, Phase, Refused
+from worker import start, writing
 from worker.channel import Channel
 from worker.context import Context
 from worker.explanation import EagerProfile, Explanation, load_profiler
@@ -27,6 +27,10 @@ from worker.interleaved import InterleavedComparison
 def work(context: Context) -> None:
     """Do the job's groups one after the other; each cell is reported as soon as its group is done."""
     cells = context.job.cells
+    if context.job.kind == START:
+        start.start(context)
+        context.channel.send(Done())
+        return
     context.channel.send(Phase(None, "import"))
     with context.reporting(cells) as trouble:
         context.start(cells[0])

@@ -33,6 +33,14 @@ def test_a_model_file_alone_is_measured_with_this_interpreter(installed, capsys)
     assert capsys.readouterr().err == said
 
 
+def test_a_model_file_after_start_is_started_with_this_interpreter(installed):
+    installed("torch")
+    assert console.completed(["start", "my_model.py", "--processes", "3"]) == [
+        *("start", "--workload", "my_model.py", "--processes", "3", "--python", sys.executable)
+    ]
+    assert console.completed(["start", "--processes", "3"])[:3] == ["start", "--processes", "3"]
+
+
 def test_without_a_model_the_frameworks_that_are_there_are_measured(installed):
     installed("jax")
     assert console.completed(["bench"])[-2:] == ["--framework", "jax"]

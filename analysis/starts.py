@@ -1,0 +1,173 @@
+"""What starts say: time to the first answer, total time over calls, and from how many calls on a strategy pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from measurement.starts import WAYS
+from measurement.statistics import Interval
+from records.intervals import over_processes
+from records.starts import StartRecord
+
+CALLS = (1, 100, 10_000, 1_000_000)
+MOST_CALLS = 1e9
+STEPS = 60  # of a bisection on a logarithmic axis, which then is exact to 1e-9
+
+
+def mean(values: Sequence[float]) -> Interval | None:
+    """Return the mean over processes, one value each, with its 95 % interval; None for fewer than three."""
+    return over_processes([[value] for value in values]) if len(values) > 2 else None
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """Calls from which on a strategy is faster than eager mode in all; `high` is infinite where that is not shown."""
+
+    calls: float
+    low: float
+    high: float
+    seconds: float  # at which the process has answered as many calls
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
+
+    name: str
+    records: tuple[StartRecord, ...]
+    eager: dict[int, StartRecord]
+    reason: str = ""  # why there are none
+
+    @property
+    def first(self) -> Interval | None:
+        """Return seconds to the first answer."""
+        return mean([record.first_answer_s or 0.0 for record in self.records])
+
+    @property
+    def steady(self) -> Interval | None:
+        """Return milliseconds per call afterwards."""
+        return mean([record.steady_ms or 0.0 for record in self.records])
+
+    @cached_property
+    def pairs(self) -> list[tuple[StartRecord, StartRecord]]:
+        """Return its processes, each with eager mode's of its round."""
+        return [(one, self.eager[one.round]) for one in self.records if one.round in self.eager]
+
+    @property
+    def difference(self) -> Interval | None:
+        """Return seconds more than eager mode to the first answer, paired by round."""
+        return mean([(one.first_answer_s or 0.0) - (base.first_answer_s or 0.0) for one, base in self.pairs])
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Return its time to the first answer over eager mode's, paired by round."""
+        return self._ratio(lambda record: record.first_answer_s or math.nan)
+
+    @property
+    def steady_ratio(self) -> Interval | None:
+        """Return the same of the time per call."""
+        return self._ratio(lambda record: record.steady_ms or math.nan)
+
+    def _ratio(self, figure: Callable[[StartRecord], float]) -> Interval | None:
+        logs = mean([math.log(figure(one) / figure(base)) for one, base in self.pairs])
+        return logs.map(math.exp) if logs else None
+
+    def total(self, calls: float) -> Interval | None:
+        """Return seconds from exec until so many calls are answered."""
+        return mean([total_s(record, calls) for record in self.records])
+
+    @property
+    def break_even(self) -> BreakEven | None:
+        """Return from how many calls on it takes less time than eager mode; None where no number is found.
+
+        The interval holds the numbers of calls at which the paired log-ratio of the totals has an interval around 0.
+        """
+
+        def saved(calls: float) -> Interval:
+            found = mean([math.log(total_s(base, calls) / total_s(one, calls)) for one, base in self.pairs])
+            assert found is not None
+            return found
+
+        if len(self.pairs) < 3 or saved(MOST_CALLS).value <= 0:
+            return None
+        centre = _crossing(lambda calls: saved(calls).value > 0)
+        low, high = _crossing(lambda calls: saved(calls).high > 0), _crossing(lambda calls: saved(calls).low > 0)
+        eager_s = fmean(total_s(base, centre) for _, base in self.pairs)
+        return BreakEven(centre, low, high, eager_s)
+
+
+def total_s(record: StartRecord, calls: float) -> float:
+    """Return seconds of a process from exec until so many calls are answered, at its steady latency."""
+    return (record.first_answer_s or 0.0) + (calls - 1) * (record.steady_ms or 0.0) / 1000
+
+
+def _crossing(holds: Callable[[float], bool]) -> float:
+    """Return from which number of calls on a condition holds; infinite where it does not up to a billion."""
+    if holds(1.0):
+        return 1.0
+    if not holds(MOST_CALLS):
+        return math.inf
+    low, high = 0.0, math.log(MOST_CALLS)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The strategy with the least time to so many calls, or all between which intervals do not decide."""
+
+    calls: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The strategies of one cell, in the order in which they are always named."""
+
+    name: str
+    record: StartRecord  # any, for what they have in common
+    strategies: tuple[Strategy, ...]
+
+    def choice(self, calls: int) -> Choice:
+        """Return the choice for a process that answers so many calls; variants of another strategy are none.
+
+        The fastest on average is the choice where the paired ratio of every other to it has an interval above 1.
+        """
+        there = [one for one in self.strategies if len(one.records) > 2 and not WAYS[one.name].beside]
+        if not there:
+            return Choice(calls, ())
+        means = {one.name: fmean(total_s(record, calls) for record in one.records) for one in there}
+        best = min(there, key=lambda one: means[one.name])
+        return Choice(calls, tuple(one.name for one in there if one is best or not _slower(one, best, calls)))
+
+
+def _slower(one: Strategy, best: Strategy, calls: int) -> bool:
+    """Return whether the totals of the same rounds show one strategy to take longer than another."""
+    others = {record.round: record for record in best.records}
+    pairs = [(record, others[record.round]) for record in one.records if record.round in others]
+    found = mean([math.log(total_s(record, calls) / total_s(other, calls)) for record, other in pairs])
+    return found is not None and found.low > 0
+
+
+def cells(records: Sequence[StartRecord]) -> list[Cell]:
+    """Return the cells of a run's records; only processes with the right first answer count."""
+    found = []
+    for name in dict.fromkeys(record.cell for record in records):
+        own = [record for record in records if record.cell == name]
+        eager = {record.round: record for record in own if record.strategy == "eager" and record.is_right}
+        strategies = []
+        for way in WAYS:
+            its = [record for record in own if record.strategy == way]
+            right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
+            wrong = next((one for one in its if not one.is_right), None)
+            if its:
+                why = "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"
+                strategies.append(Strategy(way, right, eager, why))
+        found.append(Cell(name, own[0], tuple(strategies)))
+    return found

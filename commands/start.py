@@ -1,0 +1,119 @@
+"""The command `start`: from exec of a fresh process to the first right answer, by strategy and phase."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from analysis.starts import cells
+from execution import campaign as campaigns
+from execution.campaign import Campaign, Request
+from execution.starts import Starts
+from measurement import durable, machine
+from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
+from measurement.starts import WAYS
+from measurement.text import make_command
+from plan.aliases import choose
+from plan.options import Option, without
+from plan.sweep import split_words
+from records import manifest, runs, starts
+from reports import terminal
+from reports.sections import starts as section
+from reports.starts import blocks
+from workloads.user_model import is_user_model
+
+PROCESSES, PAGE = 10, "starts.html"
+FRAMEWORK, WORKLOAD = "torch", "mlp"  # where none is named
+_LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container"
+
+
+def options() -> list[Option]:
+    """Return the options of `start`."""
+    return [
+        *without(campaigns.local_options(), _LEFT),
+        Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all)", "A,B"),
+        Option("processes", f"fresh processes of each strategy (default: {PROCESSES})", "N", PROCESSES, int),
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
+    chosen = [choose(word, WAYS, "strategy") for word in split_words(arguments.strategy or "")] or list(WAYS)
+    if arguments.processes < 1:
+        raise UsageError(f"PROCESSES is a whole number from 1 up, not {arguments.processes}.")
+    arguments.mode, arguments.resume = "eager", None
+    console, request = terminal.console(), Request.from_arguments(arguments)
+    request = replace(request, flags=with_defaults(request.flags))
+    campaign = Campaign.start(request, console)
+    if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
+        raise UsageError("A start is one of inference: leave PASS out.")
+    if request.dry_run:
+        console.print(f"{arguments.processes} processes of each: {', '.join(chosen)}.", soft_wrap=True)
+        return campaign.show()
+    with contextlib.ExitStack() as held:
+        campaign.prepare()
+        folder = begun(request, campaign, chosen, held)
+        console.print(f"Run {folder.folder}", highlight=False, soft_wrap=True)
+        return measure(campaign, folder, chosen, arguments.processes, console)
+
+
+def with_defaults(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return what is asked for, with the default model, and its framework unless a user model has its own."""
+    flags = {"workload": WORKLOAD} | flags
+    own = any(map(is_user_model, split_words(flags["workload"])))
+    return flags if own else {"framework": FRAMEWORK} | flags
+
+
+def begun(request: Request, campaign: Campaign, strategies: list[str], held: contextlib.ExitStack) -> runs.Run:
+    """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others."""
+    path = Path(request.out) / manifest.STARTS if request.out else None
+    given: dict[str, Any] = {**campaign.given, "strategy": strategies}
+    if path is None or not path.exists():
+        run = runs.Run.create(request.out)
+        held.enter_context(run.held())
+        cells = [cell.id for cell in campaign.plan.cells]
+        content: dict[str, Any] = {"given": given, "cells": cells, "python": campaign.python, "command": sys.argv}
+        content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
+        manifest.write(run.folder / manifest.STARTS, content)
+        run.write("machine.json", machine.facts())
+        return run
+    run = runs.Run(path.parent.resolve())
+    held.enter_context(run.held())
+    before = manifest.read(path)
+    if before["cells"] != [cell.id for cell in campaign.plan.cells] or before.get("python") != campaign.python:
+        raise UsageError(f"{path.parent} was begun with other values: give the same, or another OUT.")
+    if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
+        raise UsageError(f"{path.parent} was begun on another machine: name another OUT.")
+    return run
+
+
+def measure(campaign: Campaign, run: runs.Run, strategies: list[str], processes: int, console: Console) -> int:
+    """Start the processes and print what they say; the exit code."""
+    facts = run.read("machine.json")
+    say = lambda text: console.print(text, highlight=False, soft_wrap=True)  # noqa: E731
+    one = Starts(campaign.launcher(run), strategies, processes, say, (facts["machine_id"], facts["cpu"]))
+    for cell, reason in campaign.plan.impossible.items():
+        say(f"{cell}: unsupported: {reason}")
+    try:
+        one.take(campaign.groups)
+    except KeyboardInterrupt:
+        starts.write_csv(run.folder, starts.read(run.folder))
+        say(f"Stopped. Go on with the same command and {make_command('start', {'OUT': str(run.folder)})}")
+        return INTERRUPTED
+    records = starts.read(run.folder)
+    starts.write_csv(run.folder, records)
+    found = cells(records)
+    for text in blocks(found):
+        console.print(text, highlight=False, soft_wrap=True)
+    command = make_command("start", {"OUT": str(run.folder)})
+    page = section.html(found, f"Starts: {run.id}", command)
+    durable.replace(run.folder / PAGE, page.encode("utf-8", "backslashreplace"))
+    say(f"CSV: {run.folder / starts.TABLE}  Page: {run.folder / PAGE}")
+    ended = {record.status for record in records}
+    return DONE if "ok" in ended and ended <= {"ok", "unsupported"} else INCOMPLETE

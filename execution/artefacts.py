@@ -1,0 +1,80 @@
+"""Artefacts of `make start`: in the run's own folder, each with a manifest, used only where it fits whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from measurement import durable
+
+MANIFEST = "manifest.json"
+_FACTS = {
+    "run": "another run",
+    "cell": "another model, shape or device",
+    "strategy": "another strategy",
+    "model": "another version of the model",
+    "weights": "other weights",
+    "machine": "another machine",
+}
+
+
+def seal(folder: Path, facts: Mapping[str, Any], seconds: float) -> None:
+    """Write the manifest of a finished artefact: its facts, the digest of each file, and the seconds it took."""
+    files = {str(path.relative_to(folder)): durable.sha256(path) for path in _files(folder)}
+    content = {"facts": dict(facts), "files": files, "seconds": seconds}
+    durable.replace(folder / MANIFEST, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
+    """Return why an artefact cannot be used, in a clause; None for one that fits, empty for one that is not there."""
+    if not folder.exists():
+        return ""
+    try:
+        content = json.loads((folder / MANIFEST).read_text())
+        known, files = content["facts"], content["files"]
+        float(content["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "it has no whole manifest"
+    if known.get("versions") != facts["versions"]:
+        return f"it was made with other versions ({_differing(known.get('versions'), facts['versions'])})"
+    for name, what in _FACTS.items():
+        if known.get(name) != facts[name]:
+            return f"it was made for {what}"
+    if any(path.is_symlink() for path in folder.rglob("*")):
+        return "it holds a link"
+    there = {str(path.relative_to(folder)) for path in _files(folder)}
+    if there != set(files):
+        return f"{min(there ^ set(files))} is {'missing' if set(files) - there else 'not of it'}"
+    changed = [name for name, digest in files.items() if durable.sha256(folder / name) != digest]
+    return f"{changed[0]} is truncated or was changed" if changed else None
+
+
+def seconds(folder: Path) -> float:
+    """Return the seconds that a sealed artefact took to make."""
+    return float(json.loads((folder / MANIFEST).read_text())["seconds"])
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of an artefact's files."""
+    return sum(path.stat().st_size for path in _files(folder))
+
+
+def remove(folder: Path) -> None:
+    """Remove an artefact, or what lies in its place."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+
+
+def _differing(known: Any, versions: Mapping[str, str]) -> str:
+    known = known if isinstance(known, dict) else {}
+    names = [name for name in versions if known.get(name) != versions[name]]
+    return ", ".join(f"{name} {known.get(name, 'missing')}, now {versions[name]}" for name in names[:2]) or "unknown"

@@ -1,0 +1,89 @@
+"""Ways from a fresh process to the first answer. A framework's own are in `frameworks/<name>/start.py`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import frameworks
+from frameworks.adapter import Adapter, Step, Unsupported
+from measurement.cells import Cell
+from measurement.starts import COMPILE, EAGER, WAYS
+from workloads.spec import Arrays, Workload
+
+
+@dataclass
+class Place:
+    """Where a strategy works: the framework, what is computed, and the folder of its artefact.
+
+    `phase` is a block whose time is booked under its name. `settings` are what an earlier process found out of a user
+    model. Strategies read no clock.
+    """
+
+    adapter: Adapter
+    workload: Workload
+    cell: Cell  # in the baseline's mode
+    weights: Any  # by name, which may be made when they are asked for
+    inputs: Sequence[Arrays]
+    artefact: Path
+    graph: str  # the framework's first graph mode
+    phase: Callable[[str], AbstractContextManager[Any]]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Strategy:
+    """A way to the first answer, used once in a process: `imports`, `step`, then the step's calls.
+
+    This one makes an eager step, which every framework has.
+    """
+
+    def imports(self) -> None:
+        """Import what the framework would import later, so that it counts as importing."""
+
+    def step(self, place: Place) -> Step:
+        """Return the step, built in blocks of `place.phase`. Raises Unsupported."""
+        with place.phase("build"):
+            return place.adapter.prepare(place.workload, place.cell, place.weights, place.inputs)
+
+    def fill(self, place: Place) -> None:
+        """Make the artefact, in a process of its own. Raises Unsupported."""
+
+    def within_first_call(self) -> Mapping[str, float]:
+        """Return seconds of the first call by phase, as the framework books them; the rest is running."""
+        return {}
+
+
+class Compiled(Strategy):
+    """The framework's first graph mode, whose first call traces and compiles."""
+
+    def step(self, place: Place) -> Step:
+        with place.phase("build"):
+            cell = replace(place.cell, mode=place.graph)
+            place.adapter.refuse(cell)
+            step = place.adapter.prepare(place.workload, cell, place.weights, place.inputs)
+        if step.load:
+            with place.phase("load"):
+                step.load()
+        return step
+
+
+STRATEGIES: dict[str, type[Strategy]] = {EAGER: Strategy, COMPILE: Compiled}
+
+
+def load(framework: str, name: str) -> Strategy:
+    """Return a framework's strategy of that name. Raises Unsupported with the reason where it has none."""
+    try:
+        module = importlib.import_module(f"frameworks.{framework}.start")
+        strategies, lacking = module.STRATEGIES, module.LACKING
+    except ModuleNotFoundError as error:
+        if error.name != f"frameworks.{framework}.start":
+            raise
+        strategies, lacking = STRATEGIES, {}
+    if name not in strategies:
+        why = lacking.get(name) or lacking.get(WAYS[name].beside) or "the suite has none for it yet"
+        raise Unsupported(f"{frameworks.describe(framework).title} has no start named {name}: {why}.")
+    return strategies[name]()

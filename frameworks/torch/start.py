@@ -1,0 +1,256 @@
+"""Ways of PyTorch from a fresh process to the first answer."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from frameworks.adapter import DTYPES, Capture, Step, Unsupported
+from frameworks.start import Place, Strategy
+from frameworks.torch.modes import graphs
+from frameworks.torch.modes.inference import inference
+from frameworks.torch.user_model import model as user_model
+
+PACKAGE, CACHE_FILE = "model.pt2", "cache.bin"
+LACKING: dict[str, str] = {}
+# What torch's events of a compilation mean; events that are not here belong to those around them.
+PHASES = {
+    "entire_frame_compile": "trace",
+    "build_guards": "guards",
+    "backend_compile": "lowering",
+    "compile_file": "kernels",
+    "async_compile.wait": "kernels",
+    "PyCodeCache.load_by_key_path": "kernels",
+    "AOTAutogradCache.inductor_load": "load",
+    "inductor_codecache_torch_key": "load",
+    "CachingAutotuner.benchmark_all_configs": "autotuning",
+    "CachingAutotuner.coordinate_descent_tuning": "autotuning",
+    "CUDAGraphTreeManager.record_function": "recording",
+}
+LOADING = ("async_compile.wait", "PyCodeCache.load_by_key_path")  # where they come within the phase `load`
+
+
+class Fresh(user_model.Model):
+    """A user model as its user builds it: no call before the first one."""
+
+    known: Mapping[str, Any] = {}
+
+    def settle(self) -> None:
+        self.autograd = self.ways[self.known.get("autograd") or next(iter(self.ways))]
+        self.writes = ("input",) if self.known.get("fresh") else ()
+
+
+class InputsOnly(Fresh):
+    """Its inputs alone, where what is called was built by another process."""
+
+    def made(self) -> Any:
+        return None
+
+    def built(self, made: Any) -> Any:
+        self._state = None
+        return None
+
+    def restore(self) -> None:
+        return None
+
+
+@dataclass
+class Built:
+    """A model on its device with the inputs of its calls, and how a call is made of what is called."""
+
+    module: Any
+    sets: Sequence[tuple]
+    own: user_model.Model | None
+
+    def step(self, called: Callable) -> Step:
+        """Return the step that calls `called` as this model is called."""
+        if self.own is None:
+            return Step(inference(called), self.sets, _capture)
+        return Step(self.own.calling(called), self.sets, _capture, self.own.restore, user_model=self.own)
+
+    @property
+    def first(self) -> tuple[tuple, dict[str, Any]]:
+        """Return the positional and keyword arguments of the first call."""
+        return (self.sets[0], {}) if self.own is None else self.sets[0]
+
+
+def _capture() -> Capture:
+    """Return the compilations so far of the whole process."""
+    counted = graphs.internal("torch._dynamo.utils", "counters")["stats"]["unique_graphs"]
+    return Capture(whole=False, compilations=counted)
+
+
+def built(place: Place, model: bool = True) -> Built:
+    """Return the place's model, built; without `model` its inputs alone."""
+    adapter, cell = place.adapter, place.cell
+    with place.phase("build"), adapter.on_device():
+        if cell.implementation != "own":
+            module = adapter.model(place.workload, cell, place.weights) if model else None
+            return Built(module, [adapter.place(cell, arrays) for arrays in place.inputs], None)
+        kind = type("Known", (Fresh if model else InputsOnly,), {"known": place.settings})
+        own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+        return Built(own.module, own.sets, own)
+
+
+class Eager(Strategy):
+    """Operator by operator."""
+
+    def step(self, place: Place) -> Step:
+        model = built(place)
+        return model.step(model.module)
+
+
+class Compile(Strategy):
+    """torch.compile of the whole model; its first call compiles, with whatever caches there are."""
+
+    def imports(self) -> None:
+        import torch._dynamo
+        import torch._inductor.compile_fx  # noqa: F401 - what the first call would import
+
+        self.events = Events()
+
+    def step(self, place: Place) -> Step:
+        return self.compiled(place, built(place))
+
+    def compiled(self, place: Place, model: Built) -> Step:
+        """Return the step of the compiled model; nothing is compiled yet."""
+        if problem := graphs.missing_toolchain("inductor", place.adapter.device):
+            raise Unsupported(problem)
+        whole = model.own is None
+        return model.step(torch.compile(model.module, fullgraph=whole, dynamic=place.cell.shapes == "dynamic"))
+
+    def fill(self, place: Place) -> None:
+        step = self.step(place)
+        step.get_ready()
+        place.adapter.synchronize(step())
+
+    def within_first_call(self) -> Mapping[str, float]:
+        return self.events.seconds
+
+
+class Regional(Compile):
+    """torch.compile of each repeated block: the first compiles, and the others run its code."""
+
+    def compiled(self, place: Place, model: Built) -> Step:
+        blocks = repeated(model.module)
+        for block in blocks:
+            block.compile(fullgraph=model.own is None, dynamic=place.cell.shapes == "dynamic")
+        return model.step(model.module)
+
+
+def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the blocks of the largest container whose children are of one class. Raises Unsupported without one."""
+    containers = [
+        list(part.children())
+        for part in module.modules()
+        if isinstance(part, torch.nn.ModuleList | torch.nn.Sequential) and len(list(part.children())) > 1
+    ]
+    alike = [blocks for blocks in containers if len({type(block) for block in blocks}) == 1]
+    if not alike:
+        raise Unsupported("the model has no nn.ModuleList or nn.Sequential whose blocks are of one class.")
+    return max(alike, key=lambda blocks: sum(weight.numel() for block in blocks for weight in block.parameters()))
+
+
+class Shipped(Compile):
+    """torch.compile after torch.compiler.load_cache_artifacts, from a file that another process saved."""
+
+    def step(self, place: Place) -> Step:
+        model = built(place)
+        with place.phase("load"):
+            torch.compiler.load_cache_artifacts((place.artefact / CACHE_FILE).read_bytes())
+        return self.compiled(place, model)
+
+    def fill(self, place: Place) -> None:
+        step = self.compiled(place, built(place))
+        step.get_ready()
+        place.adapter.synchronize(step())
+        saved = torch.compiler.save_cache_artifacts()
+        if saved is None:
+            raise Unsupported("torch.compiler.save_cache_artifacts has nothing to save.")
+        (place.artefact / CACHE_FILE).write_bytes(saved[0])
+
+
+class AheadOfTime(Strategy):
+    """The package that AOTInductor makes of torch.export's program; weights are in it, and no model is built."""
+
+    def imports(self) -> None:
+        import torch._inductor  # noqa: F401
+
+    def step(self, place: Place) -> Step:
+        model = built(place, model=False)
+        with place.phase("load"):
+            called = torch._inductor.aoti_load_package(str(place.artefact / PACKAGE))
+        return model.step(called)
+
+    def fill(self, place: Place) -> None:
+        model = built(place)
+        if problem := graphs.missing_toolchain("inductor", place.adapter.device):
+            raise Unsupported(problem)
+        args, kwargs = model.first
+        try:
+            with torch.no_grad():
+                program = torch.export.export(model.module, args, kwargs)
+        except Exception as error:
+            words = " ".join(str(error).split())[:300]
+            raise Unsupported(f"torch.export cannot export the model ({type(error).__name__}: {words}).") from error
+        torch._inductor.aoti_compile_and_package(program, package_path=str(place.artefact / PACKAGE))
+
+
+class Events:
+    """Seconds of the main thread by phase from now on: each moment belongs to the innermost event that has one."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._open: list[tuple[str, str]] = []  # events, each with its phase
+        self._since = 0
+        with contextlib.suppress(Unsupported):  # another version: all is the first call's
+            logger = graphs.internal("torch._dynamo.utils", "ChromiumEventLogger")
+            self._observe(logger, "log_event_start", self._start)
+            self._observe(logger, "log_event_end", self._end)
+
+    def _observe(self, logger: type, name: str, note: Callable[[str, int], None]) -> None:
+        before = getattr(logger, name)
+
+        def noted(its: Any, event_name: str, time_ns: int, *words: Any, **how: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
+                note(event_name, time_ns)
+            return before(its, event_name, time_ns, *words, **how)
+
+        setattr(logger, name, noted)
+
+    def _book(self, now: int) -> None:
+        if self._open:
+            phase = self._open[-1][1]
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + max(0, now - self._since) / 1e9
+        self._since = now
+
+    def _start(self, event: str, now: int) -> None:
+        around = self._open[-1][1] if self._open else ""
+        phase = around if around == "load" and event in LOADING else PHASES.get(event, around)
+        if not phase:
+            return
+        self._book(now)
+        self._open.append((event, phase))
+
+    def _end(self, event: str, now: int) -> None:
+        if not self._open or event not in [name for name, _ in self._open]:
+            return
+        self._book(now)
+        while self._open.pop()[0] != event:
+            pass
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "eager": Eager,
+    "compile": Compile,
+    "regional": Regional,
+    "warm-cache": Compile,
+    "shipped-cache": Shipped,
+    "ahead-of-time": AheadOfTime,
+    "ahead-of-time-no-compiler": AheadOfTime,
+}

@@ -1,0 +1,98 @@
+"""Strategies of `make start`, the phases of a start, and what a process that starts is asked for and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from measurement.checked import Count, Duration, Positive
+
+
+@dataclass(frozen=True)
+class Way:
+    """What the runner knows of a strategy without importing a framework.
+
+    With `fills` an uncounted process makes its artefact first. `warm` puts a copy of that process's compile cache in
+    the place of the empty one. `hides_compilers` takes compilers off the PATH. `beside` is the strategy that it is a
+    variant of, which alone is recommended.
+    """
+
+    name: str
+    summary: str
+    fills: bool = False
+    warm: bool = False
+    hides_compilers: bool = False
+    beside: str = ""
+
+
+EAGER, COMPILE, REGIONAL = "eager", "compile", "regional"
+WARM, SHIPPED = "warm-cache", "shipped-cache"
+AHEAD, WITHOUT_COMPILER = "ahead-of-time", "ahead-of-time-no-compiler"
+WAYS = {
+    way.name: way
+    for way in (
+        Way(EAGER, "no graph"),
+        Way(COMPILE, "compiled in the process, caches empty"),
+        Way(REGIONAL, "each repeated block compiled once, caches empty"),
+        Way(WARM, "compiled with the local cache of an earlier process", fills=True, warm=True),
+        Way(SHIPPED, "compiled with a cache file made elsewhere, other caches empty", fills=True),
+        Way(AHEAD, "loads what was compiled ahead of time", fills=True),
+        Way(WITHOUT_COMPILER, "the same with no compiler on PATH", hides_compilers=True, beside=AHEAD),
+    )
+}
+
+
+# The phases of a start, in order; `first run` holds what is left of the first call.
+PHASES = {
+    "interpreter": "exec to the first line of Python",
+    "suite": "the suite's own modules, weights and inputs from files",
+    "imports": "the framework, its compiler",
+    "build": "the model, built and moved to the device",
+    "load": "artefacts and cached code",
+    "trace": "capture or trace of the graph",
+    "guards": "guards of the captured graph",
+    "lowering": "the graph to kernels' source",
+    "kernels": "compilation of kernels",
+    "autotuning": "kernels chosen by trial",
+    "recording": "CUDA graphs recorded",
+    "first_run": "the rest of the first call",
+    "compare": "the first output against the reference",
+}
+MOST_UNACCOUNTED = 0.03  # of the wall time
+ARTEFACT = "artefact"  # a folder in the folder of an uncounted process
+
+
+@dataclass(frozen=True)
+class StartJob:
+    """What a process that starts is asked for.
+
+    It compares its first output with the file `reference`, and with `eager` where that has errors of its own. With
+    `fills` it makes the strategy's artefact in the folder instead; with `refers` it makes the reference.
+    """
+
+    strategy: str
+    artefact: str
+    reference: str = ""
+    eager: str = ""
+    fills: bool = False
+    refers: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a process reports of its start: seconds from exec to the compared first output, by phase, and after it."""
+
+    wall_s: Positive
+    phases: dict[str, Duration]
+    parity: Duration | None  # the smallest tolerance that the first output is within; None where nothing is comparable
+    tolerance: Duration
+    right: bool
+    memory_bytes: Count
+    children_bytes: Count
+    programs: str = ""
+    programs_s: Duration = 0.0
+    compiler: str = ""  # on the PATH
+    samples: tuple[Positive, ...] = ()  # of the steady state, seconds per call
+    host_loop_s: tuple[Positive, ...] = ()
+    compilations: int | None = None  # after the first answer

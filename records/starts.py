@@ -1,0 +1,123 @@
+"""Records of `make start`: a row for each process that was started, in `starts.jsonl` and `starts.csv`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from measurement import durable
+from measurement.starts import PHASES
+from records import jsonfiles, lines
+from records.record import Column, col, must
+
+START_SCHEMA_VERSION = 1
+LINES, TABLE = "starts.jsonl", "starts.csv"
+
+
+def _phase(name: str) -> Any:
+    return col(PHASES[name], "s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartRecord:
+    """What is known of one process that was started, one field a column."""
+
+    schema_version: int = must("version of this list of columns")
+    run_id: str = must("folder of the run")
+    started_at: str = must("when the process began", "ISO 8601, UTC")
+    machine_id: str | None = col("short hash of the hardware")
+    cell: str = must("what is computed, where: the cell's name without its mode")
+    framework: str = must("its name")
+    framework_version: str | None = col("version of its package")
+    workload: str = must("what is computed")
+    device: str = must("cpu or gpu:<index>")
+    device_name: str | None = col("processor or GPU")
+    dtype: str = must("fp32, tf32, bf16 or fp16")
+    threads: int = must("intra-op CPU threads", "threads")
+    strategy: str = must("way from the fresh process to the first answer")
+    round: int = must("in which every strategy started once, from 0")
+    place: int = must("of the process within its round, from 0")
+    status: str = must("ok, mismatch, unsupported, oom, error, crash or timeout")
+    reason: str | None = col("why there are no figures")
+    first_answer_s: float | None = col("exec to the first output, synchronised and compared", "s")
+    interpreter_s: float | None = _phase("interpreter")
+    suite_s: float | None = _phase("suite")
+    imports_s: float | None = _phase("imports")
+    build_s: float | None = _phase("build")
+    load_s: float | None = _phase("load")
+    trace_s: float | None = _phase("trace")
+    guards_s: float | None = _phase("guards")
+    lowering_s: float | None = _phase("lowering")
+    kernels_s: float | None = _phase("kernels")
+    autotuning_s: float | None = _phase("autotuning")
+    recording_s: float | None = _phase("recording")
+    first_run_s: float | None = _phase("first_run")
+    compare_s: float | None = _phase("compare")
+    unaccounted: float | None = col("wall time less the sum of phases, over the wall time")
+    programs: str | None = col("programs started before the first answer, with their number")
+    programs_s: float | None = col("waiting for them, part of the phases", "s")
+    compiler: str | None = col("the first C++ compiler on the PATH")
+    memory_bytes: int | None = col("peak resident memory of the process until the first answer", "bytes")
+    children_bytes: int | None = col("the highest peak among processes that it started", "bytes")
+    parity: float | None = col("smallest tolerance that the first output is within, relative")
+    tolerance: float | None = col("its tolerance, relative")
+    steady_ms: float | None = col("median time per call after the first answer", "ms")
+    samples: int | None = col("samples behind it")
+    host_loop_ms: float | None = col("median of a fixed Python loop beside them", "ms")
+    compilations: int | None = col("compilations during these samples")
+    artefact_s: float | None = col("making the artefact, exec to the file, in an uncounted process", "s")
+    artefact_bytes: int | None = col("size of the artefact on disk", "bytes")
+    flags: str | None = col("unaccounted above 3 %, recompiled; separated by ';'")
+
+    @property
+    def is_right(self) -> bool:
+        """Say whether the process gave the right answer."""
+        return self.status == "ok"
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Return seconds by phase, of those that the process went through."""
+        found = {name: getattr(self, f"{name}_s") for name in PHASES}
+        return {name: seconds for name, seconds in found.items() if seconds is not None}
+
+
+START_COLUMNS = tuple(
+    Column(one.name, str(one.type).partition(" ")[0], one.metadata["unit"], one.metadata["meaning"])
+    for one in fields(StartRecord)
+)
+_NAMES = [column.name for column in START_COLUMNS]
+
+
+def append(folder: Path, record: StartRecord) -> None:
+    """Add a record, on disk before this returns."""
+    lines.append(folder / LINES, asdict(record), synced=True)
+
+
+def read(folder: Path) -> list[StartRecord]:
+    """Return the records of a folder, the first of each process; none where there is no file. Raises Unreadable."""
+    found: dict[tuple[str, str, int], StartRecord] = {}
+    for row in jsonfiles.lines(folder / LINES):
+        values: dict[str, Any] = {name: row.get(name) for name in _NAMES}
+        record = StartRecord(**values)
+        found.setdefault((record.cell, record.strategy, record.round), record)
+    return list(found.values())
+
+
+def write_csv(folder: Path, records: Iterable[StartRecord]) -> None:
+    """Write the records as CSV, at once and whole."""
+    with durable.replacing(folder / TABLE) as file:
+        table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
+        writer = csv.writer(table)
+        writer.writerow(_NAMES)
+        writer.writerows([_text(value) for value in asdict(record).values()] for record in records)
+        table.detach()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,114 @@
+"""A page on starts: total time over calls, and what each strategy costs until the first answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from analysis.starts import Cell, Strategy
+from measurement.starts import WAYS
+from reports import drawing, starts
+from reports.content import Chart, Figure, Panel, Row, Section, Table
+from reports.numbers import text_of
+from reports.page import fragment, template
+
+SENTENCES = (
+    "Each process starts fresh: its time runs from exec until the first output is there and equals the reference. In "
+    "each round every strategy starts once, in random order, and ratios are paired by round.",
+    "The total for N calls is the time to the first answer and N - 1 calls at the process's steady latency.",
+)
+AXES = "seconds from exec (up) until so many calls are answered (across), both logarithmic; bands are 95 % intervals"
+MOST_CALLS, POINTS_A_DECADE = 1_000_000, 4
+COLUMNS = (
+    "strategy",
+    "s to first answer",
+    "over eager",
+    "ms a call",
+    "pays after",
+    "MB peak",
+    "MB artefact",
+    "longest",
+)
+
+
+def section(cells: Sequence[Cell]) -> Section:
+    """Return a panel for each cell."""
+    return Section.make("starts", "From a fresh process to the first right answer", SENTENCES, cells, _panel)
+
+
+def html(cells: Sequence[Cell], title: str, command: str) -> str:
+    """Return the whole page of a run."""
+    parts = {
+        "title": escape(title),
+        "home": "",
+        "subtitle": escape(starts.heading(cells[0]) if len(cells) == 1 else f"{len(cells)} models"),
+        "navigation": "",
+        "filters": "",
+        "symbols": drawing.symbols(_looks()),
+        "body": fragment(section(cells)),
+        "commands": f"<ul><li><code>{escape(command)}</code></li></ul>",
+        "script": "",
+    }
+    return template.page(title, template.filled(template.asset("page.html"), parts))
+
+
+def _looks() -> list[drawing.Look]:
+    """Return the look of each strategy, in their order; that of eager mode is hollow."""
+    return [drawing.Look(drawing.TONES[n], n % len(drawing.PATHS), name == "eager") for n, name in enumerate(WAYS)]
+
+
+def _panel(cell: Cell) -> Panel:
+    numbers = {name: str(place) for place, name in enumerate(WAYS)}
+    drawn = [one for one in cell.strategies if len(one.records) > 2]
+    charts: tuple[Chart, ...] = ()
+    if drawn:
+        curves = [_curve(one, numbers[one.name]) for one in drawn]
+        charts = (Chart(drawing.curves(curves), "Total seconds over calls; the table holds the starts"),)
+    legend = drawing.legend({numbers[one.name]: one.name for one in drawn})
+    notes = tuple(filter(None, (starts.choices(cell),)))
+    table = Table.make(COLUMNS, cell.strategies, _row)
+    return Panel(starts.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
+
+
+def _curve(one: Strategy, number: str) -> drawing.Curve:
+    steps = round(math.log10(MOST_CALLS)) * POINTS_A_DECADE
+    totals = [(calls, one.total(calls)) for calls in (10 ** (step / POINTS_A_DECADE) for step in range(steps + 1))]
+    known = [(calls, total) for calls, total in totals if total is not None]
+    points = tuple((calls, total.value) for calls, total in known)
+    return drawing.Curve(
+        one.name, number, points, tuple((calls, max(t.low, t.value / 10), t.high) for calls, t in known)
+    )
+
+
+def _seconds(one: Strategy) -> str:
+    """Return at how many seconds a strategy pays, with the calls' interval."""
+    found = one.break_even
+    if found is None or math.isinf(found.high) or one.name == "eager":
+        return ""
+    return f"{text_of(found.seconds)} ({starts.calls_text(found.low)} to {starts.calls_text(found.high)} calls)"
+
+
+def _row(one: Strategy) -> Row:
+    cells = starts.row(one)
+    if not one.records:
+        return Row((one.name, *[""] * (len(COLUMNS) - 2), one.reason))
+    count = len(one.records)
+    peak = max(max(record.memory_bytes or 0, record.children_bytes or 0) for record in one.records) / 1e6
+    size = (one.records[-1].artefact_bytes or 0) / 1e6
+    longest = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in starts.phases(one)[:3])
+    first = sum(record.first_answer_s or 0.0 for record in one.records) / count
+    steady = sum(record.steady_ms or 0.0 for record in one.records) / count
+    return Row(
+        (
+            one.name,
+            Figure(cells[1], first),
+            cells[2],
+            Figure(cells[3], steady),
+            cells[4],
+            _seconds(one),
+            Figure(f"{peak:,.0f}", peak),
+            Figure(f"{size:,.3g}", size) if size else "",
+            longest,
+        )
+    )

@@ -1,0 +1,127 @@
+"""What starts say: means over processes, pairs by round, total time over calls, and when a strategy pays."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from analysis import starts as analysis
+from measurement.starts import PHASES, WAYS
+from records.starts import StartRecord
+from reports import starts as words
+from reports.sections import starts as section
+
+CELL = "torch/mlp/plain/inference/cpu/fp32/threads=1/batch_size=8"
+
+
+def planted(strategy: str, first_s: float, steady_ms: float, scatter: float = 0.0, rounds: int = 10, **fields):
+    """Records of a strategy whose figures are known, scattered by a seeded generator."""
+    noise = random.Random(f"{strategy}/{scatter}")
+    return [
+        StartRecord(
+            schema_version=1,
+            run_id="run",
+            started_at="2026-01-01T00:00:00Z",
+            cell=CELL,
+            framework="torch",
+            workload="mlp",
+            device="cpu",
+            dtype="fp32",
+            threads=1,
+            strategy=strategy,
+            round=number,
+            place=0,
+            status="ok",
+            first_answer_s=first_s * (1 + scatter * noise.uniform(-1, 1)),
+            steady_ms=steady_ms * (1 + scatter * noise.uniform(-1, 1)),
+            imports_s=first_s / 2,
+            trace_s=first_s / 2,
+            **fields,
+        )
+        for number in range(rounds)
+    ]
+
+
+def by_name(records) -> dict[str, analysis.Strategy]:
+    (cell,) = analysis.cells(records)
+    return {one.name: one for one in cell.strategies}
+
+
+def test_a_compiled_start_pays_from_the_calls_that_save_its_extra_seconds():
+    found = by_name(planted("eager", 2.0, 10.0) + planted("compile", 12.0, 5.0))["compile"]
+    assert found.difference.value == pytest.approx(10) and found.ratio.value == pytest.approx(6)
+    assert found.steady_ratio.value == pytest.approx(0.5)
+    assert found.total(101).value == pytest.approx(12.5)
+    assert found.break_even.calls == pytest.approx(2001, rel=1e-6)
+    assert found.break_even.seconds == pytest.approx(22, rel=1e-6)
+
+
+def test_an_interval_of_the_break_even_widens_with_scatter_and_holds_the_truth():
+    found = by_name(planted("eager", 2.0, 10.0, 0.05) + planted("compile", 12.0, 5.0, 0.05))["compile"].break_even
+    assert found.low < 2001 < found.high < math.inf
+    assert found.high - found.low > 50
+    undecided = by_name(planted("eager", 2.0, 10.0, 0.5) + planted("compile", 12.0, 9.9, 0.5))["compile"].break_even
+    assert undecided is None or undecided.high == math.inf
+
+
+def test_a_strategy_that_saves_nothing_a_call_never_pays():
+    found = by_name(planted("eager", 2.0, 5.0) + planted("compile", 12.0, 6.0))["compile"]
+    assert found.break_even is None
+    assert words.pays(found.break_even) == "no calls"
+
+
+def test_advice_is_given_where_intervals_separate():
+    records = planted("eager", 2.0, 10.0, 0.01) + planted("compile", 12.0, 5.0, 0.01)
+    (cell,) = analysis.cells(records)
+    assert [cell.choice(calls).names for calls in (1, 100, 10_000)] == [("eager",), ("eager",), ("compile",)]
+    records += planted("regional", 12.0, 5.0, 0.011)
+    (cell,) = analysis.cells(records)
+    assert set(cell.choice(10_000).names) == {"compile", "regional"}
+    assert words.choices(cell) == (
+        "For a process that answers 1 to 100 calls: eager; 10,000 to 1,000,000: inconclusive (compile, regional)."
+    )
+    assert words.choices(cell, (1, 10_000), rivals=False) == (
+        "For a process that answers 1 call: eager; 10,000: inconclusive."
+    )
+
+
+def test_a_variant_and_wrong_answers_are_no_advice():
+    wrong = [StartRecord(**{**vars(one), "status": "mismatch"}) for one in planted("compile", 0.1, 0.1)]
+    records = planted("eager", 2.0, 10.0) + planted("ahead-of-time-no-compiler", 1.0, 1.0) + wrong
+    (cell,) = analysis.cells(records)
+    assert cell.choice(1).names == ("eager",)
+    assert by_name(records)["compile"].records == ()
+
+
+def test_two_processes_have_no_interval():
+    records = planted("eager", 2.0, 10.0, rounds=2) + planted("compile", 12.0, 5.0, rounds=2)
+    found = by_name(records)["compile"]
+    assert found.first is None and found.break_even is None
+    (cell,) = analysis.cells(records)
+    assert words.choices(cell) == ""
+
+
+def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
+    records = [one for place, name in enumerate(WAYS) for one in planted(name, 2.0 + 3 * place, 10.0 - place, 0.02)]
+    records = [one for one in records if one.strategy != "regional"]
+    long = "the model has no nn.ModuleList or nn.Sequential whose blocks are of one class."
+    records += [
+        StartRecord(**{**vars(one), "status": "unsupported", "reason": long, "first_answer_s": None})
+        for one in planted("regional", 1.0, 1.0, rounds=1)
+    ]
+    cells = analysis.cells(records)
+    lines = words.block(cells[0])
+    assert len(lines) <= 10 and all(len(line) <= 80 for line in lines)
+    assert any(line.startswith("regional: unsupported") for line in lines)
+    page = section.html(cells, "Starts", "make start")
+    assert page.count("<polyline") == page.count('class="band"') == len(WAYS) - 1
+    assert page.count("<tr") == len(WAYS) + 1
+    assert "NaN" not in page and long in page
+
+
+def test_phases_are_named_from_the_longest_on():
+    found = by_name(planted("eager", 2.0, 10.0, build_s=0.001))["eager"]
+    assert words.phases(found) == [("imports", 1.0), ("trace", 1.0)]
+    assert {name.replace("_", " ") for name in PHASES} >= {name for name, _ in words.phases(found)}

@@ -1,0 +1,99 @@
+"""Artefacts of starts: used only where they are whole and made for the same; else a reason and a rebuild."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from execution import artefacts, starts
+
+FACTS = {
+    "run": "a",
+    "cell": "torch/mlp",
+    "strategy": "ahead-of-time",
+    "model": "",
+    "weights": "seed:0",
+    "machine": "m",
+    "versions": {"torch": "2.13.0"},
+}
+
+
+@pytest.fixture
+def artefact(tmp_path):
+    folder = tmp_path / "artefact"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "model.pt2").write_bytes(b"x" * 100)
+    (folder / "inner" / "kernel.so").write_bytes(b"y" * 50)
+    artefacts.seal(folder, FACTS, 1.5)
+    return folder
+
+
+def test_a_whole_artefact_fits(artefact):
+    assert artefacts.problem(artefact, FACTS) is None
+    assert (artefacts.seconds(artefact), artefacts.size(artefact)) == (1.5, 150)
+
+
+def truncate(folder):
+    os.truncate(folder / "model.pt2", 60)
+
+
+def change(folder):
+    (folder / "inner" / "kernel.so").write_bytes(b"z" * 50)
+
+
+def link(folder):
+    (folder / "model.pt2").rename(folder.parent / "elsewhere")
+    (folder / "model.pt2").symlink_to(folder.parent / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (truncate, "model.pt2 is truncated or was changed"),
+        (change, "inner/kernel.so is truncated or was changed"),
+        (link, "it holds a link"),
+        (lambda folder: (folder / "model.pt2").unlink(), "model.pt2 is missing"),
+        (lambda folder: (folder / "more.so").write_bytes(b""), "more.so is not of it"),
+        (lambda folder: (folder / "manifest.json").unlink(), "it has no whole manifest"),
+        (lambda folder: os.truncate(folder / "manifest.json", 20), "it has no whole manifest"),
+        (shutil.rmtree, ""),
+    ],
+)
+def test_a_damaged_artefact_is_named(artefact, damage, reason):
+    damage(artefact)
+    assert artefacts.problem(artefact, FACTS) == reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"versions": {"torch": "2.14.0"}}, "it was made with other versions (torch 2.13.0, now 2.14.0)"),
+        ({"cell": "torch/bert"}, "it was made for another model, shape or device"),
+        ({"run": "b"}, "it was made for another run"),
+        ({"weights": "seed:1"}, "it was made for other weights"),
+        ({"machine": "n"}, "it was made for another machine"),
+    ],
+)
+def test_a_foreign_or_older_artefact_is_named(artefact, changed, reason):
+    assert artefacts.problem(artefact, FACTS | changed) == reason
+
+
+def test_a_manifest_that_holds_no_objects_is_none(artefact):
+    (artefact / "manifest.json").write_text(json.dumps([1]))
+    assert artefacts.problem(artefact, FACTS) == "it has no whole manifest"
+
+
+@pytest.mark.parametrize(
+    "name", ["g++", "x86_64-linux-gnu-g++-12", "gcc", "cc", "c++", "clang++-17", "nvcc", "ld.gold"]
+)
+def test_compilers_leave_the_path_and_other_programs_stay(tmp_path, name):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for program in (name, "openssl", "lscpu", "gccmakedep"):
+        (tools / program).write_text("")
+    environment = starts.without_compilers({"PATH": str(tools), "CXX": "g++", "HOME": "/h"}, tmp_path / "path")
+    assert environment == {"PATH": str(tmp_path / "path"), "HOME": "/h"}
+    assert sorted(path.name for path in (tmp_path / "path").iterdir()) == ["gccmakedep", "lscpu", "openssl"]

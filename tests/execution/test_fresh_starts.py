@@ -1,0 +1,129 @@
+"""Starts of real processes: every strategy of PyTorch gives the right answer, and its phases add up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doubles.environment import interpreter
+from doubles.suite import Finished
+
+import runner
+from commands import start
+from measurement.refusals import DONE, UsageError
+from measurement.starts import MOST_UNACCOUNTED, WAYS
+from records import manifest, starts
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(2))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = torch.relu(block(x))
+        return x
+
+def model():
+    torch.manual_seed(0)
+    return Net()
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+"""
+
+
+def started(out: Path, *words: str) -> Finished:
+    command = [sys.executable, "runner.py", "start", "--out", str(out), "--threads", "1", *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Finished(done.returncode, done.stdout, out)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A user model started once in every way."""
+    interpreter("torch")
+    folder = tmp_path_factory.mktemp("starts")
+    (folder / "net.py").write_text(MODEL)
+    done = started(folder / "run", "--workload", str(folder / "net.py"), "--processes", "1")
+    assert done.code == DONE, done.output
+    return done
+
+
+@pytest.mark.slow
+def test_every_way_to_start_gives_the_right_answer(finished):
+    records = {record.strategy: record for record in starts.read(finished.folder)}
+    assert set(records) == set(WAYS)
+    for name, record in records.items():
+        assert record.status == "ok", (name, record.reason)
+        assert abs(record.unaccounted) <= MOST_UNACCOUNTED, name
+        assert record.parity <= record.tolerance and record.steady_ms > 0 and record.memory_bytes > 1e7, name
+    compiled = records["compile"]
+    assert compiled.trace_s > 0 and compiled.lowering_s > 0 and compiled.kernels_s > 0 and "g++" in compiled.programs
+    assert records["eager"].programs is None and records["eager"].trace_s is None
+    assert records["warm-cache"].lowering_s is None or records["warm-cache"].lowering_s < compiled.lowering_s
+    assert records["ahead-of-time"].load_s > 0 and records["ahead-of-time"].artefact_bytes > 1000
+
+
+@pytest.mark.slow
+def test_a_package_loads_where_no_compiler_is_on_the_path(finished):
+    records = {record.strategy: record for record in starts.read(finished.folder)}
+    assert records["ahead-of-time"].compiler
+    without = records["ahead-of-time-no-compiler"]
+    assert (without.compiler, without.programs, without.status) == (None, None, "ok")
+
+
+@pytest.mark.slow
+def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
+    """The same OUT goes on with what is missing: one more process of one way."""
+    (package,) = finished.folder.glob("artefacts/*/ahead-of-time/model.pt2")
+    os.truncate(package, package.stat().st_size // 2)
+    before = starts.read(finished.folder)
+    model = str(finished.folder.parent / "net.py")
+    done = started(finished.folder, "--workload", model, "--processes", "2", "--strategy", "ahead-of-time")
+    assert done.code == DONE, done.output
+    assert "The artefact of ahead-of-time is made again: model.pt2 is truncated or was changed." in done.output
+    *kept, last = starts.read(finished.folder)
+    assert kept == before
+    assert (last.strategy, last.round, last.status) == ("ahead-of-time", 1, "ok")
+
+
+@pytest.mark.slow
+def test_another_model_needs_another_folder(finished, capsys):
+    words = ["start", "--out", str(finished.folder), "--workload", "mlp", "--threads", "1"]
+    assert runner.main(words) == 2
+    assert "was begun with other values: give the same, or another OUT." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--processes", "0"], "PROCESSES is a whole number from 1 up, not 0."),
+        (["--strategy", "warm"], "There is no strategy 'warm'"),
+        (["--pass", "training"], "A start is one of inference: leave PASS out."),
+    ],
+)
+def test_what_start_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path):
+    assert runner.main(["start", "--out", str(tmp_path / "run"), *words]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_user_model_is_started_in_its_own_framework():
+    assert start.with_defaults({}) == {"framework": "torch", "workload": "mlp"}
+    assert start.with_defaults({"workload": ["a/net.py"]}) == {"workload": ["a/net.py"]}
+    assert start.with_defaults({"framework": ["jax"]})["framework"] == ["jax"]
+
+
+def test_a_plan_of_starts_is_held_by_its_digest(tmp_path):
+    (tmp_path / manifest.STARTS).write_text(json.dumps({"given": {}, "cells": [], "digest": "0"}))
+    with pytest.raises(UsageError, match="was changed"):
+        manifest.read(tmp_path / manifest.STARTS)

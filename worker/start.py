@@ -1,0 +1,248 @@
+"""One start of a process, by phase: from exec to the first output compared; then the steady state of what it loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import frameworks
+import worker
+from frameworks import start as strategies
+from frameworks.adapter import Step
+from measurement.host import loop_seconds
+from measurement.parity import TIMES_EAGER, differences
+from measurement.profiles import Profile
+from measurement.protocol import OUTPUTS, Filled, Phase, Started
+from measurement.sampling import Clocks, Variant, take_rounds
+from measurement.starts import Start, StartJob
+from measurement.warm_up import warm_up
+from worker import user_model, writing
+from worker.context import Context
+from worker.group import GroupWork, load_inputs
+from worker.started import Started as Programs
+from workloads.spec import sampled, without_padding
+
+STEADY = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)
+EXEC = "EAGER_VS_GRAPH_EXEC"  # set by the guard as it becomes this process
+COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc")
+
+
+class Phases:
+    """Seconds by phase, each block between two readings of one clock."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.add(name, time.monotonic() - begin)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Book seconds under a phase."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
+class ProcessStart(GroupWork):
+    """The one cell of a job whose start is measured, or whose artefact or reference is made."""
+
+    def __init__(self, context: Context):
+        self.began = float(os.environ.get(EXEC, worker.BEGAN))
+        self.phases, self.job = Phases(), context.job.start or StartJob("", "")
+        self.phases.add("interpreter", worker.BEGAN - self.began)
+        self.phases.add("suite", time.monotonic() - worker.BEGAN)
+        self.context, self.channel, self.group = context, context.channel, context.job.groups[0]
+        self.programs_started = Programs()
+
+    def run(self) -> None:
+        """Do what the job asks for; the cell ends in one message."""
+        (cell,) = self.group.cells
+        with self.context.reporting([cell]):
+            if self.job.refers:
+                self.refer()
+            elif self.job.fills:
+                self.fill()
+            else:
+                self.start()
+
+    def place(self) -> strategies.Place:
+        """Return where the strategy works; the framework is imported here."""
+        (cell,) = self.group.cells
+        with self.phases("imports"):
+            self.context.adapter = frameworks.load_adapter(self.context.job.framework)
+        with self.phases("suite"):
+            super().__init__(self.context, self.group)
+            weights, inputs = self.weights(), load_inputs(self.group.inputs)
+        with self.phases("build"):
+            self.adapter.configure(cell)
+        return strategies.Place(
+            self.adapter,
+            self.workload,
+            cell,
+            weights,
+            inputs,
+            Path(self.job.artefact),
+            self.context.description.default_graph[0] if self.context.description.default_graph else "",
+            self.phases,
+            self.job.settings,
+        )
+
+    def start(self) -> None:
+        """Measure the start, then the steady state."""
+        with self.phases("imports"):
+            strategy = strategies.load(self.context.job.framework, self.job.strategy)
+        place = self.place()
+        with self.phases("imports"):
+            strategy.imports()
+        step = strategy.step(place)
+        step.get_ready()
+        begin = time.monotonic()
+        output = step()
+        self.adapter.synchronize(output)
+        whole = time.monotonic() - begin
+        within = dict(strategy.within_first_call())
+        for name, seconds in within.items():
+            self.phases.add(name, seconds)
+        self.phases.add("first_run", whole - sum(within.values()))
+        with self.phases("compare"):
+            parity, tolerance = self.parity(step, output)
+        wall = time.monotonic() - self.began
+        usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        programs, waited = self.programs_started.summary(), self.programs_started.seconds
+        steady = self.steady(step)
+        self.channel.send(
+            Started(
+                self.cell.id,
+                Start(
+                    wall_s=wall,
+                    phases={name: max(0.0, seconds) for name, seconds in self.phases.seconds.items()},
+                    parity=parity if math.isfinite(parity) else None,
+                    tolerance=tolerance,
+                    right=parity <= tolerance,
+                    memory_bytes=1024 * usage[0],
+                    children_bytes=max(1024 * usage[1], living_children()),
+                    programs=programs,
+                    programs_s=waited,
+                    compiler=next((path for name in COMPILERS if (path := shutil.which(name))), ""),
+                    samples=tuple(steady.samples),
+                    host_loop_s=tuple(steady.loops),
+                    compilations=since(steady),
+                ),
+            )
+        )
+
+    @property
+    def cell(self):
+        return self.group.cells[0]
+
+    def parity(self, step: Step, output: Any) -> tuple[float, float]:
+        """Return the smallest tolerance that the first output is within, and its own; infinite where it is wrong.
+
+        The figures are those of the output that is nearest to its limit.
+        """
+        found = self.arrays(step, output)
+        with np.load(self.job.reference) as kept:
+            reference = {key: kept[key] for key in kept.files if key.startswith("0.")}
+        own = {}
+        if self.job.eager:
+            with np.load(self.job.eager) as kept:
+                own = {key: kept[key] for key in kept.files if key.startswith("0.")}
+        limits = (
+            {name: TIMES_EAGER * error.needed for name, error in differences(own, reference).items()} if own else {}
+        )
+        dtype = self.cell.dtype
+        worst = (0.0, 1.0) if reference else (math.inf, 1.0)
+        for name, error in differences(found, reference, own or None).items():
+            tolerance = max(self.workload.tolerance_of(name, dtype), limits.get(name, 0.0))
+            needed = error.needed if error.unequal == 0 else math.inf
+            worst = max(worst, (needed, tolerance), key=lambda pair: pair[0] / pair[1])
+        return worst
+
+    def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
+        """Return the first call's outputs as references hold them, `0.<name>`."""
+        subject = step.user_model
+        arrays = self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
+        with np.load(self.group.inputs) as stored:
+            key = f"0.{self.workload.padding}"
+            counts = stored[key] if key in stored.files else None
+        kind = None if subject else np.float32
+        return {f"0.{name}": sampled(value, kind) for name, value in without_padding(arrays, counts).items()}
+
+    def steady(self, step: Step) -> Variant:
+        """Return samples of the step once it is warm."""
+        clocks = Clocks()
+        variant = Variant(
+            name=self.cell.id,
+            step=step,
+            synchronize=self.adapter.synchronize,
+            compilations=lambda: step.capture().compilations,
+            synchronize_each_call=self.cell.device_kind == "cpu",
+            get_ready=step.get_ready if step.fresh else None,
+        )
+        self.channel.send(Phase(self.cell.id, "steady state"))
+        warm_up(variant, STEADY, clocks)
+        order = random.Random(self.context.job.seed)
+        take_rounds([variant], STEADY, clocks, order, control=partial(loop_seconds, clocks.wall))
+        return variant
+
+    def fill(self) -> None:
+        """Make the artefact."""
+        strategy = strategies.load(self.context.job.framework, self.job.strategy)
+        place = self.place()
+        strategy.imports()
+        strategy.fill(place)
+        self.channel.send(Filled(self.cell.id, time.monotonic() - self.began))
+
+    def refer(self) -> None:
+        """Check the device, call eager mode, and keep what other processes compare their first output with."""
+        self.context.start(self.cell)
+        super().__init__(self.context, self.group)
+        member = self.first_called(self.cell, self.weights(), load_inputs(self.group.inputs))
+        reference, eager, settings = self.job.reference, "", {}
+        folder = Path(self.context.job.folder) / OUTPUTS
+        if not self.workload.has_reference:
+            subject, tolerance = user_model.subject_of(member.step), self.workload.tolerance[self.cell.dtype]
+            found = user_model.examined(subject, self.workload.parity_calls, tolerance, folder, 0)
+            reference, eager, settings = found.reference, found.eager, dict(found.settings)
+            settings["fresh"] = "yes" if member.step.fresh else ""
+        elif not reference:
+            member.step.rewind()
+            reference = writing.save(folder / "reference.npz", self.arrays(member.step, member.step()))
+        self.channel.send(Filled(self.cell.id, time.monotonic() - self.began, reference, eager, settings))
+
+
+def since(variant: Variant) -> int | None:
+    """Return the compilations while the steady state was sampled."""
+    before, after = variant.compilations_before, variant.compilations()
+    return None if before is None or after is None else after - before
+
+
+def living_children() -> int:
+    """Return the highest peak of memory among processes below this one that live, in bytes."""
+    below, peak = {os.getpid()}, 0
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+        with contextlib.suppress(OSError, ValueError):
+            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+            if int(lines["PPid"]) in below:
+                below.add(int(folder.name))
+                peak = max(peak, 1024 * int(lines.get("VmHWM", "0").split()[0]))
+    return peak
+
+
+def start(context: Context) -> None:
+    """Measure one start, or make what starts need."""
+    ProcessStart(context).run()

@@ -1,0 +1,47 @@
+"""Which programs a framework starts in this process, and how long it waits for them: compilers and their probes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from typing import Any
+
+MOST_NAMES = 40
+
+
+class Started:
+    """Programs that Python code of this process starts from now on, by name, and the main thread's wait for them."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.seconds = 0.0  # from a program's start to its end, of those that the main thread started
+        self._begun: dict[int, float] = {}
+        begin, wait = subprocess.Popen.__init__, subprocess.Popen.wait
+
+        def started(process: Any, *words: Any, **how: Any) -> None:
+            now = time.monotonic()
+            begin(process, *words, **how)
+            if len(self.names) < MOST_NAMES:
+                self.names.append(os.path.basename(_first(process.args)))
+            if threading.current_thread() is threading.main_thread():
+                self._begun[id(process)] = now
+
+        def waited(process: Any, *words: Any, **how: Any) -> Any:
+            code = wait(process, *words, **how)
+            if since := self._begun.pop(id(process), None):
+                self.seconds += time.monotonic() - since
+            return code
+
+        subprocess.Popen.__init__, subprocess.Popen.wait = started, waited  # type: ignore[method-assign,assignment]
+
+    def summary(self) -> str:
+        """Return the names with how often each was started: `g++ 3, python 1`."""
+        counted = {name: self.names.count(name) for name in dict.fromkeys(self.names)}
+        return ", ".join(f"{name} {count}" for name, count in counted.items())
+
+
+def _first(words: Any) -> str:
+    first = words if isinstance(words, str | bytes | os.PathLike) else words[0]
+    return os.fsdecode(first).split()[0]
