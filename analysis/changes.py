@@ -50,7 +50,7 @@ def _open(pair: Pair) -> str:
     """Why nothing is to be decided of a cell from its times; empty where something may be."""
     for side, (record, letter) in enumerate(zip(pair.records, "AB", strict=True)):
         if few_launches(record):
-            return f"{letter}'s interval covers only its own processes; at least three are needed"
+            return f"{letter}has too few processes for an interval; at least three are needed"
         if not record.headline and pair.host_decides(side):
             return f"{letter}'s host never ran at full speed for long enough (host_slowed)"
     return ""
@@ -113,7 +113,7 @@ class Moves:
         bound = 1 + max(limit, SAME_WITHIN)
         if 1 / bound <= ratio.low and ratio.high <= bound:
             return SAME, ""
-        why = f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
+        why = f"no difference is shown, and one beyond {100 * (bound - 1):g} % is not ruled out"
         return INCONCLUSIVE, "; ".join(filter(None, (why, self.pairs[n].conditions)))
 
     @cached_property
@@ -161,8 +161,8 @@ class Moves:
             return self._beyond_others(n)
         least = min(company, key=lambda other: sign * mean[other])
         nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
-        whose = f"{self.pairs[nearest].mode} moved by {np.exp(mean[nearest]):.2f} as well"
-        why = f"{whose}: the machine, or what all modes share"
+        whose = f"{self.pairs[nearest].mode} changed by {np.exp(mean[nearest]):.2f} as well"
+        why = f"{whose}: the cause may be the machine"
         return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
 
     def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
@@ -170,9 +170,9 @@ class Moves:
         on_device = self._devices[self.pairs[n].records[0].device]
         others = on_device[on_device != n]
         if not len(others):
-            return None, 1, "no other mode beside it shows whether the machine moved"
+            return None, 1, "no other mode of the shape shows whether the machine changed"
         centre = _median(self.change, others)
-        why = f"the other shapes moved by {np.exp(centre.mean):.2f} as well: the machine, or what all share"
+        why = f"the other shapes changed by {np.exp(centre.mean):.2f} as well: the cause may be the machine"
         return _one(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:

@@ -93,7 +93,7 @@ def machine_checks(sample_seconds: float) -> list[Check]:
     step = clock_step()
     return [
         Check(
-            "", "a sample's own cost is under 0.1 % of it",
+            "", "timing a sample costs under 0.1 % of it",
             f"{per_sample * 1e6:.1f} µs of {sample_seconds * 1e3:.0f} ms, and {per_call * 1e9:.0f} ns a call",
             per_sample < NULL_SHARE * sample_seconds,
         ),
@@ -136,11 +136,11 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
         if question == "timer":
             checks.append(_finds(same, "an independent timer agrees within 2 %", near))
         elif question == "again":
-            checks.append(_finds(same, "A/A: the same step is equally fast, within 2 %", near))
-            checks.append(_covers(same, "A/A: the interval holds 1", covering))
+            checks.append(_finds(same, "A/A: the same step twice agrees within 2 %", near))
+            checks.append(_covers(same, "A/A: the interval contains 1", covering))
         else:
             slower = f"a step slowed by {float(question):.0%}"
-            checks.append(_covers(same, f"{slower}: the interval holds {truth:.4f}", covering))
+            checks.append(_covers(same, f"{slower}: the interval contains {truth:.4f}", covering))
             if float(question) >= 0.05:
                 detected = [trial.found_slower for trial in same]
                 checks.append(_finds(same, f"{slower} is found to be slower", detected))
@@ -203,7 +203,7 @@ def trusted(trials: Sequence[Trial]) -> str:
     unknown = [name for name in reaches if name not in known]
     if not reaches or unknown:
         whose = f" of {', '.join(unknown)}" if unknown else ""
-        return f"Which differences can be trusted here is not known: too few samples{whose}."
+        return f"There are too few samples{whose} to determine which differences can be trusted here."
     halves = {name: math.ceil(200 * value) / 2 for name, value in known.items()}
     each = ", ".join(f"{name} {value:g} %" for name, value in halves.items())
     return f"Differences above {max(halves.values()):g} % can be trusted here" + (
@@ -221,5 +221,5 @@ def verdict(checks: Sequence[Check], repeats: int) -> str:
     chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
     return (
         f"{len(checks) - len(failed)} of {len(checks)} checks hold. Failed: {names}. "
-        f"Quieten the machine, or use a longer profile.{chance}"
+        f"Stop other work on the machine, or use a longer profile.{chance}"
     )

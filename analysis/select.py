@@ -64,7 +64,7 @@ def _value(entry: Record | Profile, column: str) -> Any:
 
 
 def combined(records: Iterable[Record]) -> list[Record]:
-    """Return one record of each cell, machine, weights and state of the compile cache: the one that was begun last.
+    """Return one record of each cell, machine, weights and state of the compile cache: the one that was started last.
 
     Its latency and speedup are over all runs of the same version of the framework, with intervals that hold how runs
     differ. Everything else is the newest run's.

@@ -64,7 +64,7 @@ class Pair:
 
 def options() -> list[Option]:
     """Return the options of `ab`."""
-    sides = [Option(letter, "by default the suite's own environment", "PYTHON|VERSION") for letter in _LETTERS]
+    sides = [Option(letter, "default: the suite's environment", "PYTHON|VERSION") for letter in _LETTERS]
     sides.append(Option("versions", "both as versions: torch==2.12,torch==2.13", "A,B"))
     return [*without(campaign.local_options(), "python requirements"), *sides, compare.MAX_SLOWDOWN]
 
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         except (OSError, Unkept) as error:
             again = foreign.command("ab", pair.folder, pair.programs())
-            raise UsageError(f"{bench.cause(error)} Go on with: {again}") from error
+            raise UsageError(f"{bench.cause(error)} Resume with: {again}") from error
         for run, _ in sides:
             run.compress_samples()
         return compare_sides(pair, [run for run, _ in sides], limit, console)
@@ -103,7 +103,7 @@ def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Consol
     """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
     campaigns[0].show_plan()
     total = duration(sum(estimates(campaigns).values()))
-    console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+    console.print(f"A and B are measured in turn, about {total} in all.", highlight=False)
     refuse_a_pair(out)
     with runs.Run.begin(out) if pair.made is None else contextlib.nullcontext():
         for one, word in zip(campaigns, pair.words, strict=True):
@@ -172,7 +172,7 @@ def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, C
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {pair.folder}.", soft_wrap=True)
     again = foreign.command("ab", pair.folder, pair.programs())
-    console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
+    console.print(f"Resume with: {again}", highlight=False, soft_wrap=True)
     return INTERRUPTED
 
 
@@ -181,7 +181,7 @@ def new_pair(arguments: argparse.Namespace) -> Pair:
     words = words_of(arguments)
     if not any(words):
         raise UsageError(
-            "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
+            "Name what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
             "torch==2.13; without A (or B) that side is the suite's own environment."
         )
     given = options_of(arguments)
@@ -199,7 +199,7 @@ def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
         raise UsageError("VERSIONS names both sides: omit A and B, or write A=torch==2.12 B=torch==2.13.")
     words = [word.strip() for word in arguments.versions.split(",")]
     if len(words) != 2 or not all(words):
-        raise UsageError(f"VERSIONS is two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")
+        raise UsageError(f"VERSIONS takes two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")
     return words[0], words[1]
 
 
@@ -214,16 +214,16 @@ def opened(arguments: argparse.Namespace) -> Pair:
             content = read_manifest(folder.resolve() / PAIR)
             sides = content.get("sides", [])
             if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
-                raise UsageError(f"{folder / PAIR} was changed: it names no two sides; begin another pair.")
+                raise UsageError(f"{folder / PAIR} was changed: it no longer names two sides; start a new pair.")
             pair = Pair(folder.resolve(), (sides[0], sides[1]), content["given"])
             given, words = options_of(arguments), words_of(arguments)
             again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
             foreign.check_named("ab", pair.folder, pair.programs(), again)
             meant = words[0] or pair.words[0], words[1] or pair.words[1]
             if meant != pair.words or sweep.resolve(pair.given | given) != sweep.resolve(pair.given):
-                raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
+                raise UsageError(f"{folder.name} was started with other values: omit them, or start a new pair.")
             return pair
-    raise UsageError(f"{name} holds no pair of runs (no {PAIR} in it); `make ab A=… B=…` makes one.")
+    raise UsageError(f"{name} contains no pair of runs ({PAIR} is missing); `make ab A=… B=…` makes one.")
 
 
 def begin(pair: Pair, out: str | None, held: contextlib.ExitStack) -> Pair:
@@ -241,7 +241,7 @@ def refuse_a_pair(out: str | None) -> None:
     """Raise UsageError where OUT is a pair of runs."""
     if out and (Path(out) / PAIR).exists():
         again = make_command("ab", {"RESUME": out})
-        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: {again}.")
+        raise UsageError(f"OUT={out} already contains a pair of runs; resume it: {again}.")
 
 
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:

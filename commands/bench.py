@@ -34,8 +34,8 @@ from reports import ladder, terminal
 
 # Of the answer to scripts and continuous integration.
 ANSWER = (
-    Option("json", "print one JSON object on standard output, progress on standard error", switch=True),
-    Option("max-slowdown", "end with code 1 where a graph mode is shown to be slower than eager by more", "PERCENT"),
+    Option("json", "print one JSON object to standard output, and progress to standard error", switch=True),
+    Option("max-slowdown", "exit with code 1 if a graph mode is slower than eager mode by more than this", "PERCENT"),
 )
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
 
@@ -112,9 +112,10 @@ def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
     """Return why a run should not be committed, by the suite's revision; None if it may be, or lies elsewhere."""
     if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
         return None
-    what = "tracked files are changed" if revision else "there is no revision"
+    what = "tracked files are changed" if revision else "the revision is unknown"
     return (
-        f"OUT={folder} is among published results, but {what}: commit first, or nobody can have the code behind them."
+        f"OUT={folder} is among the published results, but {what}: commit first, because records name the revision "
+        f"that made them."
     )
 
 
@@ -154,13 +155,13 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         run.write_csv()
         kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}."
         console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
-        console.print(f"Go on with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
+        console.print(f"Resume with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left
         raise
     except (OSError, Unkept) as error:
         kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
-        raise UsageError(f"{cause(error)} {kept}; go on with: {going_on(run, campaign)}") from error
+        raise UsageError(f"{cause(error)} {kept}; resume with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE
 

@@ -63,7 +63,7 @@ def parse(
             raise UsageError(_refusal(f"make {command}", "variable", name, taken, known))
     for word in spare:
         if not word.startswith("--"):
-            raise UsageError(f"{command} takes no word {word!r}: write NAME=value or --name value.")
+            raise UsageError(f"{command} does not take the argument {word!r}: write NAME=value or --name value.")
         taken, known = ([f"--{option.flag}" for option in some if not option.nargs] for some in (options, every()))
         raise UsageError(_refusal(command, "option", word.partition("=")[0], taken, known))
     return arguments

@@ -31,7 +31,11 @@ MOST_CELLS_PRINTED = 60
 def options() -> list[Option]:
     """Return the options of `compare`."""
     sides = [Option(letter, f"the {which} of two runs", "RUN") for letter, which in (("a", "first"), ("b", "second"))]
-    out = Option("out", "the Markdown (default: comparison.md in B's folder); of three: a folder", "PATH")
+    out = Option(
+        "out",
+        "path of the Markdown page (default: comparison.md in B's folder); with three runs or more, a folder",
+        "PATH",
+    )
     return [report.runs_option("; or A,B"), *sides, replace(MAX_SLOWDOWN, default=None), report.FILTER, out]
 
 
@@ -44,11 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
     names = [*report.split(arguments.run), *filter(None, (arguments.a, arguments.b))]
     if len(names) > 2 or (len(names) == 1 and len(report.places(names[0])) > 1):
         if arguments.max_slowdown:
-            raise UsageError("MAX_SLOWDOWN is a limit between two runs, and a history has more: remove it.")
+            raise UsageError("MAX_SLOWDOWN applies to two runs only, and a history has more: remove it.")
         arguments.run = names
         return history.run(arguments)
     if len(names) != 2:
-        raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
+        raise UsageError("Name the runs to compare: make compare A=<run> B=<run>; `newest` is the last run.")
     limit = share(arguments.max_slowdown or MAX_SLOWDOWN.default)
     if report.located(names[0]) == report.located(names[1]):
         raise UsageError(f"A={names[0]} and B={names[1]} are the same run; name two runs.")
@@ -99,7 +103,7 @@ def share(text: str) -> float:
     """Return `5%` as 0.05. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match:
-        raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")
+        raise UsageError(f"MAX_SLOWDOWN must be a percentage such as 5%, not {text!r}.")
     return float(match[1]) / 100
 
 

@@ -133,19 +133,19 @@ def options() -> list[Option]:
     """Return the options of `doctor`."""
     of_bench = campaigns.all_options()
     return [
-        *chosen(of_bench, "framework device threads profile budget", help="as in bench; by default bench's own"),
-        *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of these; PROFILE may be a list then"),
+        *chosen(of_bench, "framework device threads profile budget", help="as in bench"),
+        *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of this; PROFILE may then be a list"),
         Option("repeats", "trials of each framework, or whole runs (default: 1)", default=1, parse=int),
-        Option("load", "other processes kept busy meanwhile (default: 0)", default=0, parse=int),
+        Option("load", "busy processes to run at the same time (default: 0)", default=0, parse=int),
         Option("python", "check with this interpreter instead of the locked environments"),
-        Option("out", "write the checks into this file as JSON; with WORKLOAD: keep the runs in this folder", "PATH"),
+        Option("out", "JSON file for the checks; with WORKLOAD the folder for the runs", "PATH"),
     ]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
     if arguments.repeats < 1 or arguments.load < 0:
-        raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
+        raise sweep.UsageError("REPEATS must be a whole number of at least 1, LOAD one of at least 0.")
     if arguments.workload:
         with load.busy(arguments.load):
             return repeatability.repeat(arguments)

@@ -67,13 +67,13 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
         take(campaign.plan, launcher, console)
         controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
         if controls.bundles:
-            console.print("A graph mode loses to eager mode: controls follow.", highlight=False)
+            console.print("A graph mode is slower than eager mode: measuring controls.", highlight=False)
             campaign.make(group for bundle in controls.bundles for group in bundle.groups)
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
-        console.print(f"Stopped. What is profiled is kept in {folder}.", highlight=False, soft_wrap=True)
+        console.print(f"Stopped. Finished profiles are kept in {folder}.", highlight=False, soft_wrap=True)
         if request.again:  # by itself the command begins again
-            console.print(f"Go on with: {request.again}", highlight=False, soft_wrap=True)
+            console.print(f"Resume with: {request.again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)
@@ -166,7 +166,9 @@ def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
         finally:
             shutil.rmtree(folder / DUMPS, ignore_errors=True)  # many files, and read already
     for cell in left.values():
-        status, reason = (failure.status, failure.reason) if failure else ("crash", "The worker ended without a word.")
+        status, reason = (
+            (failure.status, failure.reason) if failure else ("crash", "The worker ended without a report.")
+        )
         yield entry_of(cell, Failed(cell.id, status, reason))
 
 

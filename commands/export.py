@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Write a run's figures in a format that another tool reads."""
     name, out = arguments.format, arguments.out
     if name not in (*JSON_FORMATS, *TABLES):
-        raise UsageError(f"FORMAT is one of {', '.join((*JSON_FORMATS, *TABLES))}, not {name!r}.")
+        raise UsageError(f"FORMAT must be one of {', '.join((*JSON_FORMATS, *TABLES))}, not {name!r}.")
     if name == "parquet" and not out:
-        raise UsageError("FORMAT=parquet is a binary file: name it with OUT=results.parquet.")
+        raise UsageError("FORMAT=parquet writes a binary file: name it, such as OUT=results.parquet.")
     source = report.read([arguments.run] if arguments.run else [])
     records = source.records
     if name in TABLES:

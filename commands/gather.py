@@ -26,14 +26,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Merge the records of several runs, of one machine or many, into one CSV, and their samples into another file."""
     console = terminal.console()
     if not arguments.run:
-        raise UsageError("Say which runs to gather: make report RUN=<run>,<run> GATHER=<file>.")
+        raise UsageError("Name the runs to gather: make report RUN=<run>,<run> GATHER=<file>.")
     source = report.read(arguments.run)
     path = Path(arguments.gather)
     path = path / GATHERED if path.is_dir() else path
     if path.name == report.TABLE and (path.parent / report.RECORDS).exists():
         raise UsageError(f"GATHER={path} is the table of a run; name another file.")
     if path.suffix != ".csv":
-        raise UsageError(f"GATHER={path} is a CSV's name, and ends in .csv.")
+        raise UsageError(f"GATHER={path} must end in .csv.")
     columns = source.columns
     rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
     if again := sum(map(len, source.loaded)) - len(rows):

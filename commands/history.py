@@ -36,7 +36,7 @@ def options() -> list[Option]:
     """Return the options of `compare` with HISTORY=1."""
     out = Option("out", "where the files go (default: the last run's folder)", "FOLDER")
     shown = Option("history", "a line per cell over the runs, also of two", switch=True)
-    return [report.runs_option("; a folder of runs is each of them; or A,B,C"), report.FILTER, out, shown]
+    return [report.runs_option("; a folder stands for all runs in it; or A,B,C"), report.FILTER, out, shown]
 
 
 @report.uncollected()
@@ -46,10 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     names = [name for word in arguments.run for name in word.split(",") if name]
     loaded = [one for name in names for one in read(name, arguments.filter)]
     if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
-        raise UsageError("Say which runs to follow, two at least: make compare RUN=<run>,<run>,<run>.")
+        raise UsageError("Name at least two runs: make compare RUN=<run>,<run>,<run>.")
     followed = of_runs(loaded)
     if followed is None:
-        raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
+        raise UsageError("No cell was measured twice on the same machine in these runs; choose runs of the same sweep.")
     trend.show(followed, console)
     folder = report.folder_for(arguments.out, Path(followed.moments[-1].place))
     section = trend.section(followed)
@@ -119,7 +119,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
         )
         for (machine, cell), one in series.items()
     ]
-    several = f"Several machines: {', '.join(m[:4] for m in machines)}. Each has lines of its own."
+    several = f"Several machines: {', '.join(m[:4] for m in machines)}. Each has separate lines."
     return lines, [several] if len(machines) > 1 else []
 
 

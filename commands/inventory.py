@@ -30,14 +30,14 @@ from reports import terminal
 
 PROBE_SECONDS = 120
 ANSWERS = CACHE / "inventory"
-ORACLE = "no framework but a reference: measured only where FRAMEWORK names it"
+ORACLE = "a reference, not a framework: measured only if FRAMEWORK names it"
 
 
 def options() -> list[Option]:
     """Return the options of `list`."""
     return [
         *chosen(sweep.all_options(), "framework workload", help="only these"),
-        Option("python", "ask this interpreter instead of the locked environments"),
+        Option("python", "use this interpreter instead of the locked environments"),
     ]
 
 

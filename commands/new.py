@@ -31,7 +31,7 @@ def _path(framework: str) -> Path:
 def options() -> list[Option]:
     """Return the options of `new`."""
     return [
-        Option("name", "what the file is called, without .py"),
+        Option("name", "name of the file, without .py"),
         Option("framework", f"one of {', '.join(having())}; torch unless named"),
     ]
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write NAME.py here, and overwrite nothing. Raises UsageError."""
     name, framework = arguments.name or "", arguments.framework or "torch"
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise UsageError(f"NAME is letters, digits and underscores, such as NAME=my_model, not {name!r}.")
+        raise UsageError(f"NAME must consist of letters, digits and underscores, such as NAME=my_model, not {name!r}.")
     if framework not in having():
         raise UsageError(f"There is a skeleton for {', '.join(having())}, none for {framework!r}.")
     path = Path(f"{name}.py")
@@ -49,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
             file.write(text(framework, path.name))
     except FileExistsError:
         raise UsageError(f"{path} exists already; choose another NAME.") from None
-    print(f"{path} is there: put your model in, then {make_command('bench', {'WORKLOAD': path.name})}")
+    print(f"Created {path}. Put your model into it, then run {make_command('bench', {'WORKLOAD': path.name})}")
     return 0

@@ -100,7 +100,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
                 Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held
             )
             if campaign.sweep != sweep.resolve(given):
-                raise UsageError(f"{out} is a run of other cells than those that are asked for: take another OUT.")
+                raise UsageError(f"{out} is a run of other cells than requested: choose another OUT.")
             run = bench.begin(campaign, held)
             if len(campaign.finished) < len(campaign.plan.cells) and bench.execute(campaign, *run):
                 raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def repeat(arguments: argparse.Namespace) -> int:
     """Run the check and print what it found; the exit code is 1 where runs disagree."""
     console = terminal.PlainConsole()
     if arguments.repeats < 2:
-        raise UsageError("To compare whole runs takes two at least: REPEATS=20, or omit WORKLOAD.")
+        raise UsageError("Comparing whole runs needs at least two of them: set REPEATS=20, or omit WORKLOAD.")
     folder = begin_folder(arguments.out)
     names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
@@ -145,7 +145,7 @@ def begin_folder(out: str | None) -> Path:
         folder = Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"OUT={out} takes a folder for the runs: {error.strerror}.") from None
+        raise UsageError(f"OUT={out} must be a folder for the runs: {error.strerror}.") from None
     return folder
 
 
@@ -181,6 +181,8 @@ def verdict(agreed: Sequence[Agreement]) -> str:
     failed = [f"{one.profile} ({one.figure})" for one in agreed if _disagree(one)]
     if failed:
         whose = ", ".join(failed)
-        return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
+        return f"Runs differ by more than their intervals allow ({whose}): stop other work on the machine."
     held = [one for one in agreed if one.profile not in NOT_JUDGED]
-    return "Intervals agree as they promise." if held else f"Profile {agreed[0].profile} is held to no share."
+    if held:
+        return "Intervals agree as often as they should."
+    return f"Profile {agreed[0].profile} has no required share of agreeing runs."

@@ -75,7 +75,7 @@ class Source:
     def check_measured(self) -> None:
         """Raise UsageError where no file holds records."""
         if not self.loaded:
-            raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
+            raise UsageError(f"{', '.join(self.names)}: there are profiles but no records; name a run of `make bench`.")
 
     @property
     def columns(self) -> dict[str, list]:
@@ -103,8 +103,8 @@ def options() -> list[Option]:
         runs_option("(default: newest); or A,B"),
         *chosen(sweep.all_options(), " ".join(select.FLAGS), help="only these"),
         FILTER,
-        Option("across", "compare different machines with each other", default=False, switch=True),
-        Option("out", "where the files go (default: the first run's folder)", "FOLDER"),
+        Option("across", "rank results of different machines together", default=False, switch=True),
+        Option("out", "folder of the files (default: the first run's folder)", "FOLDER"),
     ]
 
 
@@ -122,12 +122,12 @@ def run(arguments: argparse.Namespace) -> int:
     records = select.chosen(source.records, chosen, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
     if not records and not profiles:
-        raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
+        raise UsageError(f"No cell of {', '.join(source.names)} matches {text}; remove one of these filters.")
     kept = select.combined(records)
     if len(kept) < len(records):
         again = len(records) - len(kept)
-        shown = "figures are over all runs, the rest is the newest run's"
-        source.remarks.append(f"{again:,} records are of cells that were measured again; {shown}.")
+        shown = "speedups and latencies combine all runs, other columns are from the newest"
+        source.remarks.append(f"{again:,} records repeat a cell; {shown}.")
     folder = folder_for(arguments.out, source.home)
     from reports import material, sections, write
 
@@ -154,7 +154,7 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
             read_into(source, place, only)
         source.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
     if not any(map(len, source.loaded)) and not source.profiles:
-        raise UsageError(f"{', '.join(source.names)}: there are no records yet; go on with the run by RESUME.")
+        raise UsageError(f"{', '.join(source.names)}: there are no records yet; resume the run (RESUME=).")
     return source
 
 
@@ -183,7 +183,7 @@ def places(name: str) -> list[Path]:
             return [path.resolve()]
         if path.is_dir() and (folders := within(path.resolve())):
             return folders
-    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
+    raise UsageError(f"{name} contains no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 
 def within(folder: Path) -> list[Path]:
@@ -261,5 +261,5 @@ def folder_for(out: str | None, home: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"OUT={folder} cannot be made a folder: {error.strerror}.") from None
+        raise UsageError(f"The folder OUT={folder} cannot be created: {error.strerror}.") from None
     return folder

@@ -40,12 +40,12 @@ OVERRIDES = ("framework", "mode", "threads", "profile", "budget", "isolate", "fo
 
 def options() -> list[Option]:
     """Return the options of `reproduce`."""
-    of_bench, changed = campaign.all_options(), "as in bench, instead of the sweep files' own"
+    of_bench, changed = campaign.all_options(), "as in bench; replaces the sweep files' value"
     return [
-        Option("table", "which one; without, they are listed"),
+        Option("table", "name of the table; without it all tables are listed"),
         Option("device", "cpu (default), gpu, gpu:<index>"),
         *chosen(of_bench, "out resume"),
-        Option("from", "measure nothing: tables and claims from that folder (into OUT)", "RUN"),
+        Option("from", "measure nothing, but answer the claims from this folder", "RUN"),
         *chosen(of_bench, " ".join(OVERRIDES), help=changed),
         *chosen(of_bench, "timeout python dry-run"),
     ]
@@ -60,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.table is None and arguments.resume is None and from_folder(arguments) is None:
         return show_all(console)
     if arguments.resume is not None and (arguments.out is not None or from_folder(arguments) is not None):
-        raise UsageError("RESUME goes on in the run's own folder: omit OUT and FROM.")
+        raise UsageError("RESUME continues in the run's folder: omit OUT and FROM.")
     existing = arguments.resume if arguments.resume is not None else from_folder(arguments)
     folder = open_folder(existing) if existing is not None else None
     request, python = existing_request(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if request["table"] is None:
-        raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
+        raise UsageError(f"Name a table: TABLE={'|'.join(experiments.names())}.")
     experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
     chosen = chosen_sweeps(experiment, request)
     codes: list[int] = []
@@ -84,9 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def show_all(console: Console) -> int:
     """Print the tables with what they measure and about how long it takes."""
-    grid = Grid(
-        "table", "what it measures again", "device", "cells", "time", title="Published tables", title_justify="left"
-    )
+    grid = Grid("table", "subject", "device", "cells", "time", title="Published tables", title_justify="left")
     for name in experiments.names():
         experiment = experiments.get(name)
         for kind in ("cpu", "gpu"):
@@ -166,7 +164,7 @@ def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
         if flags.get("framework", True):
             sweeps.append(replace(part, flags=flags))
     if not sweeps:
-        raise UsageError(f"{experiment.name} measures nothing of that on {kind}; `make reproduce` lists what there is.")
+        raise UsageError(f"{experiment.name} has no such sweep for {kind}; `make reproduce` lists all tables.")
     return sweeps
 
 
@@ -198,7 +196,7 @@ def open_folder(name: str) -> Path:
     for candidate in (Path(name), runs.RUNS / name):
         if (candidate / FILE).exists():
             return candidate.resolve()
-    raise UsageError(f"{name} holds no reproduction (no {FILE} in it).")
+    raise UsageError(f"{name} contains no reproduction ({FILE} is missing).")
 
 
 def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
@@ -274,7 +272,7 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path,
     evidence = evidence_in(chosen, folder)
     if not evidence.device_kinds:
         word = make_word("RESUME", str(folder))
-        raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
+        raise UsageError(f"{folder} contains no records of {experiment.name} yet; resume it with {word}.")
     out.mkdir(parents=True, exist_ok=True)
     path = page.write(experiment, chosen, evidence, out)
     page.show(experiment, evidence, console)

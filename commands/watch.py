@@ -64,7 +64,7 @@ class Sight:
         plan = manifest.read(self.folder / manifest.PLAN) if (self.folder / manifest.PLAN).exists() else {}
         planned = len(plan.get("cells", []))
         counts = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
-        first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not begun yet"
+        first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not started yet"
         text = [f"{first}{f' ({counts})' if counts else ''} · {self._job()}"]
         text += self._pace(str(plan.get("started_at")), planned) if self.seen and len(self.seen) < planned else []
         if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:
@@ -81,9 +81,9 @@ class Sight:
         places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
         number = next(filter(str.isdigit, map(_job_in, places)), None)
         if number is None:
-            return "in no job"
+            return "not in a Slurm job"
         if shutil.which("squeue") is None:
-            return f"job {number} (there is no squeue here to ask)"
+            return f"job {number} (squeue is not available here)"
         state = slurm.output_of("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 
@@ -95,7 +95,7 @@ class Sight:
             return []
         seconds = (datetime.datetime.now(datetime.UTC) - begun_at).total_seconds()
         left = seconds * (planned - len(self.seen)) / len(self.seen)
-        return [f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"]
+        return [f"{duration(seconds)} since the start; about {duration(left)} left at this pace"]
 
 
 def _job_in(path: Path) -> str:

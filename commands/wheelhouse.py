@@ -30,7 +30,10 @@ UV_PINS = "requirements-uv.txt"
 
 def options() -> list[Option]:
     """Return the options of `setup` with COLLECT=FOLDER."""
-    return [*setup.options(), Option("collect", "put packages there for a machine without internet", "FOLDER")]
+    return [
+        *setup.options(),
+        Option("collect", "collect the packages in this folder, for a machine without internet", "FOLDER"),
+    ]
 
 
 def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) -> int:
@@ -44,7 +47,7 @@ def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) ->
         print(f"setup: {error}", file=sys.stderr)
         return 1
     size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
-    report(f"{out}: {size / 1e6:.0f} MB. Take it to the other machine, and there:")
+    report(f"{out}: {size / 1e6:.0f} MB. Copy it to the other machine and run there:")
     report(make_command("setup", {"FRAMEWORK": ",".join(names), "DEVICE": device, "WHEELHOUSE": "FOLDER"}))
     return 0
 
@@ -83,7 +86,7 @@ class Pip:
 
     def __init__(self, scratch: Path, out: Path):
         self._scratch, self._out = scratch, out
-        uv.run([sys.executable, "-m", "venv", str(scratch / "pip")], dict(os.environ), "pip could not be had")
+        uv.run([sys.executable, "-m", "venv", str(scratch / "pip")], dict(os.environ), "pip could not be set up")
         self._pip = [str(scratch / "pip" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
 
     def has_find_links(self) -> bool:
@@ -116,7 +119,7 @@ class Pip:
         """Build a source and return its wheel. Raises SetupError with the builder's last lines."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         command = [*self._pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
-        uv.run(command, dict(os.environ), f"{source.name}, of which there is no wheel, could not be built")
+        uv.run(command, dict(os.environ), f"{source.name} has no wheel and could not be built")
         (wheel,) = folder.glob("*.whl")
         return wheel
 

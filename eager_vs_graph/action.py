@@ -55,7 +55,7 @@ def compared(env: Mapping[str, str], out: Path) -> tuple[int, str]:
         tree = out / "tree"
         added = subprocess.run(["git", "worktree", "add", "--detach", str(tree), baseline], text=True)
         if added.returncode:
-            return REFUSED, f"`{baseline}` is no run's folder and no revision: fetch it with `fetch-depth: 0`."
+            return REFUSED, f"`{baseline}` is neither a run's folder nor a revision: check out with `fetch-depth: 0`."
         code, answer = measured(env, tree, out / "baseline")
         if answer is None:
             return code, f"The model could not be measured at `{baseline}`."

@@ -59,15 +59,15 @@ def write(folder: Path, model: Any, inputs: Any, loss: Any = None, framework: st
         content = _pickled({"model": model, "inputs": inputs, "loss": loss}, framework)
         free = shutil.disk_usage(folder).free
         if len(content) > free:
-            raise Unfit(f"The model takes {len(content) / 1e9:.1f} GB and {folder} has {free / 1e9:.1f}: name another "
-                        "folder with out=.")  # fmt: skip
+            raise Unfit(f"The model needs {len(content) / 1e9:.1f} GB and {folder} has {free / 1e9:.1f} GB free: "
+            f"choose another folder with out=.")  # fmt: skip
         (folder / PICKLE).write_bytes(content)
         path = [entry for entry in (str(Path(entry).resolve()) for entry in sys.path) if Path(entry) != HOME]
         text = FILE.format(module=OWNERS[framework][0], framework=framework, path=path, name=PICKLE)
         file = folder / "model.py"
         file.write_text(text + (LOSS if loss is not None else ""), encoding="utf-8")
     except OSError as error:
-        raise Unfit(f"{folder} cannot be written ({error.strerror}): name another folder with out=.") from None
+        raise Unfit(f"{folder} cannot be written ({error.strerror}): choose another folder with out=.") from None
     return file
 
 
@@ -79,9 +79,7 @@ def framework_of(model: Any, inputs: Any) -> str:
             for framework, owners in OWNERS.items():
                 if owner in owners:
                     return framework
-    raise Unfit(
-        f"Neither the model nor its inputs belong to a framework: name it with framework=, one of {', '.join(OWNERS)}."
-    )
+    raise Unfit(f"The model's framework is unknown: name it with framework=, one of {', '.join(OWNERS)}.")
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -106,12 +104,12 @@ def _pickled(content: dict[str, Any], framework: str) -> bytes:
         return cloudpickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         raise Unfit(
-            "The model and its pickle do not fit into memory together: write a file with model() and inputs() and "
-            "give its path to the command eager-vs-graph."
+            "The model and its pickle do not fit into memory together: write a file with model() and inputs(), and "
+            "run eager-vs-graph on it."
         ) from None
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise Unfit(
-            f"The model cannot be pickled ({words}): write a file with model() and inputs(), and give its path to the "
-            "command eager-vs-graph."
+            f"The model cannot be pickled ({words}): write a file with model() and inputs(), and run eager-vs-graph "
+            f"on it."
         ) from None

@@ -101,7 +101,7 @@ def _runs() -> Path:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise Problem(f"{folder} cannot be made ({error.strerror}): name a folder with out=.") from None
+        raise Problem(f"{folder} cannot be made ({error.strerror}): choose a folder with out=.") from None
     return folder
 
 

@@ -91,7 +91,7 @@ class Recipe:
 def recipe(framework: str, device: str) -> Recipe | None:
     """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError."""
     if device not in DEVICES:
-        raise SetupError(f"no environments for device '{device}'; choose cpu or gpu.")
+        raise SetupError(f"there are no environments for device '{device}'; choose cpu or gpu.")
     folder = SUITE / "frameworks" / framework
     if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
         return None

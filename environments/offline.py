@@ -92,8 +92,8 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     theirs, ours = (f"Python {m['python']} on {m['platform']}" for m in (told, here))
     if theirs != ours:
         return (
-            f"the wheelhouse {wheelhouse} is for {theirs}, this is {ours}: collect one with that Python on such a "
-            "machine (BOOTSTRAP_PYTHON names the Python)."
+            f"the wheelhouse {wheelhouse} is for {theirs}, this is {ours}: collect one on a similar machine, with "
+            f"BOOTSTRAP_PYTHON naming the same Python."
         )
     entry = told["environments"].get(environment)
     if entry is None:
@@ -103,8 +103,8 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
         return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make setup {variables} adds it."
     if entry["wanted"] != fingerprint:
         return (
-            f"the wheelhouse {wheelhouse} was collected for other requirements of {environment} than this checkout's: "
-            "collect it again from this checkout, with the same index variables (PADDLE_INDEX) if any."
+            f"the wheelhouse {wheelhouse} has other requirements of {environment} than this checkout: collect it "
+            f"again from this checkout, with the same PADDLE_INDEX if any."
         )
     missing = [name for name in entry["files"] if not (wheelhouse / name).is_file()]
     if missing:
@@ -119,7 +119,7 @@ def hint(wheelhouse: Path | None) -> str:
         return ""
     theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
     other = f", collected on a machine with {theirs}; this one has {ours or 'another C library'}"
-    return f"Nothing but the wheelhouse {wheelhouse} was searched{other if theirs and theirs != ours else ''}."
+    return f"Only the wheelhouse {wheelhouse} was searched{other if theirs and theirs != ours else ''}."
 
 
 def split(requirements: str) -> tuple[str, list[str]]:

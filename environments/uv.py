@@ -27,18 +27,18 @@ PIP_TO_UV = {
 }
 # What a failure's last lines hold, and the way out.
 HINTS = {
-    "Hash mismatch|DO NOT MATCH THE HASHES": "A file is not the one that was locked: get it again from where it came.",
+    "Hash mismatch|DO NOT MATCH THE HASHES": "A file's hash is not the locked one: download the file again.",
     "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
-    "No space left": f"The disk is full: remove environments under {VENVS} that are not needed.",
-    "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
+    "No space left": f"The disk is full: delete unneeded environments in {VENVS}.",
+    "dns error|onnection|timed out|error sending request|name resolution": "No package index can be reached: check the "
     "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
     "PIP_FIND_LINKS).",
-    "no wheel|No solution found|No matching distribution|ompatible": "No file fits "
-    f"Python {sys.version_info[0]}.{sys.version_info[1]} on this machine: try another one, such as "
+    "no wheel|No solution found|No matching distribution|ompatible": "No package file fits Python "
+    f"{sys.version_info[0]}.{sys.version_info[1]} on this machine: try another Python, such as "
     "BOOTSTRAP_PYTHON=python3.11.",
-    r"lib(cu\w+|nv\w+|nccl)\.so\S*: cannot open shared object": "Your package indexes gave a build for CUDA, whose "
-    "libraries an environment for the CPU does not have: name an index that has this version's build for the CPU "
-    "(PyTorch's own is https://download.pytorch.org/whl/cpu) in PIP_EXTRA_INDEX_URL, or take another version.",
+    r"lib(cu\w+|nv\w+|nccl)\.so\S*: cannot open shared object": "Your package indexes offer a CUDA build for a CPU "
+    "environment: name an index with CPU builds in PIP_EXTRA_INDEX_URL (PyTorch: "
+    "https://download.pytorch.org/whl/cpu), or choose another version.",
 }
 
 
@@ -134,7 +134,7 @@ def run(
 def exclusive(home: Path, report: Callable[[str], None] = print) -> Iterator[None]:
     """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
     VENVS.mkdir(parents=True, exist_ok=True)
-    waiting = f"{home.name}: another process is making it or measures in it, waiting until it is done …"
+    waiting = f"{home.name}: another process is using it, waiting until it is done …"
     with locks.exclusive(VENVS / f".{home.name}.lock", lambda: report(waiting)):
         yield
 

@@ -76,7 +76,7 @@ class Attempt:
         """
         if message.cell not in self.outcomes or message.cell in self.done:
             raise ProtocolError(
-                f"The worker reported {message.cell!r}, which was not to be done, or twice.", message.cell
+                f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
         if isinstance(message, Failed):
             if message.status == "error" and self.lost_files():  # tried again with others
@@ -84,11 +84,11 @@ class Attempt:
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
             if workloads.source_of(self.outcomes[message.cell].cell.workload) and self.lost_files():
-                raise local.WorkerFailure("error", "The model's file was written to while it was measured.")
+                raise local.WorkerFailure("error", "The model's file changed during the measurement.")
             told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
             self.keep(told)
         elif isinstance(message, Report):
-            raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
+            raise ProtocolError("The worker reported a cell before it described its machine.", message.cell)
         self.done.add(message.cell)
 
     def _placed(self, hello: Hello) -> Hello:

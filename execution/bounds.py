@@ -36,7 +36,7 @@ def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell,
     left = {group.cells[0].id: group.cells[0] for group in groups}
     folder = launcher.run.new_launch()
     start = launcher.start_of(groups[0].cells[0], folder, folder / "cache")
-    device_name, reason = None, "The worker ended without a word."
+    device_name, reason = None, "The worker ended without a report."
     try:
         for message in map(protocol.message, launcher.messages(start, launcher.job(PROFILE, groups, folder))):
             if isinstance(message, Hello):

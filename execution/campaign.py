@@ -49,17 +49,17 @@ class Request:
     timeout: float = option(900.0, "seconds a worker may be silent (default: 900)", parse=float)
     python: str | None = option(None, "measure this interpreter's packages instead of a locked environment")
     requirements: str | None = option(
-        None, "packages that a user model needs besides its framework: an environment of its own", metavar="FILE"
+        None, "requirements file of a user model; it gets a separate environment", metavar="FILE"
     )
-    dry_run: bool = option(False, "print the plan, check it as the run does, and end", switch=True)
-    out: str | None = option(None, "where the run's files go (default: a new folder in results/runs)", metavar="FOLDER")
+    dry_run: bool = option(False, "print the plan, make the run's checks, and exit", switch=True)
+    out: str | None = option(None, "folder of the run (default: a new one in results/runs)", metavar="FOLDER")
     resume: str | None = option(None, "resume a run (default: newest)", metavar="RUN", alone="newest")
-    nodes: int | None = option(None, "of the job to be submitted: how many nodes (default: 1)", parse=int, cluster=True)
+    nodes: int | None = option(None, "nodes of the submitted job (default: 1)", parse=int, cluster=True)
     scratch: str | None = option(
         None, "run from a copy of the environment on each node's disk", metavar="FOLDER", cluster=True
     )
     container: str | None = option(
-        None, "run workers in it: apptainer:FILE or pyxis:IMAGE", metavar="TOOL:IMAGE", cluster=True
+        None, "run workers in this container: apptainer:FILE or pyxis:IMAGE", metavar="TOOL:IMAGE", cluster=True
     )
     again: str | None = None  # the command that resumes it, where that is not bench's own
     job: dict[str, str | None] = field(default_factory=dict)  # of submission.TO_SBATCH by flag, and `lines`
@@ -73,8 +73,8 @@ class Request:
 
 
 SWEEP_FILES = (
-    Option("sweep", "a TOML file with any of these flags; flags given here win", "FILE"),
-    Option("preset", "a sweep file of the suite's own; `list` has their names", "NAME"),
+    Option("sweep", "TOML file with any of these flags; the command line takes precedence", "FILE"),
+    Option("preset", "a sweep file that the suite provides; `list` prints the names", "NAME"),
 )
 
 
@@ -95,7 +95,7 @@ class Campaign:
 
     request: Request
     console: Console
-    given: dict[str, Any]  # the request's flags, or those that a resumed run was begun with
+    given: dict[str, Any]  # the request's flags, or those that a resumed run was started with
     sweep: Sweep
     plan: Plan
     python: str | None = None
@@ -197,7 +197,7 @@ class Campaign:
     def check(self, interpreters: dict[tuple[str, str], Path | Failure]) -> None:
         """Take these interpreters, by framework and kind of device, and check users' models. Raises UsageError.
 
-        A resumed run checked them when it was begun, and their files are the same.
+        A resumed run checked them when it was started, and their files are the same.
         """
         self.interpreters = interpreters
         if self.sweep.weights:
@@ -281,7 +281,7 @@ class Campaign:
             self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
             needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
             if needed and not self.python and not self.cluster.facts["gpus"]:
-                raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
+                raise UsageError("The job's nodes have no NVIDIA GPU: request some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
         variables = {name: value for name, value in os.environ.items() if is_noted(name)}
         cells = [cell.id for cell in self.plan.cells]
@@ -308,7 +308,7 @@ def check_job(request: Request, resolved: Sweep) -> None:
     if asked and resolved.places.launcher != SLURM:
         raise UsageError(f"{asked[0]} applies only to Slurm jobs: add LAUNCHER=slurm or remove it.")
     if (request.container or "").startswith(f"{surroundings.PYXIS}:") and resolved.places.launcher != SLURM:
-        raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or take CONTAINER=apptainer:….")
+        raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or use CONTAINER=apptainer:….")
 
 
 def with_requirements(path: str, request: Request, resolved: Sweep, console: Console) -> str | None:
@@ -317,7 +317,7 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
     A dry run makes none: None where it is missing.
     """
     if request.resume is not None or request.python is not None:
-        other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
+        other = "RESUME, which continues in the run's environment" if request.resume is not None else "PYTHON"
         raise UsageError(f"REQUIREMENTS makes an environment: remove it, or {other}.")
     report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
     asked = resolved.axes["framework"], resolved.axes["device"]
@@ -325,7 +325,7 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:
-    """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
+    """The flags and the interpreter that a resumed run was started with. Raises UsageError if any was changed."""
     given = run.plan["given"]
     # Older runs have the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
@@ -344,27 +344,27 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
 
 
 def interpreter_in(content: dict[str, Any], given: str | None) -> str | None:
-    """Return the interpreter in what a folder was begun with; the one `given` where it is too old to have any."""
+    """Return the interpreter in what a folder was started with; the one `given` where it is too old to have any."""
     python = content.get("python", given)
     return None if python is None else str(python)
 
 
 def check_same(before: str | None, changed: list[str], name: str, python: str | None) -> None:
-    """Raise UsageError where `changed` flags, or PYTHON, ask for something else than a run was begun with."""
+    """Raise UsageError where `changed` flags, or PYTHON, ask for something else than a run was started with."""
     if python not in (None, before):
         changed = [*changed, "python"]
     if changed:
         words = ", ".join(map(options.variable, changed))
-        raise UsageError(f"{name} was begun with other values: omit {words}, or begin another run.")
+        raise UsageError(f"{name} was started with other values: omit {words}, or start a new run.")
 
 
 def check_cells(run: runs.Run, planned: Plan) -> None:
-    """Raise UsageError where a run's flags mean other cells here and now than when it was begun."""
+    """Raise UsageError where a run's flags mean other cells here and now than when it was started."""
     then, now = set(run.plan.get("cells", [])), {cell.id for cell in planned.cells}
     if then and then != now:
         raise UsageError(
-            f"{run.id} was begun with other cells than its flags mean here ({min(then ^ now)}, for one): by another "
-            "version of the suite, or on a machine with other CPUs or GPUs; begin another run."
+            f"{run.id} was started with other cells (such as {min(then ^ now)}) than its flags select here. The "
+            f"suite, the CPUs or the GPUs differ; start a new run."
         )
 
 

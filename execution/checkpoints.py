@@ -89,7 +89,7 @@ def _files(folder: Path) -> tuple[Path, ...]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CheckpointError(f"The index {index} cannot be read; it should map tensors to files.") from None
         if outside:
-            raise CheckpointError(f"The index {index} names {outside[0]!r}, which is no file beside it.")
+            raise CheckpointError(f"The index {index} names {outside[0]!r}, which is not a file in the same folder.")
         return tuple(folder / shard for shard in shards)
     files = tuple(sorted(folder.glob("*.safetensors")))
     if not files:
@@ -109,12 +109,12 @@ def _download(name: str) -> Path:
         raise CheckpointError(f"{name!r} is neither a folder nor the name of a model on the hub.") from None
     except LocalEntryNotFoundError:
         raise CheckpointError(
-            f"The model hub is out of reach and {name} is not in the local cache; pass WEIGHTS=<folder> instead."
+            f"The model hub cannot be reached, and {name} is not in the local cache; pass WEIGHTS=<folder> instead."
         ) from None
     except HfHubHTTPError as error:
         raise CheckpointError(f"The model hub refused {name}: {str(error).splitlines()[0]}") from None
     except OSError as error:  # no network at all
-        raise CheckpointError(f"The model hub is out of reach ({error}); pass WEIGHTS=<folder> instead.") from None
+        raise CheckpointError(f"The model hub cannot be reached ({error}); pass WEIGHTS=<folder> instead.") from None
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -132,5 +132,5 @@ def _array(content: dict[str, Any], name: str, path: Path) -> np.ndarray:
     elif kind in _TYPES:
         values = np.frombuffer(data, _TYPES[kind]).astype(np.float32)
     else:
-        raise CheckpointError(f"The tensor {name} in {path} has type {kind}, which is no floating-point type.")
+        raise CheckpointError(f"The tensor {name} in {path} has type {kind}, which is not a floating-point type.")
     return values.reshape(content["shape"])

@@ -52,18 +52,18 @@ class Cluster:
         except OSError as error:
             raise UsageError(sentence(error)) from None
         if job is None:
-            raise UsageError("This process is in no Slurm job; without LAUNCHER=slurm it measures on this machine.")
+            raise UsageError("This process is not in a Slurm job; omit LAUNCHER=slurm to measure on this machine.")
         answers = probed(job)
         told = {node: answer for node, answer in answers.items() if isinstance(answer, dict)}
         left_out = {node: answer for node, answer in answers.items() if isinstance(answer, str)}
         kinds = Counter(answer["kind"] for answer in told.values())
         kind = begun_on or (kinds.most_common(1)[0][0] if kinds else "")
         serving = {node: answer for node, answer in told.items() if answer["kind"] == kind}
-        left_out |= {node: f"it is of another kind: {described(told[node])}" for node in told.keys() - serving.keys()}
+        left_out |= {node: f"its hardware differs: {described(told[node])}" for node in told.keys() - serving.keys()}
         if not serving:
             whys = "; ".join(f"{node}: {why}" for node, why in left_out.items())
-            way = "ask for nodes of the kind that the run was begun on, with CONSTRAINT=" if begun_on else "look there"
-            raise UsageError(f"No node of job {job.job} can serve ({whys}); {way}.")
+            way = "request nodes like those of the run's start with CONSTRAINT=" if begun_on else "look there"
+            raise UsageError(f"No node of job {job.job} can be used ({whys}); {way}.")
         first = next(iter(serving.values()))
         return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})
 
@@ -152,7 +152,7 @@ def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
         return answer | {"problem": str(error)}
     outcome = attempt.outcomes[cell.id]
     if not outcome.reports:
-        return answer | {"problem": outcome.failure.reason if outcome.failure else "its worker said nothing of it"}
+        return answer | {"problem": outcome.failure.reason if outcome.failure else "its worker did not report it"}
     interval = outcome.latency
     ends = {"low_ms": interval.low * 1e3, "high_ms": interval.high * 1e3} if interval else {}
     return answer | {"latency_ms": outcome.latency_s * 1e3, **ends}

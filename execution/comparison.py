@@ -35,8 +35,8 @@ from workloads.spec import Arrays, Workload
 
 STANDING_IN = "references.json"
 AFTER_MANY_CALLS = (
-    "After many calls eager mode gives another answer to the first input, by state that is in no buffer: keep it in "
-    "buffers, or have model() return the model without it."
+    "After many calls, eager mode returns other outputs for the first input, because the model keeps state outside "
+    "of buffers: register it as buffers, or remove it."
 )
 
 
@@ -95,7 +95,7 @@ class References:
     def parity(self, outcome: Outcome, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
         """Return how far the outputs are from the reference's; None for those that stand in for it."""
         if not outcome.compared:
-            raise FileNotFoundError("no launch left outputs")
+            raise FileNotFoundError("no process wrote outputs")
         outputs = [dict(np.load(report.outputs or "")) for report in outcome.compared]
         if not workload.has_reference:
             return with_own_eager(outcome, outputs, workload)

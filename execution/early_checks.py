@@ -46,7 +46,7 @@ def check(groups: Sequence[Group], launcher_in: Callable[[Path], Launcher], cons
             began = time.monotonic()
             reason = _failure(launcher, there)
         if reason is None:
-            console.print(f"{title}: an eager call succeeds ({time.monotonic() - began:.1f} s).", soft_wrap=True)
+            console.print(f"{title}: an eager call succeeded ({time.monotonic() - began:.1f} s).", soft_wrap=True)
         else:
             failed[title] = reason
     planned = {(cell.framework, cell.workload) for group in groups for cell in group.cells}

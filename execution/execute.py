@@ -95,7 +95,7 @@ class Executor:
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
             if left.exists():  # workers would run the compiled code in it
-                raise UsageError(f"{left} cannot be removed: remove it, then go on.")
+                raise UsageError(f"{left} cannot be removed: delete it, then try again.")
         for entry in self.run.kept_reports():
             with contextlib.suppress(Misfit):  # what cannot be used is measured again
                 kept = read(KeptReport, entry)
@@ -301,7 +301,7 @@ class Executor:
             return Failure(error.status, str(error), local.log_tail(start.log))
         finally:
             self.breakdown.enter("records")
-        return Failure("crash", "The worker ended without a word on this cell.", local.log_tail(start.log))
+        return Failure("crash", "The worker ended without reporting this cell.", local.log_tail(start.log))
 
     def keep(self, attempt: Attempt) -> None:
         """Put what a worker said so far on disk, for a run that is interrupted."""

@@ -78,11 +78,11 @@ def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Ma
     lines = [line for line in done.output.splitlines() if line.startswith("{")]
     workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # at work, where it did not end well
     if done.problem:
-        raise MaterialsError(f"Making the weights and reference outputs of {workload} was ended: {done.problem}.")
+        raise MaterialsError(f"Making the weights and reference outputs of {workload} failed: {done.problem}.")
     if done.code and done.code < 0:
         raise MaterialsError(
-            f"Making the weights and reference outputs of {workload} was ended by signal {-done.code}, "
-            "most likely for want of memory; measure a smaller shape."
+            f"Making the weights and reference outputs of {workload} was stopped by signal {-done.code}, "
+            "most likely because memory ran out; measure a smaller shape."
         )
     if done.code:
         kind = Unkept if done.code == UNKEPT else MaterialsError
@@ -349,7 +349,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"Weights and reference outputs cannot be kept. {sentence(error)}", file=sys.stderr)
+        print(f"Weights and reference outputs cannot be written. {sentence(error)}", file=sys.stderr)
         return UNKEPT
     return 0
 

@@ -17,7 +17,7 @@ MOST_CORES, MOST_SHARE = 0.3, 0.05  # of other programs: so many cores, and so m
 MOST_GPU_PERCENT = 10
 GLANCE, LOOK, WAIT = 0.25, 1.0, 60.0  # seconds: of the first look, of each later one, and of waiting for quiet
 NAMED = 3  # programs at most
-WHY = "Figures of a busy machine say little."
+WHY = "Measurements on a busy machine are unreliable."
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float
         busy = watch(LOOK, gpu)  # the first may have met a moment's work
     if not busy.disturbs:
         return
-    ending = f"Waiting up to {WAIT:.0f} s for quiet; FORCE=1 measures anyway." if waits else "Measuring anyway."
+    ending = f"Waiting up to {WAIT:.0f} s for them to stop; FORCE=1 measures anyway." if waits else "Measuring anyway."
     console.print(f"{busy.sentence()} {WHY} {ending}", style="yellow", highlight=False, soft_wrap=True)
     left = WAIT
     while waits and busy.disturbs and left > 0:

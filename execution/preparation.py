@@ -30,7 +30,7 @@ def show_plan(
 ) -> None:
     """Print what would be measured; of a cluster's `nodes`, how many hours of them."""
     for bundle in planned.bundles:
-        console.print(f"In the same worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
+        console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
         for group in bundle.groups:
             for cell in group.cells:
                 console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
@@ -47,7 +47,7 @@ def show_total(
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
     count = times(len(planned.cells), "cell")
-    console.print(f"{count}{done}, about {total}{cost}, without the installation of environments.", highlight=False)
+    console.print(f"{count}{done}, about {total}{cost}, excluding installation.", highlight=False)
 
 
 def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
@@ -55,7 +55,7 @@ def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
     needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
     if python or not needed or machine.has_gpu():
         return None
-    return "No NVIDIA GPU was found (nvidia-smi). If a Python of yours sees one, name it: PYTHON=/path/to/python."
+    return "No NVIDIA GPU was found (nvidia-smi). If another Python sees one, set PYTHON=/path/to/python."
 
 
 def environments_of(
@@ -98,8 +98,8 @@ def check_packages(python: str, users: Mapping[str, Path]) -> None:
     if not missing:
         return
     there = [name for name in users if name not in missing]
-    others = f", or measure what it has, FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
+    others = f", or measure only FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
     raise UsageError(
         f"PYTHON={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
-        f"or leave PYTHON out for the suite's own environments{others}."
+        f"or omit PYTHON to use the suite's environments{others}."
     )

@@ -132,6 +132,6 @@ def _kept_peaks(run: Run) -> dict[str, Peaks]:
             peaks = None
         if peaks is None or not peaks.are_rates:
             path = run.folder / PEAKS
-            raise UsageError(f"{path} was changed: {name} holds no peaks there; remove the file, then go on.")
+            raise UsageError(f"{path} was changed and has no peaks of {name}; remove the file, then try again.")
         kept[name] = peaks
     return kept

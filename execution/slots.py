@@ -168,11 +168,11 @@ class Service:
                 why = slot.unfit(queue.is_last(slot), slot.stop)
             rest = self.rest_of(task.bundle) if failure else None
             if rest and failure and failure.began and task.left is not None:
-                self.give_up(slot, rest, f"It was lost on {task.left}, and again: {failure}")
+                self.give_up(slot, rest, f"It was lost on {task.left}, and then again: {failure}")
                 rest = None
             queue.done(Task(rest, slot.node) if rest else None)
             if why or lost == STRIKES:
-                return why or f"since {STRIKES} bundles in a row were lost there"
+                return why or f"because {STRIKES} bundles in a row were lost there"
         return None
 
 
@@ -195,7 +195,7 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
                     os.sched_setaffinity(0, slot.cpus)
                 why = service.serve(slot, queue, failures)
                 if queue.leave(slot) and why and not failures:
-                    raise NoSlotLeft(0, f"the last node that served was given up, {why}", slot.node)
+                    raise NoSlotLeft(0, f"the last usable node was given up, {why}", slot.node)
             except BaseException as error:
                 failures.append(error)
                 os.write(stop, b"x")

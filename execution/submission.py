@@ -15,15 +15,13 @@ from measurement.refusals import UsageError, read_text
 from measurement.text import shell_word
 from plan.options import Option
 
-_OF_THE_JOB = "of the job to be submitted: "
+_OF_THE_JOB = "of the submitted job: "
 # What sbatch is given as it is.
 TO_SBATCH = (
-    Option("partition", f"{_OF_THE_JOB}its partition", cluster=True),
-    Option("account", f"{_OF_THE_JOB}whom its hours are charged to", cluster=True),
-    Option(
-        "time", f"{_OF_THE_JOB}its limit, as sbatch takes it; it is queued again where that was too short", cluster=True
-    ),
-    Option("gres", f"{_OF_THE_JOB}what every node has to have, such as gpu:4", cluster=True),
+    Option("partition", f"{_OF_THE_JOB}partition", cluster=True),
+    Option("account", f"{_OF_THE_JOB}account to charge", cluster=True),
+    Option("time", f"{_OF_THE_JOB}time limit in sbatch's format; an unfinished job is queued again", cluster=True),
+    Option("gres", f"{_OF_THE_JOB}resources of each node, such as gpu:4", cluster=True),
     Option("constraint", f"{_OF_THE_JOB}features of its nodes", cluster=True),
 )
 LINES = Option("lines", "further lines of the job's script: #SBATCH options, modules", "FILE", cluster=True)
@@ -32,8 +30,8 @@ SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
 WARNING = 120  # seconds before its time limit at which the job gets a signal
 
 _BODY = """
-# Goes on with the run where it was begun. Before the time limit, and when the job is taken off its nodes, the runner
-# is stopped politely; after the time limit the job is put in the queue again if it got anywhere.
+# Resumes the run if it was started before. Before the time limit, and when the job is preempted, the runner
+# is stopped by SIGTERM; after the time limit the job is requeued if any cell was finished.
 cd {root} || exit 1
 run={out}
 kept() {{ cat "$run/records.jsonl" "$run/launches/reports.jsonl" 2>/dev/null | wc -l; }}
@@ -70,7 +68,9 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     options += [f"--{one.flag}={given[one.flag]}" for one in TO_SBATCH if given.get(one.flag)]
     for option in options:
         if "\n" in option:
-            raise UsageError(f"{option.partition('=')[0].lstrip('-').upper()} holds a line end; sbatch takes none.")
+            raise UsageError(
+                f"{option.partition('=')[0].lstrip('-').upper()} contains a line break, which sbatch does not accept."
+            )
     head = [f"#SBATCH {option if ' ' not in option else shlex.quote(option)}" for option in options]
     lines = given.get("lines")
     further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
@@ -94,10 +94,10 @@ def submit(out: Path, text: str) -> str:
     except OSError as error:
         raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
     if done.problem:
-        raise UsageError(f"sbatch: {done.problem}; squeue shows whether it took the job; its script is {path}.")
+        raise UsageError(f"sbatch: {done.problem}; squeue shows whether the job was accepted; its script is {path}.")
     number = done.output.strip().partition(";")[0]
     if done.code or not number.isdigit():
         said = " ".join((done.errors or done.output).replace("sbatch: error: ", "").split())
-        raise UsageError(f"sbatch did not take the job: {said.rstrip('.')}; the script is {path}.")
+        raise UsageError(f"sbatch refused the job: {said.rstrip('.')}; the script is {path}.")
     durable.replace(out / SUBMITTED, (json.dumps({"job": number}) + "\n").encode())
     return number

@@ -49,15 +49,17 @@ class Surroundings:
 def resolve(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
     """What SCRATCH and CONTAINER ask for. Raises UsageError."""
     if scratch and not Path(scratch).is_absolute():
-        raise UsageError(f"SCRATCH={scratch} is no absolute path; name a folder on every node's own disk, as /tmp.")
+        raise UsageError(
+            f"SCRATCH={scratch} is not an absolute path; name a folder on each node's own disk, such as /tmp."
+        )
     if not container:
         return Surroundings(scratch)
     tool, colon, image = container.partition(":")
     if tool not in (APPTAINER, PYXIS) or not colon or not image:
         raise UsageError(
-            f"CONTAINER={container} does not say what runs it: CONTAINER={APPTAINER}:image.sif, "
+            f"CONTAINER={container} names no container runtime: write CONTAINER={APPTAINER}:image.sif, "
             f"or CONTAINER={PYXIS}:nvcr.io#nvidia/pytorch:25.01-py3."
         )
     if not python:
-        raise UsageError(f"CONTAINER={container} needs PYTHON=, the interpreter within the image, such as python3.")
+        raise UsageError(f"CONTAINER={container} needs PYTHON=, the interpreter in the image, such as python3.")
     return Surroundings(scratch, tool, image)

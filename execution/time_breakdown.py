@@ -38,6 +38,6 @@ class TimeBreakdown:
         total, sampling = sum(counted.values()), counted.pop("sampling", 0.0)
         others = sorted(((seconds, name) for name, seconds in counted.items() if seconds >= 1), reverse=True)
         rest = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in others)
-        compiling = f"besides {sum(self.seconds.get(name, 0.0) for name in NOT_COUNTED):.0f} s of compiling"
+        compiling = f"not counting {sum(self.seconds.get(name, 0.0) for name in NOT_COUNTED):.0f} s of compilation"
         share = f"{sampling / total:.0%}" if total else "nothing"
         return f"Sampling took {sampling:.0f} of {total:.0f} s ({share}), {compiling}; the rest: {rest or 'none'}."

@@ -18,18 +18,19 @@ from workloads.user_model import is_file
 
 MACHINE = "machine.json"
 ANOTHER_MACHINE = (
-    "This run was begun on another machine: cells without a record are measured again here, and the finished ones keep "
-    "that machine's figures."
+    "This run was started on another machine: unfinished cells are measured again here, and finished cells keep that "
+    "machine's figures."
 )
 
 
 def check_files(models: Mapping[str, str]) -> None:
-    """Raise UsageError where a user's file is not what it was when the run was begun; `models` are sources by name."""
+    """Raise UsageError where a user's file is not what it was when the run was started; `models` are sources by "
+    "name."""
     begun = user_models.digests(models)
     for name, source in models.items():
         if is_file(source) and _digest(source) != begun[name]["digest"]:
             raise UsageError(
-                f"{name} was changed since the run was begun: put it back and go on by RESUME, or begin another run."
+                f"{name} was changed since the run was started: restore it and resume, or start a new run."
             )
 
 
@@ -53,8 +54,8 @@ def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
     for package in sorted(before.keys() | now.keys()) if before else ():
         if before.get(package) != now.get(package):
             raise UsageError(
-                f"{package} was {before.get(package, 'not there')} when this run was begun and is "
-                f"{now.get(package, 'not there')} now: put it back and go on by RESUME, or begin another run."
+                f"{package} was {before.get(package, 'not installed')} when this run was started and is "
+                f"{now.get(package, 'not installed')} now: restore it and resume, or start a new run."
             )
     run.write(VERSIONS, known | {name: installed})
 

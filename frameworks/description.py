@@ -147,7 +147,7 @@ class Framework:
     def one_shape(self, mode: Mode, implementation: str) -> str:
         """Return why a mode cannot be asked to serve every shape of such models; empty where it can."""
         if implementation == "own" and mode.graph and not self.user_model_dynamic:
-            return mode.one_shape or "which axes of a user's inputs may change is not known"
+            return mode.one_shape or "the axes of user inputs that may change are unknown"
         return mode.one_shape
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:

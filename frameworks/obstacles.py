@@ -14,7 +14,7 @@ _OLD_DRIVER = "update the NVIDIA driver, or install a build for an older CUDA"
 _WORDS = (
     (
         r"driver on your system is too old \(found version (\d+)0(\d)\d\)",
-        "the NVIDIA driver is too old for this build, it knows CUDA {0}.{1} at most: " + _OLD_DRIVER + ".",
+        "the NVIDIA driver is too old for this build and supports CUDA {0}.{1} at most: " + _OLD_DRIVER + ".",
     ),
     (
         r"driver on your system is too old|driver version is insufficient for CUDA runtime"
@@ -23,7 +23,7 @@ _WORDS = (
     ),
     (
         r"Found no NVIDIA driver|Unknown CUDA error 303",
-        "there is no NVIDIA driver: install one, nvidia-smi then lists the GPUs, or measure with DEVICE=cpu.",
+        "there is no NVIDIA driver: install one, until nvidia-smi lists the GPUs, or measure with DEVICE=cpu.",
     ),
     (
         r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU devices",
@@ -31,29 +31,29 @@ _WORDS = (
     ),
     (
         r"system not yet initialized|SYSTEM_NOT_READY",
-        "the driver says that the host's GPUs are not initialized: start nvidia-fabricmanager, which connects them.",
+        "the driver reports that the host's GPUs are not initialized: start nvidia-fabricmanager.",
     ),
     (
         r"no kernel image is available",
-        "this build holds no kernels for this GPU: install a build for a CUDA version that knows it.",
+        "this build holds no kernels for this GPU: install a build for a CUDA version that supports it.",
     ),
     (
         r"Torch not compiled with CUDA enabled",
-        "this build is for the CPU only: install one for CUDA.",
+        "this build supports the CPU only: install one for CUDA.",
     ),
     (
         r"Unable to load (\w+)\. Is it installed",
-        "{0} cannot be loaded: install the build that brings NVIDIA's libraries along, such as jax[cuda13].",
+        "{0} cannot be loaded: install the build that includes NVIDIA's libraries, such as jax[cuda13].",
     ),
     (
         r"Outdated (\w+) installation found",
-        "the {0} that was found is older than this build needs: install the build that brings NVIDIA's libraries "
-        "along, such as jax[cuda13], and keep other copies off LD_LIBRARY_PATH.",
+        "the {0} that was found is older than this build needs: install the build that includes NVIDIA's libraries, "
+        "such as jax[cuda13], and remove other copies from LD_LIBRARY_PATH.",
     ),
     (
         r"operator torchvision::\w+ does not exist",
-        "torchvision is built for another torch than the one beside it: install both from one package index, or name "
-        "an interpreter in which both load, PYTHON=/path/to/python.",
+        "torchvision is built for another torch version: install both from one package index, or set PYTHON to an "
+        "interpreter in which both load.",
     ),
 )
 
@@ -87,7 +87,7 @@ def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
         return from_words("Found no NVIDIA driver") or "there is no NVIDIA driver."
     if built_for and driver[0] < built_for:
         return (
-            f"the NVIDIA driver knows CUDA {driver[0]}.{driver[1]} at most and this build is for CUDA {built_for}: "
+            f"the NVIDIA driver supports CUDA {driver[0]}.{driver[1]} at most, and this build is for CUDA {built_for}: "
             f"{_OLD_DRIVER}."
         )
     return from_words("No visible GPU devices") or "no GPU is visible."

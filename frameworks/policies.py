@@ -132,9 +132,9 @@ def parse(words: str | None) -> dict[str, str]:
         if word == USERS:
             chosen |= {policy.name: policy.users for policy in POLICIES}
         elif name not in known:
-            raise ValueError(f"There is no policy {name!r}; choose {USERS}, or from {', '.join(known)}.")
+            raise ValueError(f"There is no policy {name!r}; choose {USERS} or one of {', '.join(known)}.")
         elif choice not in known[name].choices:
-            raise ValueError(f"POLICY {name} is {' or '.join(known[name].choices)}, not {choice!r}.")
+            raise ValueError(f"POLICY {name} must be {' or '.join(known[name].choices)}, not {choice!r}.")
         else:
             chosen[name] = choice
     return chosen

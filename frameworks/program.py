@@ -69,7 +69,7 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
     `eager` holds the program of the group's eager mode, if that was measured; a text is the reason why a program is
     not known.
     """
-    first = eager[0] if eager else "eager mode was not measured beside it"
+    first = eager[0] if eager else "eager mode was not measured in the same group"
     unknown = [program for program in (*eager[:1], graph, first) if isinstance(program, str)]
     if isinstance(first, str) or isinstance(graph, str):
         return {"program": "unknown", "program_difference": unknown[0]}
@@ -97,7 +97,7 @@ def difference(eager: Program, graph: Program) -> str | None:
     count = lines.count(lines[0])
     line = f"{lines[0]} ({count} times)" if count > 1 else lines[0]
     read = next((a.name for a, b in pairs if a and b is None and a.read), None)
-    return f"{line}; in eager mode Python branches on the value of {read}, in the graph it does not" if read else line
+    return f"{line}; eager mode's Python branches on the value of {read}, the graph does not" if read else line
 
 
 def _alike(one: Operation, other: Operation) -> bool:

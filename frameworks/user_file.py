@@ -22,7 +22,7 @@ import numpy as np
 from frameworks.user_imports import put_first
 
 PACKAGES = "/site-packages/"
-INSTALLING = "name an interpreter that has it, PYTHON=/path/to/python, or what to install, REQUIREMENTS=file."
+INSTALLING = "set PYTHON to an interpreter that has it, or list it in a file and set REQUIREMENTS=file."
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
@@ -46,7 +46,7 @@ class UserFile:
         """Return the file's function of that name. Raises Fault where there is none."""
         value = getattr(self._module, name, None)
         if not callable(value):
-            raise Fault(f"{self.name} has no {name}(): docs/own-models.md shows what a file holds.")
+            raise Fault(f"{self.name} has no {name}(): docs/own-models.md describes the file.")
         return value
 
     def call(self, function: str, **arguments: Any) -> Any:

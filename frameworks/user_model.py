@@ -207,7 +207,7 @@ class UserModel(Subject):
         self.seed(int(arrays["seed"]))
         inputs = self.cast(as_call(self.file.call("inputs", **arguments_of(arrays))), self.dtype)
         if not self.values(inputs).arrays:
-            raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
+            raise Fault("inputs() returned no tensor or array: return one, a tuple, or a dict by keyword.")
         return inputs
 
     def settle(self) -> None:
@@ -379,7 +379,7 @@ def scalar_loss(file: UserFile, is_scalar: Callable[[Any], bool], example: str) 
     def loss(output: Any) -> Any:
         value = function(output)
         if not is_scalar(value):
-            raise Fault(f"loss(output) is to return a scalar, such as {example}.")
+            raise Fault(f"loss(output) must return a scalar, such as {example}.")
         return value
 
     return loss

@@ -194,7 +194,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
 
 def silence(seconds: float) -> str:
     """Return the failure of a worker that was silent for so long."""
-    return f"The worker gave no sign of life for {seconds:g} s and was stopped; TIMEOUT=SECONDS waits longer."
+    return f"The worker was silent for {seconds:g} s and was stopped; TIMEOUT=SECONDS sets a longer limit."
 
 
 def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[Message]:
@@ -232,7 +232,7 @@ def reason_of(words: str) -> str:
         return f"The worker could not be started: {rest}."
     if word == "exit":
         return f"The worker exited with code {rest} before it was done."
-    return "The process that guards the worker was killed, and the worker with it."
+    return "The worker's guard process was killed, and with it the worker."
 
 
 def log_tail(path: Path, characters: int = 2000) -> str:

@@ -54,6 +54,6 @@ class Messages:
             return message
         self._strays += 1
         if self._strays > STRAYS:
-            raise TooLong(f"The worker wrote more than {STRAYS} lines that are no messages to its results pipe.")
+            raise TooLong(f"The worker wrote more than {STRAYS} lines that are not messages to its results pipe.")
         self._note(line)
         return None

@@ -95,7 +95,7 @@ def gpus_on_node(job: Allocation) -> int:
     question = [*asking(job.job, job.nodes[0]), "sh", "-c", f'echo "GPUs: ${{{GPUS}:-0}}"']
     told = output_of(*question, seconds=IMMEDIATE + ASKING, environment=of_srun(dict(os.environ)))
     if not (count := re.search(r"^GPUs: (\d+)$", told or "", re.MULTILINE)):
-        raise OSError(0, "it does not say how many GPUs the job has of it", f"Node {job.nodes[0]}")
+        raise OSError(0, "the node does not report the job's GPUs", f"Node {job.nodes[0]}")
     return int(count[1])
 
 
@@ -253,7 +253,7 @@ class _Process:
         if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
             output_of("scancel", self._began)
         if OUT_OF_MEMORY.search(said):
-            return WorkerFailure("oom", "Slurm killed the step: it ran out of the memory that the job has of its node.")
+            return WorkerFailure("oom", "Slurm killed the step because it exceeded the job's memory on the node.")
         lines = [re.sub(r"^srun: (error: )?", "", line) for line in said.splitlines() if "cpu binding" not in line]
         words = " ".join(" ".join(lines).split())[-300:].rstrip(".") or "Slurm did not say why"
         return SlotFailure(f"The step on {self._node} was lost: {words}.", began=bool(self._began))
@@ -267,7 +267,7 @@ class _Process:
         """The worker was silent too long, or its node is: which of them, the guard's last word tells."""
         self.stop()
         if not self._ended:
-            raise SlotFailure(f"{self._node} gave no sign of life for {self._launch.timeout_s:g} s.", bool(self._began))
+            raise SlotFailure(f"{self._node} was silent for {self._launch.timeout_s:g} s.", bool(self._began))
         raise WorkerFailure("timeout", local.silence(self._launch.timeout_s))
 
     def stop(self) -> None:

@@ -81,22 +81,23 @@ def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
 FLAGS = (
     Flag(
         "threads_exceeded",
-        f"CPU time over wall time above the threads asked for by more than {THREADS_MARGIN}",
+        f"CPU time over wall time exceeds the requested threads by more than {THREADS_MARGIN}",
         "The framework used more threads than `threads` says.",
-        "Compare it with cells of the threads it really used.",
+        "Compare it with cells of as many threads as it used.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
         BOTH,
     ),
     Flag(
         "threads_unused",
-        f"CPU time over wall time below {THREADS_UNUSED_SHARE:.0%} of two or more threads",
-        "The shape is too small, or its operators run on one thread.",
-        "None; the cell says little about that many threads.",
+        f"CPU time over wall time is below {THREADS_UNUSED_SHARE:.0%} of the requested threads, if these are two or "
+        f"more",
+        "The shape is too small, or its operators use one thread only.",
+        "None: at this thread count the cell shows little.",
         lambda o: o.threads > 1 and o.cpu_per_wall is not None and o.cpu_per_wall < THREADS_UNUSED_SHARE * o.threads,
     ),
     Flag(
         "no_steady_state",
-        "warm-up reached its time cap before its last two thirds agreed, or while a compile counter moved",
+        "warm-up reached its time limit before latencies agreed, or while the mode still compiled",
         "Latency was still changing when sampling began.",
         "Use a longer profile, or a quieter machine.",
         lambda o: o.steady is False,
@@ -112,7 +113,7 @@ FLAGS = (
     ),
     Flag(
         "recompiled",
-        "the compile or trace counter moved during sampling",
+        "the mode compiled or traced again during sampling",
         "Compilation time is among the samples.",
         "See the guard in `recompiled_places`; a static shape should compile once.",
         lambda o: _above(o.recompilations, 0),
@@ -121,21 +122,22 @@ FLAGS = (
     Flag(
         "partial",
         "a graph mode breaks a user model into several graphs; `reason` names the places",
-        "Only a part of the model is in graphs.",
+        "Only part of the model runs in graphs.",
         "Remove the breaks that `graph_break_places` names.",
         lambda o: o.partial,
     ),
     Flag(
         PROGRAM_DIFFERS,
         "the graph holds other operators than eager mode executes",
-        "The ratio compares two programs (`program_difference`); the cell is excluded.",
-        "Look whether the model branches on being traced; try another version of its library.",
+        "The ratio compares two different programs (`program_difference`), so the cell is excluded.",
+        "Check whether the model branches on being traced; try another version of its library.",
         lambda o: o.program_differs,
     ),
     Flag(
         "drift",
-        f"latency changed by more than {DRIFT:.0%} between the halves of ten or more rounds, beyond scatter",
-        "The machine changed speed; ratios suffer less than latencies.",
+        f"latency changed by over {DRIFT:.0%}, and by more than its scatter, between the first and second half of at "
+        f"least ten rounds",
+        "The machine's speed changed; this affects latencies more than ratios.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),
         (LATENCY,),
@@ -144,8 +146,8 @@ FLAGS = (
         HOST_SLOWED,
         f"fewer than {ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} turns in which a fixed Python loop took at most "
         f"{SLOW} times its full speed (the fastest {100 * FASTEST_SHARE:.0f} % of the run)",
-        "The host core was slower, as when another tenant uses its other half. All turns count, and no headline uses "
-        "the speedup.",
+        "The host core was slow, for example because another tenant used its other hyperthread. All turns count, but "
+        "published summaries omit the speedup.",
         "Measure on a host of your own, or with a larger BUDGET.",
         lambda o: o.host_slowed,
         BOTH,
@@ -162,15 +164,15 @@ FLAGS = (
     Flag(
         "steal",
         f"the hypervisor took more than {STEAL_SHARE:.0%} of a core",
-        "Another virtual machine had the processor.",
+        "Another virtual machine used the processor.",
         "Measure on a dedicated host.",
         _noise("steal_share", STEAL_SHARE),
         (LATENCY,),
     ),
     Flag(
         "frequency",
-        f"mean CPU frequency changed by more than {FREQUENCY_CHANGE:.0%} during sampling",
-        "The processor changed its clock.",
+        f"the mean CPU frequency changed by more than {FREQUENCY_CHANGE:.0%} during sampling",
+        "The processor's clock rate changed.",
         "Fix the governor to `performance`; check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
         (LATENCY,),
@@ -185,7 +187,7 @@ FLAGS = (
     Flag(
         "throttled",
         f"heat, hardware or the power brake held the clock back in more than {THROTTLED_SHARE:.0%} of the readings",
-        "The GPU ran below its clock (`gpu_throttles`).",
+        "The GPU ran below its normal clock rate (`gpu_throttles`).",
         "Check cooling and power supply.",
         _gpu("throttled_share", THROTTLED_SHARE),
         (LATENCY,),
@@ -193,7 +195,7 @@ FLAGS = (
     Flag(
         "roofline_exceeded",
         "a roofline term exceeds the measured time: `explained_share` above 1, or `mfu_pct` above 100",
-        "The cost is counted too high, or the peak was measured too low.",
+        "The counted cost is too high, or the measured peak too low.",
         "Ignore `mfu_pct`, `explained_share` and `regime`; measure peaks again on a quiet machine.",
         lambda o: exceeds_roofline(o.explained_share),
     ),
@@ -207,14 +209,14 @@ FLAGS = (
     Flag(
         "not_compared",
         "the NumPy reference would take above 2 TFLOP, and no other cell had been measured",
-        "Nothing shows that the outputs are right; other cells are compared with them.",
+        "The outputs are unverified; other cells are compared with them.",
         "Measure a smaller shape as well.",
         lambda o: not o.compared,
     ),
     Flag(
         "eager_error",
-        f"a user model's eager mode is off its reference by over {EAGER_ERROR:g} tolerances",
-        "The model amplifies rounding, so small faults of a graph pass (`parity_tolerance`).",
+        f"a user model's eager outputs differ from the reference by over {EAGER_ERROR:g} tolerances",
+        "The model amplifies rounding, so small errors of a graph stay undetected (`parity_tolerance`).",
         "Measure in a wider dtype.",
         lambda o: _above(o.eager_error, EAGER_ERROR),
     ),
@@ -234,15 +236,15 @@ FLAGS = (
     ),
     Flag(
         "outputs_not_compared",
-        "an output of a user model has a type without a rule for comparison (`not_compared_outputs`)",
-        "Nothing shows that this output is right.",
+        "an output of a user model has a type that the suite cannot compare (`not_compared_outputs`)",
+        "This output is unverified.",
         "Return tensors, numbers, containers or dataclasses of these.",
         lambda o: o.outputs_left,
     ),
     Flag(
         "other_dtype",
-        "products of a user model run in another dtype than the cell's (`computes_in`)",
-        "Autocast, a policy or the model itself chose another dtype.",
+        "matrix products of a user model run in another dtype than the cell's (`computes_in`)",
+        "Autocast, a policy or the model itself selects this dtype.",
         "Read the figures as those of `computes_in`, or remove autocast.",
         lambda o: o.other_dtype,
     ),

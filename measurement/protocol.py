@@ -376,9 +376,9 @@ def message(data: Mapping[str, Any]) -> Message:
     if kind is Ended:
         kind = _ENDED.get(str(data.get("status")), Failed)
     if kind is None:
-        raise ProtocolError(f"The worker sent a message of no known kind, {str(data.get('type'))[:40]!r}.", cell)
+        raise ProtocolError(f"The worker sent a message of an unknown kind, {str(data.get('type'))[:40]!r}.", cell)
     try:
         return read(kind, data)
     except Misfit as misfit:
-        reason = f"The worker sent a {kind.__name__.lower()} message that does not fit: {misfit}."
+        reason = f"The worker sent a {kind.__name__.lower()} message with wrong content: {misfit}."
         raise ProtocolError(reason, cell) from None

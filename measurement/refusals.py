@@ -19,12 +19,12 @@ MEANINGS |= {INTERRUPTED: "stopped"}
 # More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
 MOST_TEXT = 1 << 26
 _WAYS_OUT = {
-    errno.ENOSPC: "make room there",
-    errno.EDQUOT: "make room within your quota",
+    errno.ENOSPC: "free space there",
+    errno.EDQUOT: "free space within your quota",
     errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
     errno.EACCES: "choose a place that you may write to, or mend its permissions",
     errno.EPERM: "choose a place that you may write to, or mend its permissions",
-    errno.EROFS: "choose a place that can be written to",
+    errno.EROFS: "choose a writable place",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
 }
@@ -40,13 +40,13 @@ def sentence(error: OSError) -> str:
     where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
     why = error.strerror or str(error) or type(error).__name__
     way_out = _WAYS_OUT.get(error.errno or 0)
-    return f"{where}{why}; {way_out}, then go on." if way_out else f"{where}{why}."
+    return f"{where}{why}; {way_out}, then try again." if way_out else f"{where}{why}."
 
 
 def unloaded(error: Exception) -> str | None:
     """Say why Python could not load a module, or had no memory; None for another error."""
     if isinstance(error, MemoryError):
-        return "Python ran out of memory: raise its limit (ulimit -v), or free memory, then go on."
+        return "Python ran out of memory: free some, or raise the limit (ulimit -v), then try again."
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
     loading = any(code.co_name == "<module>" for code in codes[1:])  # the first is the command line's own
     if not isinstance(error, ImportError) and not loading:
@@ -80,7 +80,9 @@ def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{what} {path} cannot be read: byte {error.start} is no UTF-8; save it as UTF-8.") from None
+        raise UsageError(
+            f"{what} {path} cannot be read: byte {error.start} is not UTF-8; save the file as UTF-8."
+        ) from None
 
 
 def prepare_streams() -> None:

@@ -61,8 +61,8 @@ def numbers(flag: str, word: str) -> Sequence[int | str]:
         low, high = map(int, almost.groups())
         if 0 < low < high:
             raise UsageError(
-                f"{name}={word} is no list: write {name}={_listed(_range(low, high))}; {name}={low}..{high} means the "
-                f"same, and {name}={low}..{high}..1 every whole number of these."
+                f"{name}={word} is not a list: write {name}={_listed(_range(low, high))}; {name}={low}..{high} means "
+                f"the same, and {name}={low}..{high}..1 means every whole number in between."
             )
     match = _RANGE.fullmatch(word)
     if not match:
@@ -70,9 +70,9 @@ def numbers(flag: str, word: str) -> Sequence[int | str]:
     low, high = int(match[1]), int(match[2])
     step = int(match[3]) if match[3] else None
     if low < 1 or high <= low or step == 0:
-        raise UsageError(f"{name}={word} holds nothing: a range goes up from 1 or more, such as {name}=32..512.")
+        raise UsageError(f"{name}={word} is an empty range: ranges increase from 1 or more, such as {name}=32..512.")
     if step and (high - low) // step >= MOST_VALUES:
-        raise UsageError(f"{name}={word} is {(high - low) // step + 1:,} values; at most {MOST_VALUES} are taken.")
+        raise UsageError(f"{name}={word} is {(high - low) // step + 1:,} values; at most {MOST_VALUES} are allowed.")
     return _range(low, high, step)
 
 

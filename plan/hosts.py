@@ -30,7 +30,7 @@ class Hosts:
     def threads(self, counts: list[int]) -> list[int]:
         """Return the thread counts asked for, by default all CPUs of a slot. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
-            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
+            raise UsageError(f"THREADS can be at most {self.cpus} on {self.where}, not {max(counts)}.")
         return counts or [self.cpus or usable_cpus()]
 
 
@@ -48,7 +48,7 @@ def hosts_for(launcher: str, device: list[str], nodes: int | None) -> Hosts:
         cpus = min(map(len, cpu_shares(len(gpus))))
     except ValueError:
         raise UsageError(
-            f"{ALL_GPUS} needs a CPU core for each of {len(gpus)} GPUs: leave fewer with CUDA_VISIBLE_DEVICES."
+            f"{ALL_GPUS} needs a CPU core for each of {len(gpus)} GPUs: select fewer with CUDA_VISIBLE_DEVICES."
         ) from None
     return Hosts(launcher, len(gpus), len(gpus), cpus, f"each of {len(gpus)} GPUs side by side", gpus)
 
@@ -57,14 +57,14 @@ def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
     job = _asked(slurm.allocation)
     _alone(device)
     if nodes is not None and nodes < 1:
-        raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
+        raise UsageError(f"NODES must be a whole number of at least 1, not {nodes}.")
     if job is None:
         return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
     each = _asked(slurm.gpus_on_node, job) if device == [ALL_GPUS] else 1
     if not each:
-        raise UsageError(f"The job has no GPUs for {ALL_GPUS}: ask for them, such as GRES=gpu:4.")
+        raise UsageError(f"The job has no GPUs for {ALL_GPUS}: request them, such as GRES=gpu:4.")
     if job.cpus < each:
-        raise UsageError(f"{ALL_GPUS} needs a CPU for each of {each} GPUs: ask for more than {job.cpus} a node.")
+        raise UsageError(f"{ALL_GPUS} needs a CPU for each of {each} GPUs: request more than {job.cpus} CPUs per node.")
     where = "each node of the job" if each == 1 else f"each of {each} GPUs of a node"
     return Hosts(SLURM, len(job.nodes) * each, each, job.cpus // each, where)
 
@@ -78,7 +78,9 @@ def _asked(ask: Callable[..., Answer], *arguments: slurm.Allocation) -> Answer:
 
 def _alone(device: list[str]) -> None:
     if ALL_GPUS in device and device != [ALL_GPUS]:
-        raise UsageError(f"{ALL_GPUS} takes every GPU and shares out the CPUs, so it is no device among others.")
+        raise UsageError(
+            f"{ALL_GPUS} uses every GPU and divides the CPUs, so it cannot be combined with other devices."
+        )
 
 
 def _side_by_side(device: list[str]) -> tuple[str, ...]:
@@ -88,11 +90,11 @@ def _side_by_side(device: list[str]) -> tuple[str, ...]:
     _alone(device)
     gpus = visible_gpus()
     if not gpus:
-        raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
+        raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES allows.")
     kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in gpus})
     if len(kinds) > 1:
         raise UsageError(
-            f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
-            "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
+            f"{ALL_GPUS} needs GPUs of one kind, and this machine has {', '.join(kinds)}: select some with "
+            f"CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
         )
     return tuple(gpu["index"] for gpu in gpus)

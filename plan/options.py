@@ -88,5 +88,5 @@ def check_unique(options: Iterable[Option]) -> None:
         if option.model is not None and option.flag in taken:
             name = option.attribute
             raise UsageError(
-                f"{option.model}: inputs has a parameter {name}, which the suite uses for itself: rename it."
+                f"{option.model}: inputs has a parameter {name}, a name that the suite reserves: rename it."
             )

@@ -82,7 +82,9 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
         if not any(modes_of(name, sweep.axes["mode"]) for name in known):
             there = "; ".join(f"{name} has {', '.join(modes)}" for name, modes in known.items())
-            raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
+            raise UsageError(
+                f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is not a mode here; there are {there}."
+            )
         names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
         having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
@@ -195,15 +197,17 @@ def known_obstacle(cell: Cell) -> str | None:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
     if cell.shapes == "dynamic" and (why := description.one_shape(mode, cell.implementation)):
         return (
-            f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= "
-            "measures what a length costs that was never seen."
+            f"{description.title}'s mode {mode.name} serves one shape ({why}): use SHAPES=static, or UNSEEN_SEQ= to "
+            f"measure an unseen length."
         )
     if cell.dtype == "tf32" and cell.device_kind == "cpu":
-        return "TF32 is a format of GPUs: choose DTYPE=fp32, or DEVICE=gpu."
+        return "TF32 exists on GPUs only: choose DTYPE=fp32, or DEVICE=gpu."
     if not description.has(cell.implementation, workload.family, cell.pass_name):
         return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
-        return f"The {cell.pass_name} pass is not run in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
+        return (
+            f"The {cell.pass_name} pass is not available in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
+        )
     return None
 
 

@@ -20,7 +20,7 @@ def interpreter(
     """
     kinds = list(dict.fromkeys(device.split(":")[0] for device in devices))
     if len(frameworks) != 1 or len(kinds) != 1:
-        raise UsageError("REQUIREMENTS makes one environment: name one framework and one kind of device with it.")
+        raise UsageError("REQUIREMENTS makes one environment: name one framework and one kind of device.")
     more = read_text(path, "The file of requirements", LARGEST_FILE)
     try:
         found = versions.ensure_beside(frameworks[0], kinds[0], more, report, make)

@@ -32,7 +32,7 @@ PRESETS = Path(__file__).parent / "presets"
 
 def _threads(value: int | str) -> int:
     if not isinstance(value, int) or value < 1:
-        raise UsageError(f"THREADS is a whole number from 1 up, not {value!r}.")
+        raise UsageError(f"THREADS must be a whole number of at least 1, not {value!r}.")
     return value
 
 
@@ -44,7 +44,7 @@ def _device(word: str) -> str:
     if kind == "cpu" and not index:
         return "cpu"
     if kind == "cpu" or (index and not index.isdigit()):
-        raise UsageError(f"DEVICE is cpu, gpu, gpu:<index> or {ALL_GPUS}, not {word!r}.")
+        raise UsageError(f"DEVICE must be cpu, gpu, gpu:<index> or {ALL_GPUS}, not {word!r}.")
     count = len(gpus())
     if index and count and int(index) >= count:
         raise UsageError(f"There is no {word}: this machine has {count} GPU{'s' if count > 1 else ''}, from gpu:0.")
@@ -61,21 +61,22 @@ AXES = {
         "workload", "what is computed", "A,B", "bert-base,mlp", lambda word: choose(word, workloads.names(), "workload")
     ),
     "implementation": Option(
-        "impl", "library, plain; by default library of the BERTs, else plain", "A,B", "",
+        "impl", "library (default for BERT) or plain (default for all others)", "A,B", "",
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Option(  # checked when the frameworks are known
-        "mode", "recommended (each framework's graphs to start with), graph (the plainest alone), all, ladder (its "
-        "rungs), or a mode's name; eager comes with each", "A,B", "eager,recommended",
+        "mode", "recommended, graph (each framework's default), all, ladder (its rungs), or a mode's name; eager is "
+        "always added", "A,B", "eager,recommended",
     ),
     "pass": Option("pass", ", ".join(PASSES), "A,B", "inference", lambda word: choose(word, PASSES, "pass")),
-    "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "A,B", "cpu", _device),
+    "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: one process on each", "A,B", "cpu", _device),
     "dtype": Option("dtype", ", ".join(DTYPES), "A,B", "fp32", lambda word: choose(word, DTYPES, "dtype")),
     "shapes": Option(
-        "shapes", "static, dynamic: whether graphs are compiled for one shape or asked to serve all", "A,B", "static",
+        "shapes", "static (a graph for each shape) or dynamic (one graph for all)", "A,B", "static",
         lambda word: choose(word, SHAPES, "setting of shapes"),
     ),
-    "threads": Option("threads", "intra-op CPU threads; by default all CPUs this process may use", "A,B", "", _threads),
+    "threads": Option("threads", "intra-op CPU threads (default: all CPUs that this process may "
+    "use)", "A,B", "", _threads),
 }  # fmt: skip
 
 
@@ -117,14 +118,14 @@ def _budget(given: str | float) -> float:
     except (TypeError, ValueError):
         value = 0.0
     if not 0 < value < float("inf"):
-        raise UsageError(f"BUDGET is a number of seconds above 0, not {given!r}.")
+        raise UsageError(f"BUDGET must be a number of seconds above 0, not {given!r}.")
     return value
 
 
 def _seed(given: str | int) -> int:
     seed = whole_number(str(given))
     if not isinstance(seed, int) or not 0 <= seed < LARGEST_INTEGER:
-        raise UsageError(f"SEED is a whole number from 0 to 2^63 - 1, not {str(given)[:40]!r}.")
+        raise UsageError(f"SEED must be a whole number from 0 to 2^63 - 1, not {str(given)[:40]!r}.")
     return seed
 
 
@@ -146,15 +147,13 @@ class Sweep:
     parameters: dict[str, list[int | str]]
     policies: dict[str, str] = option(  # choices other than the suite's own
         "",
-        "settings as users have them: users, or frameworks/policies.py's choices",
+        "users (framework defaults), or choices of frameworks/policies.py",
         metavar="NAME=CHOICE",
         parse=_policies,
         flag="policy",
     )
     filter: str | None = option(None, "only cells whose name contains TEXT or matches it as a wildcard", metavar="TEXT")
-    force: bool = option(
-        False, "measure even on a busy machine, or where the smoke test fails", switch=True, parse=bool
-    )
+    force: bool = option(False, "measure even if the machine is busy or the smoke test fails", switch=True, parse=bool)
     weights: str | None = option(None, "a safetensors checkpoint instead of seeded weights", metavar="FOLDER|HUB-NAME")
     profile: str = option("quick", "quick (default), standard or rigorous", parse=_one_of(PROFILES, "profile"))
     budget: float | None = option(
@@ -163,22 +162,22 @@ class Sweep:
     seed: int = option(0, "seed of weights, inputs and the order of measuring (default: 0)", parse=_seed)
     compile_cache: str = option(
         "cold",
-        "cold (default): private and empty per run; warm: a second start",
+        "cold (default; empty for each run) or warm (all processes load)",
         parse=_one_of(("cold", "warm"), "compile cache state"),
     )
     unseen_seq: int | str | None = option(
         None,
-        "also time the first call at sequence length N once warm",
+        "after warm-up, also time the first call at sequence length N",
         metavar="N",
         parse=lambda given: whole_number(str(given)),
     )
-    isolate: bool = option(False, "every shape in processes of its own", switch=True, parse=bool)
+    isolate: bool = option(False, "measure every shape in separate processes", switch=True, parse=bool)
     places: hosts.Hosts = hosts.HERE  # where it is measured
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
 SETTINGS = options.declared(Sweep)
-LAUNCHER = Option("launcher", "local (default), or slurm: on the nodes of this job, or of one submitted", cluster=True)
+LAUNCHER = Option("launcher", "local (default) or slurm (this job's nodes, or a submitted job's)", cluster=True)
 
 
 # Flags of an earlier release, which command lines, sweep files and the plans of runs may hold: removed with the next.
@@ -215,7 +214,7 @@ def from_file(path: str) -> dict[str, Any]:
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
-        raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
+        raise UsageError(f"The sweep file {path} is not valid TOML: {error}.") from None
     user_models.register(split_words(content.get("workload", ())))
     options.check_unique(of_files())
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
@@ -238,7 +237,7 @@ def question_of(preset: Path) -> str:
 def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]:
     """Return the flags that a sweep file or a preset sets. Raises UsageError."""
     if sweep_file and preset:
-        raise UsageError("PRESET names a sweep file of the suite's own: give it or SWEEP, not both.")
+        raise UsageError("PRESET and SWEEP both name a sweep file: use one of them.")
     if preset:
         sweep_file = str(presets()[choose(preset, presets(), "preset")])
     return from_file(sweep_file) if sweep_file else {}
@@ -291,14 +290,14 @@ MOST_SECONDS = 1e6  # twelve days: the kernel waits no longer than 24 at once
 def check_timeout(value: float) -> None:
     """Raise UsageError for a TIMEOUT that is no time to wait."""
     if not 0 < value <= MOST_SECONDS:  # nor NaN
-        raise UsageError(f"TIMEOUT is a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
+        raise UsageError(f"TIMEOUT must be a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
 
 
 def check_size(axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int | str]]) -> None:
     """Raise UsageError where the lists that are given have too many combinations to plan."""
     count = math.prod(len(values) for values in (*axes.values(), *parameters.values()) if values)
     if count > MOST_CELLS:
-        raise UsageError(f"The lists have {count:,} combinations; at most {MOST_CELLS:,} are planned: shorten a list.")
+        raise UsageError(f"The lists have {count:,} combinations; at most {MOST_CELLS:,} are allowed: shorten a list.")
 
 
 def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
@@ -328,6 +327,6 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
 def _setting(option: Option, given: Any) -> Any:
     """Return the value of an option that is no axis. Raises UsageError."""
     if isinstance(given, list | dict) and option.flag != "policy":
-        raise UsageError(f"{option.name} is one value, not {given!r}.")
+        raise UsageError(f"{option.name} takes one value, not {given!r}.")
     given = option.default if given is None else given
     return None if given is None else option.value(given)

@@ -46,7 +46,7 @@ def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, A
     if not sources:
         return given, {}
     if given.get("weights"):
-        raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
+        raise UsageError("WEIGHTS applies to the suite's workloads only: load your weights in model().")
     names = by_name(words, sources)
     framework = given.get("framework") or frameworks_for(sources, only=len(sources) == len(set(names))) or None
     return given | {"workload": names, "framework": framework}, sources
@@ -73,7 +73,7 @@ def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
         if len(model.frameworks) != 1:
             imported = f"imports {' and '.join(model.frameworks)}" if model.frameworks else "imports no framework"
             which = model.frameworks[0] if model.frameworks else "torch"
-            raise UsageError(f"{model.name} {imported}: say which one the model is for, such as FRAMEWORK={which}.")
+            raise UsageError(f"{model.name} {imported}: name the model's framework, such as FRAMEWORK={which}.")
     return list(dict.fromkeys(name for model in models for name in model.frameworks)) if only else []
 
 
@@ -82,7 +82,7 @@ def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
     others = [model for name in names if not any(is_for(model := _model(name), other) for other in asked)]
     if others:
         found = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
-        raise UsageError(f"{found}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
+        raise UsageError(f"{found}, and FRAMEWORK={','.join(asked)} names another: omit FRAMEWORK.")
 
 
 def is_users_file(workload: Workload) -> bool:
@@ -98,7 +98,7 @@ def is_for(workload: Workload, framework: str) -> bool:
 def training_hint(names: Iterable[str]) -> str:
     """Return the hint for user files that cannot be trained; empty where there is none."""
     files = [workload.name for name in names if is_users_file(workload := workloads.get(name))]
-    return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
+    return f" Add a function loss(output) that returns a scalar to {' and '.join(files)}." if files else ""
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -113,7 +113,7 @@ def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
         before = entry.get("digest") if isinstance(entry, dict) else None
         if before and _model(name).digest != before:
             raise UsageError(
-                f"{Path(source).name} was changed since the run was begun: put it back, or begin another run."
+                f"{Path(source).name} was changed since the run was started: restore it, or start a new run."
             )
 
 

@@ -32,7 +32,7 @@ def pins(word: str) -> dict[str, str]:
     """Return the version of each package that a word pins. Raises UsageError."""
     parts = word.split()
     if wrong := [part for part in parts if not _PIN.fullmatch(part)]:
-        raise UsageError(f"{wrong[0]!r} is no version: write package==version, such as torch==2.12.0.")
+        raise UsageError(f"{wrong[0]!r} is not a version: write package==version, such as torch==2.12.0.")
     return dict(part.split("==") for part in parts)
 
 
@@ -76,7 +76,7 @@ def ensure_beside(
 def _base(framework: str, device: str) -> environments.Recipe:
     base = environments.recipe(framework, device)
     if base is None:
-        raise SetupError(f"{framework} runs in the suite's own environment and has no versions.")
+        raise SetupError(f"{framework} always runs in the suite's environment: VERSIONS cannot name it.")
     return base
 
 

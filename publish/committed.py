@@ -12,6 +12,7 @@ from commands.published import PLANS, command, folders
 from measurement.text import as_code, in_markdown
 from records import jsonfiles
 
+NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`.
@@ -20,9 +21,11 @@ Findings are in [h200](h200/README.md), [cpu](cpu/README.md), [experiments](expe
 A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
 samples) and `versions.json` (every package installed).
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
-runs of earlier schema versions lack the columns that came later.
+runs of earlier schema versions lack later columns.
+Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
+A single letter in a name under `h200/` is the host's, as in [its page](h200/README.md).
 
-| folder | machine | command | begun (UTC) | suite | records | samples |
+| folder | machine | command | started (UTC) | suite | records | samples |
 |---|---|---|---|---|---|---|
 """
 
@@ -43,7 +46,8 @@ def row(folder: Path, results: Path) -> list[str]:
         in_markdown(_machine(folder, entries)),
         as_code(command(PLANS[name], plan["given"])),
         plan["started_at"].replace("T", " ").removesuffix("Z"),
-        ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")})) or "unknown",
+        ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")}))
+        or NOT_RECORDED,
         str(len(entries)),
         "yes" if (folder / "samples.jsonl.gz").exists() else "no",
     ]
@@ -53,7 +57,9 @@ def _machine(folder: Path, entries: list[dict]) -> str:
     """Return the processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
     facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
     if not facts:
-        return ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or "unknown"
+        return (
+            ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or NOT_RECORDED
+        )
     names = [gpu["name"] for gpu in facts["gpus"]]
     gpus = [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
     others = sorted({entry["machine_id"] for entry in entries if entry.get("machine_id")} - {facts["machine_id"]})

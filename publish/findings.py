@@ -152,7 +152,8 @@ def eight() -> list[str]:
         *lines,
         line("**geometric mean**", *means, "", ""),
         "",
-        f"Runs: {links([], (MEAN, MEAN_TRAINING, UNROLLED))}. First calls are those of {CALLS[0]} with empty caches.",
+        f"All models are `IMPL=plain`, also BERT-base. First calls are those of {CALLS[0]} with empty caches. "
+        f"Runs: {links([], (MEAN, MEAN_TRAINING, UNROLLED))}.",
     ]
 
 

@@ -49,6 +49,6 @@ def sentence(outcome: Outcome) -> str | None:
     if share is None or share >= 1:
         return f"{count}: {shown}{more}."
     return (
-        f"{count}, {share:.0%} of a call outside of graphs: at best {1 / (1 - share):.3g} times as fast as now without "
-        f"them: {shown}{more}."
+        f"{count}, {share:.0%} of a call outside of graphs; without the breaks at most {1 / (1 - share):.3g}× "
+        f"faster: {shown}{more}."
     )

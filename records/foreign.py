@@ -47,7 +47,7 @@ def check_named(target: str, folder: Path, named: Mapping[str, str], again: Mapp
     """Raise UsageError unless the command line named all programs `again` (by variable, None for those not given)."""
     if any(not _same(name, value, again.get(name)) for name, value in named.items()):
         raise UsageError(
-            f"{folder} lies outside of this checkout's results/ and names programs to run ({', '.join(named)}); if you "
+            f"{folder} is outside of this checkout's results/ and names programs to run ({', '.join(named)}); if you "
             f"trust them: {command(target, folder, named)}"
         )
 
@@ -69,6 +69,6 @@ def refuse_links(folder: Path) -> None:
         entries = sorted(place.iterdir()) if place.is_dir() else []
         if link := next(filter(Path.is_symlink, entries), None):
             raise UsageError(
-                f"{link} is a link to {os.readlink(link)}: nothing is written or removed beyond a run's own "
-                "folder; remove the link, then go on."
+                f"{link} is a link to {os.readlink(link)}, and a run writes only in its folder; remove the link, "
+                f"then try again."
             )

@@ -31,7 +31,7 @@ class Unreadable(UsageError):
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return a JSON file's object, an empty one where there is no such file. Raises Unreadable."""
-    way_out = "begin another run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then go on"
+    way_out = "start a new run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then try again"
     try:
         text = files.content(path, MOST_OF_A_FILE)
         entry = json.loads(text)
@@ -45,7 +45,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except (files.Unfit, Misfit) as problem:
         raise Unreadable(f"{path} is torn or was changed: {problem}; {way_out}.") from None
     except (ValueError, RecursionError):
-        raise Unreadable(f"{path} is torn or was changed: it is no JSON object; {way_out}.") from None
+        raise Unreadable(f"{path} is torn or was changed: it is not a JSON object; {way_out}.") from None
 
 
 def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[str, Any]]:
@@ -84,7 +84,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     except files.Unfit as problem:
-        raise Unreadable(f"{path} cannot be read: {problem}; move it away, then go on.") from None
+        raise Unreadable(f"{path} cannot be read: {problem}; move it away, then try again.") from None
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
@@ -113,5 +113,7 @@ def _check_packed(path: Path, file: BinaryIO) -> None:
                 if (unpacked := unpacked + len(block)) > most:
                     raise files.Unfit(f"its {packed:,} bytes unpack to more than {most >> 20} MiB")
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Unreadable(f"{path} is torn or was changed: it is no gzip file; move it away, then go on.") from None
+        raise Unreadable(
+            f"{path} is torn or was changed: it is not a gzip file; move it away, then try again."
+        ) from None
     file.seek(0)

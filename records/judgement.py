@@ -135,7 +135,7 @@ def _how_far(parity: Parity) -> str:
         return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
     if error.repeated > REPEATED * allowed:
         repeats = f"of which a relative {error.repeated:.2g} repeats from call to call"
-        return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: no rounding, but other mathematics"
+        return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: not rounding, but other mathematics"
     return f"{size}, a relative {error.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 

@@ -39,9 +39,9 @@ def read(path: Path) -> dict[str, Any]:
     """
     content = jsonfiles.read_object(path)
     if "digest" in content and content["digest"] != _digest(content):
-        raise UsageError(f"{path} was changed after the run was begun; put it back, or begin another run.")
+        raise UsageError(f"{path} was changed after the run was started; restore it, or start a new run.")
     if "given" not in content and "table" not in content:
-        raise UsageError(f"{path} does not say what the run was begun with; begin another one.")
+        raise UsageError(f"{path} does not record how the run was started; start a new run.")
     return content
 
 

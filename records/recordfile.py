@@ -93,8 +93,8 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
     for version in set(filter(_is_whole, loaded.columns["schema_version"])):
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(
-                f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
-                "read it with the version of the suite that wrote it, or a newer one."
+                f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: update "
+                f"the suite."
             )
     for name, column in loaded.columns.items():
         if name in _REQUIRED and None in column:
@@ -155,7 +155,7 @@ def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
         loaded.remarks.append(
-            f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
+            f"{_name(path)}: {lines} torn, as after a stopped run, and skipped; RESUME measures the cell again."
         )
     return places.__getitem__
 
@@ -164,7 +164,7 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
     """Fill in the columns by the names in the header, whatever their order, the separator or byte-order mark."""
     separator, header = _header(path)
     if missing := [name for name in _REQUIRED if name not in header]:
-        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
+        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line, so it is not a table of this suite.")
     if unknown := [name for name in header if name and name not in schema.BY_NAME.keys() | earlier.RETIRED_COLUMNS]:
         ignored = f"columns that the suite does not know are ignored: {', '.join(unknown)}"
         loaded.remarks.append(f"{_name(path)}: {ignored}.")
@@ -194,7 +194,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
     try:
         return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error as error:
-        raise Unreadable(f"{path} is no CSV file ({error}); write it again from the records.") from None
+        raise Unreadable(
+            f"{path} is not a CSV file ({error}); `make gather` writes a new one from the records."
+        ) from None
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> pandas.DataFrame:
@@ -206,7 +208,9 @@ def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> p
         frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(places), **how)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
-        raise Unreadable(f"{path} is no whole CSV file ({reason}); write it again from the records.") from None
+        raise Unreadable(
+            f"{path} is not a complete CSV file ({reason}); `make gather` writes a new one from the records."
+        ) from None
     return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
 
 

@@ -100,8 +100,8 @@ class Run:
         """Raise UsageError where the folder was moved while it is held: another run may lie in its place by now."""
         if not self._is_ours():
             raise UsageError(
-                f"{self.folder} was moved, or its {LOCK} removed, while it was measured: no more is written there; "
-                "go on with it where it lies now, by RESUME."
+                f"{self.folder} was moved, or its {LOCK} removed, while it was measured, so nothing more is "
+                "written there; resume it in its present place."
             )
 
     @classmethod
@@ -116,7 +116,7 @@ class Run:
         for candidate in (path, RUNS / folder):
             if (candidate / PLAN).exists():
                 return cls(candidate.resolve())
-        raise UsageError(f"{path} holds no run (no plan.json in it).")
+        raise UsageError(f"{path} contains no run (plan.json is missing).")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file of the run at once."""
@@ -133,7 +133,7 @@ class Run:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """Return what the run was begun with. Raises UsageError where that is torn, or not as it was written."""
+        """Return what the run was started with. Raises UsageError where that is torn, or not as it was written."""
         return manifest.read(self.folder / PLAN)
 
     def new_launch(self) -> Path:
@@ -250,16 +250,16 @@ def check_free(out: str | None) -> None:
     if out is None:
         return
     if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
-        raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
+        raise UsageError(f"OUT={out} already contains profiles of `make explain`; choose another folder.")
     if not Path(out).resolve().name:
-        raise UsageError(f"OUT={out} has no name, which a run takes from its folder; name a folder in it.")
+        raise UsageError(f"OUT={out} has no folder name, which a run needs; choose a folder in it.")
     if any((Path(out) / name).exists() for name in _MANIFESTS):
         raise UsageError(
-            f"OUT={out} already holds a run; name another folder, or go on with it: {make_word('RESUME', out)}."
+            f"OUT={out} already contains a run; choose another folder, or resume it: {make_word('RESUME', out)}."
         )
     existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
+        raise UsageError(f"OUT={out} cannot be written: {existing} is not a writable folder.")
 
 
 def next_number(folder: Path) -> int:

@@ -8,12 +8,12 @@ from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
 
 STATUSES = {
     "ok": "measured, and the outputs agree with the reference; half-widths give the precision, flags the conditions",
-    "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
-    "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason says why",
+    "mismatch": "the outputs differ from the reference by more than the tolerance; the cell is excluded",
+    "unsupported": "this build, machine or framework cannot run the cell; `reason` explains why",
     "oom": "the device or the machine ran out of memory",
-    "timeout": "a step of the cell lasted longer than --timeout and its worker was stopped",
-    "crash": "the worker died, or wrote what is no message",
-    "error": "the framework raised an exception, or its worker reported what cannot be",
+    "timeout": "the worker was silent for longer than TIMEOUT and was stopped",
+    "crash": "the worker died, or wrote something other than messages",
+    "error": "the framework raised an exception, or the worker reported impossible values",
 }
 MEASURED = ("ok",)
 # What a reason says of modes: `inductor ran another program than eager mode`.

@@ -154,10 +154,12 @@ def folded(answer: Answer) -> list[str]:
     unknown = [one.point for one in answer.choices if one.point.record.program == "unknown"]
     return _listed(
         {
-            "Nobody deploys": [f"{name(point)} {text_of(point.median_ms)} ms" for point in answer.undeployed],
+            "Not for deployment": [f"{name(point)} {text_of(point.median_ms)} ms" for point in answer.undeployed],
             "Not ranked, from another machine": [f"{name(p)} {text_of(p.median_ms)} ms" for p in answer.elsewhere],
-            "Pairs and medians contradict each other": [name(p) for one in answer.choices for p in one.contradicting],
-            "Not known to run eager mode's program": list(map(name, unknown)),
+            "Paired speedups and medians contradict each other": [
+                name(p) for one in answer.choices for p in one.contradicting
+            ],
+            "Unknown whether the program is eager mode's": list(map(name, unknown)),
         }
     )
 
@@ -185,7 +187,7 @@ def limits(answer: Answer) -> list[str]:
 
 def _bounds(eager: Point) -> str:
     replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
-    parts = [f"{ratio(replay)}× by replaying the same kernels"] if replay else []
+    parts = [f"{ratio(replay)}× by replaying eager's kernels"] if replay else []
     parts += [f"{ratio(roofline)}× by the roofline"] if roofline else []
     return f"{eager.record.framework} {', '.join(parts)}" if parts else ""
 
@@ -204,7 +206,7 @@ def trust(found: Trust) -> str:
     """Return what figures rest on, in one line: processes, outputs, precision, the machine's conditions."""
     fewest, most = found.processes
     parts = [times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"]
-    parts[0] += " (another may differ)" if found.few else ""
+    parts[0] += " (further ones may differ)" if found.few else ""
     compared = "outputs agree" if found.compared == found.cells else f"{found.compared} of {found.cells} compared"
     parts.append(compared if found.compared else "no output compared")
     within, of = found.within

@@ -8,7 +8,8 @@ from reports.numbers import text_of
 def sentence(eager_s: float, busy_s: float, least_s: float | None) -> str:
     """Return what a call of eager mode allows, by the time in which its device is busy and by the roofline."""
     idle = f"{100 * max(1 - busy_s / eager_s, 0.0):.0f} %"
-    replayed = f"the GPU is idle {idle} of a call: replaying these kernels brings at most {_times(eager_s, busy_s)}"
+    most = _times(eager_s, busy_s)
+    replayed = f"the GPU is idle for {idle} of a call, so replaying these kernels brings at most {most}"
     roofline = f"; no implementation beats {_times(eager_s, least_s)} on this device (roofline)" if least_s else ""
     return f"{replayed}{roofline}"
 

@@ -18,7 +18,7 @@ def summary(title: str, material: Material) -> str:
     lines = [f"### {in_markdown(title)}", "", _origin(material), ""]
     shapes = [answer for found in material.answers for answer in found]
     if not shapes:
-        return "\n".join([*lines, "Nothing was measured, so nothing is said."]) + "\n"
+        return "\n".join([*lines, "Nothing was measured."]) + "\n"
     shared, own = answers.heading([found[0].setting for found in material.answers])
     titles = {id(answer): name for found, name in zip(material.answers, own, strict=True) for answer in found}
     rows = [row for answer in shapes for row in _rows(answer, titles[id(answer)])]

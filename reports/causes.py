@@ -23,10 +23,10 @@ def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
 
 def _why(loss: Loss) -> list[str]:
     mode = loss.graph["mode"]
-    said = [f"{mode} loses to eager: {shown(loss.speedup)}.", *(_shows(loss.graph, one) for one in loss.findings)]
+    said = [f"{mode} is slower than eager: {shown(loss.speedup)}.", *(_shows(loss.graph, one) for one in loss.findings)]
     if not loss.known:
-        without = "no control separates it" if loss.findings else "no control ran"
-        said.append(f"Not known: why {mode} loses here; {without}.")
+        without = "no control isolates the cause" if loss.findings else "no control ran"
+        said.append(f"It is unknown why {mode} is slower; {without}.")
     return said
 
 
@@ -34,12 +34,12 @@ def _shows(graph: Profile, finding: Finding) -> str:
     """Say in a sentence what a control shows."""
     mode, (circumstances, part) = graph["mode"], _words(graph, finding)
     if finding.speedup is None:
-        return f"Not known: how {mode} does {circumstances}: {finding.reason}."
+        return f"The control {circumstances} has no result for {mode}: {finding.reason}."
     words = {
-        CAUSE: f"{EACH}, the loss comes with {part}",
-        PART: f"{EACH}, a part of the loss comes with {part}; the rest is not known",
-        NO_CAUSE: f"{EACH}, the loss is there too, so {part} does not explain it",
-    }.get(finding.shows, f"whether the loss comes with {part} is inconclusive")
+        CAUSE: f"{EACH}, {part} explains the loss",
+        PART: f"{EACH}, {part} explains part of the loss; the rest is unexplained",
+        NO_CAUSE: f"{EACH}, the loss remains, so {part} does not explain it",
+    }.get(finding.shows, f"it is inconclusive whether {part} explains the loss")
     return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(finding.speedup)}: {words}."
 
 
@@ -47,15 +47,15 @@ def _words(graph: Profile, finding: Finding) -> tuple[str, str]:
     """Say how a control differs, and what of the losing cell it leaves out."""
     name, changes = finding.control, finding.changes
     if name == MASK and changes["parameters"]["mask"] == "full":
-        return "with the mask given in both modes", "what is done where no mask is given"
+        return "with the mask given in both modes", "the path without a mask"
     if name == MASK:
-        return "with no mask given in either mode", "the mask that is given"
+        return "with no mask given in either mode", "the mask"
     if name == LAYOUT:
         other, own = (CHANNELS[cell["parameters"]["layout"]] for cell in (changes, graph))
         return f"with {other} in both modes", own
     if name == TF32:
         return "with TF32 in both modes", "strict float32"
-    part = "attention that is written out" if graph["implementation"] == "plain" else "the library's model"
+    part = "attention without a fused operator" if graph["implementation"] == "plain" else "the library's model"
     return "in the suite's own model with the framework's fused attention", part
 
 

@@ -16,12 +16,12 @@ from reports.numbers import listed, text_of
 # A comment on a pull request holds 65,536 characters.
 MOST_ROWS, MOST_REASONS = 100, 20
 METHOD = (
-    "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
-    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, decides."
+    "Welch's test on processes, with Holm's correction for the number of cells. A change that all modes of a shape "
+    "share may be the machine's and is inconclusive; `make ab` alternates both sides and can decide."
 )
 METHOD_IN_TURN = (
-    "Processes of A and B took turns, so what the machine did happened to both. Student's t on the differences of "
-    "launches beside each other, Holm's correction for the number of cells."
+    "Processes of A and B alternated, so both met the same machine conditions. Student's t on the differences of "
+    "neighbouring processes, with Holm's correction for the number of cells."
 )
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "B is")
 BESIDE_EAGER = "beside eager"  # the ratio once more, less what eager mode moved
@@ -51,7 +51,7 @@ def answer(comparison: Comparison) -> str:
         return ", ".join([*slower, *([f"{over[NOT_COMPARABLE]:,} broke"] if over[NOT_COMPARABLE] else [])])
     if not comparison.decided:
         return "nothing could be decided"
-    return f"nothing is shown to be slower by more than {limit}"
+    return f"no cell is shown to be slower by more than {limit}"
 
 
 def undecided(comparison: Comparison, names: Names) -> list[str]:
@@ -95,7 +95,7 @@ def page(comparison: Comparison) -> str:
     names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))
-    parts.append(f"**{summary(comparison)}.** B over A is time over time: above 1 B is slower.")
+    parts.append(f"**{summary(comparison)}.** B over A is the ratio of times: above 1, B is slower.")
     parts.append(f"All cells: {in_markdown(names.shared)}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
         if cells := comparison.with_verdict(verdict):

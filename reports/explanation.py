@@ -66,7 +66,7 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
         table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
-        table.append(("unknown kernels, in number", "", *map(str, unknown)))
+        table.append(("number of unknown kernels", "", *map(str, unknown)))
     return table
 
 
@@ -160,10 +160,10 @@ def refusals(group: Sequence[Profile]) -> list[str]:
 def _refusal(entry: Profile, call: Profile) -> str:
     times = f"{call['count']} times a call" if call["count"] > 1 else "once a call"
     reasons = [f"{kernel}: {reason.rstrip('.')}" for kernel, reason in call["refused"].items()]
-    why = ". Refused: " + "; ".join(reasons) if reasons else ", and does not say why"
+    why = ". Refused: " + "; ".join(reasons) if reasons else "; it gives no reason"
     return (
-        f"{entry['mode']}: the attention operator is called {times} with {call['call']}; {entry['framework']} chooses "
-        f"its composed path (math), no fused kernel{why}."
+        f"{entry['mode']}: the attention operator is called {times} with {call['call']}; {entry['framework']} uses "
+        f"its composed path (math) and no fused kernel{why}."
     )
 
 
@@ -176,7 +176,7 @@ def not_known(group: Sequence[Profile]) -> list[str]:
             names = ", ".join(shortened(name) for name, *_ in unknown[:3])
             spent = sum(seconds for _, seconds, *_ in unknown)
             share = f"{text_of(spent * 1e3)} ms ({spent / total_s(entry):.1%})"
-            lines.append(f"Not known: what {share} of {entry['mode']} are for, in kernels such as {names}.")
+            lines.append(f"{share} of {entry['mode']} are in kernels of unknown purpose, such as {names}.")
     return lines
 
 
@@ -189,7 +189,7 @@ def sentences(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]
 def programs(group: Sequence[Profile]) -> list[str]:
     """Return the graphs of a shape that run other operators than its eager mode, with the difference that decides."""
     others = [entry for entry in group if differs(entry.get("program"))]
-    return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
+    return [f"{one['mode']} runs other operators than eager: {one['program_difference']}." for one in others]
 
 
 def title(name: str, group: Sequence[Profile]) -> str:

@@ -31,20 +31,20 @@ def _whole(ladder: Ladder) -> str:
 def _most(ladder: Ladder) -> str:
     largest = ladder.largest
     if any(step.ratio is None for step in ladder.steps):
-        return "Which step is the largest is not known: one has no interval."
+        return "The largest step is unknown, because one step has no interval."
     if largest is None or largest.ratio is None:
-        return "No step is shown to make it faster."
+        return "No step is shown to bring a speedup."
     named = f"{largest.after.mode} ({largest.after.adds}), {multiple(largest.ratio)}"
     if ladder.rivals:
         others = ", ".join(f"{step.after.mode} {multiple(step.ratio)}" for step in ladder.rivals if step.ratio)
-        return f"Which step is the largest is inconclusive: {named}, or {others}."
+        return f"The largest step is inconclusive: {named}, or {others}."
     return f"The largest step is {named}; it saves {text_of(largest.before.median_ms - largest.after.median_ms)} ms."
 
 
 def _crossed(crossed: Crossed) -> str:
     """Return what two things bring alone and together, and whether each brings less where the other is there."""
     low, high = crossed.interaction.low, crossed.interaction.high
-    together = "each brings less beside the other" if high < 1 else "each brings more beside the other"
+    together = "each brings less with the other" if high < 1 else "each brings more with the other"
     if low <= 1 <= high:
         together = "no interaction is shown"
     alone = " and ".join(

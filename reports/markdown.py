@@ -9,7 +9,7 @@ from reports.content import Panel, Section, Table
 
 # GitHub takes 65,536 characters of a comment.
 MOST_CHARACTERS = 60_000
-_CUT = "The rest is in the page and the CSV: a comment on GitHub can hold no more."
+_CUT = "The page and the CSV have the rest; comments on GitHub are limited in length."
 
 
 def report(title: str, sections: Sequence[Section]) -> str:
@@ -36,7 +36,7 @@ def left_out(section: Section) -> str:
     """Return the sentence on panels that are not shown."""
     return (
         f"The first {len(section.panels):,} of {section.total:,} parts are shown; FRAMEWORK=, WORKLOAD=, IMPL=, "
-        "DTYPE=, DEVICE= or FILTER= choose others, and the CSV has them all."
+        "DTYPE=, DEVICE= or FILTER= select others, and the CSV has all."
     )
 
 

@@ -24,8 +24,9 @@ def unequal_machines(records: Iterable[Record]) -> list[str]:
             f"{text_of(round(most, 2))} from {framework}" for framework, most in machines[machine].items()
         )
         sentences.append(
-            f"The machine{whose} was not the same for all: other work and the hypervisor took {parts} (cores, the "
-            "median of its cells). A framework's modes bear that alike; compare frameworks in a quieter run."
+            f"The machine{whose} had different load for each framework: other work and the hypervisor took {parts} "
+            f"(cores, median of its cells). This affects all modes of a framework equally; compare frameworks in a "
+            f"quieter run."
         )
     return sentences
 
@@ -37,7 +38,7 @@ def recompilation(record: Record) -> str:
     if not count and not places:
         return ""
     if count and count >= _calls(record):
-        done = "compiles at every call"
+        done = "compiles in every call"
     else:
         done = f"recompiled {times(count, 'time')}" if count else "recompiled"
     shown = "; ".join(f"{why} ({place})" for place, why in places[:MOST_PLACES])

@@ -25,7 +25,8 @@ def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     if machines[0].keys() != machines[1].keys():
         named = [f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines]
         sentences.append(
-            f"Different machines: A on {', B on '.join(named)}. The ratios depend on machines as much as on software."
+            f"Different machines: A on {', B on '.join(named)}. The ratios depend on the machines as well as on the "
+            f"software."
         )
     versions = [_versions(side) for side in kinds]
     changed = [
@@ -50,8 +51,8 @@ def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
         return []
     sides = " and ".join(f"{times(count, 'cell')} in {letter}" for letter, count in zip("AB", counts, strict=True))
     return [
-        f"Another program than eager mode's: {sides} ({PROGRAM_DIFFERS}). Such a time is that program's, and so may be "
-        "what moved; the column program_difference says how it differs."
+        f"Other operators than eager mode's: {sides} ({PROGRAM_DIFFERS}). These cells measure another program; the "
+        f"column program_difference names the difference."
     ]
 
 
@@ -64,8 +65,8 @@ def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
         return []
     return [
-        f"A slower host: the same loop of Python took {text_of(ours)} ms in A and {text_of(theirs)} ms in B. What the "
-        "host decides differs for that alone; a finding in both is the same finding on a slower host."
+        f"The control loop took {text_of(ours)} ms in A and {text_of(theirs)} ms in B, so one host is slower. This "
+        f"alone changes times that the host limits."
     ]
 
 

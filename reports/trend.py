@@ -18,9 +18,9 @@ from reports.numbers import text_of
 
 TITLE = "How it went"
 METHOD = (
-    "A step is where binary segmentation splits a series, tested by Student's t with the scatter of launches or of "
-    "runs, whichever is larger, corrected for all splits and lines (Bonferroni), and of 2 % or more. A step that all "
-    "modes of a shape make at once may be the machine's."
+    "A step is a change of 2 % or more where binary segmentation splits a series. Student's t tests it, with the "
+    "larger scatter of processes or of runs, and Bonferroni's correction for all splits and lines. A step that all "
+    "modes of a shape share may be the machine's."
 )
 MOST_RUNS = 12  # that have a column
 LEAST = 1.25  # the factor that the height of a series spans at least, or scatter would fill it
@@ -149,7 +149,7 @@ def section(history: History, title: str = TITLE, key: str = "history") -> Secti
     """Return the history as a part of a page, under this title; `key` is its address within the page."""
     sentences = (*history.cautions, *([f"All cells: {history.names.shared}."] if history.names.shared else ()), METHOD)
     runs = [Row((label, moment.name)) for label, moment in zip(history.labels, history.moments, strict=True)]
-    panels = Panel("Cells", table(history)), Panel("Runs", Table.make(("when, and what differs", "run"), runs))
+    panels = Panel("Cells", table(history)), Panel("Runs", Table.make(("time and differences", "run"), runs))
     return Section(key, f"{title}: {answer(history)}", sentences, panels, len(panels))
 
 

@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, help="comparisons of each kind (default: 200 drawn, 20 measured)")
     parser.add_argument("--profile", default="quick,standard", help="of measured runs: quick, standard or both")
     parser.add_argument("--budget", help="seconds of sampling per cell, of measured runs")
-    parser.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
+    parser.add_argument("--load", type=int, default=0, help="busy processes to run at the same time (default: 0)")
     options = parser.parse_args()
     if not options.real:
         print(HEADER)

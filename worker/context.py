@@ -49,7 +49,7 @@ class Context:
         self.effective = self.adapter.configure(cell)
         if self.effective.threads not in (None, cell.threads):
             raise Unsupported(
-                f"{self.description.title} is set to {cell.threads} intra-op threads and reports "
+                f"{self.description.title} was set to {cell.threads} intra-op threads but reports "
                 f"{self.effective.threads}: the cell's thread count would be wrong."
             )
         self.sound = wrong is None
@@ -85,7 +85,9 @@ class Context:
             for cell in cells:
                 self.channel.send(Failed(cell.id, status, reason))
             if status != "unsupported" and self.sound and not self.still_works(cells[0].device):
-                sys.exit(f"{cells[0].device} now computes wrongly or not at all: the next cells need a new process.")
+                sys.exit(
+                    f"{cells[0].device} failed or computes wrongly after this cell: the next cells need a new process."
+                )
 
     def still_works(self, device: str) -> bool:
         """Return whether the device, which did so at the start, still computes what it should."""

@@ -41,7 +41,7 @@ class Explanation(GroupWork):
     def profiler(self) -> Profiler:
         """The framework's profiler. Raises Unsupported where it has none here."""
         if self._profiler is None:
-            raise Unsupported(f"{self.context.description.title} has no profiler here.")
+            raise Unsupported(f"{self.context.description.title} has no profiler on this device.")
         return self._profiler
 
     def run(self) -> None:
@@ -66,7 +66,7 @@ class Explanation(GroupWork):
         self.adapter.release()
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
-        """Return one mode, built and warm. Raises Unsupported where the framework has no profiler here."""
+        """Return one mode, built and warm. Raises Unsupported where the framework has no profiler on this device."""
         before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
         if before_timing:
@@ -143,7 +143,9 @@ class EagerProfile(Explanation):
             _ = self.profiler  # refuse before anything is built
             member = self.first_called(cell, self.weights(), load_inputs(self.group.inputs))
             if member.step.fresh:
-                raise Unsupported("Each call needs new inputs, and the profile would hold the kernels that make them.")
+                raise Unsupported(
+                    "Each call needs new inputs, so the profile would contain the kernels that create them."
+                )
             time_calls(member.variant, FEWEST_CALLS, self.context.clocks)
             latency = median(time_calls(member.variant, FEWEST_CALLS, self.context.clocks) for _ in range(TIMINGS))
             self.profile(member, latency)

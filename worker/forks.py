@@ -26,7 +26,7 @@ class Forks:
     def refuse(self, before: int) -> None:
         """Raise Fault if the process forked since `count` was `before`."""
         if self.count > before:
-            raise Fault("the model forks the process that measures it in a call: take that out.")
+            raise Fault("the model forks the measuring process during a call: remove the fork.")
 
     def _made(self) -> None:
         self.count += 1

@@ -179,8 +179,8 @@ class InterleavedComparison(GroupWork):
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
-                f"synchronize returned while {share:.0%} of the call was still to be done: "
-                "what would be timed is submitting the work, not doing it."
+                f"synchronize returned before {share:.0%} of the call was done, so the timer would measure the "
+                f"submission only."
             )
 
     def sample(self, members: list[Member]) -> Noise | None:

@@ -22,7 +22,7 @@ def message(error: BaseException) -> str:
     try:
         text = _STYLE.sub("", str(error))
     except Exception as other:  # a class of the user's with a `__str__` that raises
-        return f"its text cannot be had: __str__ raises {type(other).__name__}"
+        return f"its text is unknown: __str__ raises {type(other).__name__}"
     return " ".join(_KERAS.sub("", _after_frames(text)).split())
 
 

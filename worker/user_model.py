@@ -24,16 +24,15 @@ PRICED_CALLS = 7
 MOST_NAMES = 5  # of outputs in a sentence
 NOTHING = (
     "every floating-point value that the model returns is NaN or infinite, in {outputs}, so nothing can be compared: "
-    "give inputs of which it computes numbers, or measure in a wider dtype."
+    "choose inputs with finite outputs, or a wider dtype."
 )
 STATE = (
-    "the same call twice gives two answers in {outputs}, by state that is in no buffer, which cannot be put back "
-    "between modes, or by kernels that are not deterministic: keep state in buffers, have model() return the model "
-    "without it, or ask the framework for deterministic kernels."
+    "two equal calls differ in {outputs}, because of state outside of buffers or of kernels that are not "
+    "deterministic: register the state as buffers, remove it, or select deterministic kernels."
 )
 RANDOMNESS = (
-    "the model draws random numbers in a call, for {outputs}, which no two modes draw alike: take them as inputs, or "
-    "turn what draws them off, such as dropout, which only inference disables."
+    "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "
+    "dropout and other random layers."
 )
 
 
@@ -115,9 +114,7 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int, toleranc
         else:
             return f"its own eager mode in {dtype}{failed}", outputs
     if eager is None:
-        raise Unsupported(
-            f"the model runs in no precision on a copy of its weights, so nothing can be compared{failed}."
-        )
+        raise Unsupported(f"a copy of the model fails in every precision, so nothing can be compared{failed}.")
     return f"its own eager mode{failed}", eager
 
 
@@ -133,8 +130,8 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
     if far:
         worst = max(error.relative for error in far.values())
         raise Unsupported(
-            f"eager mode is off {name} by a relative {worst:.2g} in {_named(far)}, so no mode can be compared with it: "
-            "measure in a wider dtype, return no value that is rounding errors alone, or give settings a tolerance."
+            f"eager mode is off {name} by a relative {worst:.2g} in {_named(far)}, so no mode can be compared with "
+            f"it: measure in a wider dtype, drop outputs that are only rounding errors, or set a tolerance in settings."
         )
 
 

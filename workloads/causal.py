@@ -18,8 +18,8 @@ COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's pr
 OUTPUTS = ("logits", "keys", "values")
 PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
 CACHE = Parameter(
-    "cache", "kv-cache", "static", "keys and values in memory for all places (static), or in tensors that grow by "
-    "concatenation with each token (dynamic; decode, generate)",
+    "cache", "kv-cache", "static", "key-value cache: memory for all places (static), or concatenation with each "
+    "token (dynamic); decode, generate",
     choices=("static", "dynamic"),
 )  # fmt: skip
 

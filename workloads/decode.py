@@ -153,7 +153,8 @@ def decode_of(model: Causal) -> Decode:
     """Return the decode pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     context = Parameter(
-        "context", "context", min(1024, model.positions), "places of the cache, the last of which are decoded (decode)",
+        "context", "context", min(1024, model.positions), "places of the cache; decoded tokens fill the last ones "
+        "(decode)",
         minimum=STEPS + 1, maximum=model.positions,
     )  # fmt: skip
     # A kernel for long queries has little to do for one token: what is written out is the default.

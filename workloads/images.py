@@ -17,8 +17,8 @@ def image_parameters(image: int, smallest: int) -> tuple[Parameter, ...]:
         Parameter("batch_size", "batch", 1, "images per call"),
         Parameter("image", "image", image, "pixels along an edge of the square images", minimum=smallest),
         Parameter(
-            "layout", "layout", "nchw", "order of the axes in memory: channels before pixels (default of PyTorch and "
-            "PaddlePaddle) or after them (default of TensorFlow and JAX)",
+            "layout", "layout", "nchw", "order of axes in memory: channels first (default of PyTorch and "
+            "PaddlePaddle) or last (default of TensorFlow and JAX)",
             choices=LAYOUTS,
         ),
     )  # fmt: skip

@@ -35,8 +35,8 @@ _PARAMETERS = (
     Parameter("batch_size", "batch", 1, "sequences per call"),
     Parameter("seq_len", "seq", 128, "tokens per sequence", maximum=4096),
     Parameter(
-        "cell", "cell", "fused", "the recurrence as the framework's one operator for whole sequences (default where it "
-        "has one), as its loop over positions, or written out position by position",
+        "cell", "cell", "fused", "recurrence: one operator for the whole sequence (fused; default if there is one), "
+        "a loop (scan), or basic operators per position (unrolled)",
         choices=CELLS,
     ),
 )  # fmt: skip

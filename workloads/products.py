@@ -6,7 +6,7 @@ from workloads.spec import Parameter
 
 MATMUL, SUM = "matmul", "sum"
 PRODUCT = Parameter(
-    "product", "product", MATMUL, "one row a sequence times a matrix, as decoded tokens and all logits are computed, "
-    "as a matrix product (matmul), or as a multiplication and a sum in float32 (sum)",
+    "product", "product", MATMUL, "products of one row per sequence, as in decoding: matrix products (matmul), or a "
+    "multiplication and a sum in float32 (sum)",
     choices=(MATMUL, SUM), implementations=("plain",),
 )  # fmt: skip

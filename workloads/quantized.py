@@ -18,8 +18,8 @@ NONE = "none"
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 SMALLEST_EXPONENT, MANTISSA = -6, 3  # of the normal numbers of that float, and its bits
 QUANT = Parameter(
-    "quant", "quant", NONE, "weights of linear layers as DTYPE says (none), or in 8 bits with a scale for each output "
-    "channel; other weights, activations and the cache as DTYPE says",
+    "quant", "quant", NONE, "weights of linear layers: in DTYPE (none), or in 8 bits with a scale per output "
+    "channel; all other arrays are in DTYPE",
     choices=(NONE, *LARGEST), implementations=("plain",),
 )  # fmt: skip
 

@@ -73,14 +73,15 @@ def read(path: str | Path) -> Signature:
     except OSError as error:
         raise Unreadable(f"The file {path} cannot be read: {error.strerror}.") from None
     except files.Unfit as problem:
-        raise Unreadable(f"{name} is no model's file: {problem}.") from None
+        raise Unreadable(f"{name} is not a model file: {problem}.") from None
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise Unreadable(f"{name} is not in {error.encoding.upper()}, line {line}: save it as UTF-8.") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise Unreadable(
-            f"{name} is no Python{where}: {getattr(error, 'msg', None) or str(error) or 'it is nested too deeply'}."
+            f"{name} is not valid Python{where}: "
+            f"{getattr(error, 'msg', None) or str(error) or 'it is nested too deeply'}."
         ) from None
     names = _bound(tree)
     return Signature(
@@ -126,7 +127,7 @@ def _default(parameter: str, node: ast.expr | None, name: str) -> int | str:
         return value
     if isinstance(value, str) and _WORD.fullmatch(value):
         return value
-    raise Unreadable(f"{name}: the default of inputs' {parameter} is to be a whole number or a word.")
+    raise Unreadable(f"{name}: the default of inputs' {parameter} must be a whole number or a word.")
 
 
 def _frameworks(tree: ast.Module) -> tuple[str, ...]:
@@ -171,7 +172,7 @@ def _settings(tree: ast.Module, name: str) -> Settings:
             except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
                 value = None
             if not isinstance(value, dict) or value.keys() - {"framework", "tolerance"}:
-                raise Unreadable(f'{name}: settings is a dict of literals with "framework" or "tolerance" in it.')
+                raise Unreadable(f'{name}: settings must be a dict of literals with "framework" or "tolerance" in it.')
             _check(value, name)
             return value
     return {}
@@ -179,11 +180,11 @@ def _settings(tree: ast.Module, name: str) -> Settings:
 
 def _check(settings: Settings, name: str) -> None:
     if settings.get("framework", "torch") not in tuple(MODULES):
-        raise Unreadable(f"{name}: settings' framework is one of {', '.join(MODULES)}.")
+        raise Unreadable(f"{name}: settings' framework must be one of {', '.join(MODULES)}.")
     given = settings.get("tolerance", {})
     for value in given.values() if isinstance(given, dict) else [given]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-            raise Unreadable(f"{name}: a tolerance is a number from 0 to 1, relative to the output's scale.")
+            raise Unreadable(f"{name}: a tolerance must be a number from 0 to 1, relative to the output's scale.")
 
 
 def flags(word: str) -> list[str]:

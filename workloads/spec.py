@@ -37,14 +37,15 @@ class Parameter:
     def problem(self, value: int | str) -> str | None:
         """Return one sentence on why `value` cannot be used, or None."""
         if self.choices:
-            return None if value in self.choices else f"{self.name} is one of {', '.join(self.choices)}, not {value!r}."
+            known = ", ".join(self.choices)
+            return None if value in self.choices else f"{self.name} must be one of {known}, not {value!r}."
         if not isinstance(value, int):
-            return f"{self.name} is a whole number, not {value!r}."
+            return f"{self.name} must be a whole number, not {value!r}."
         if value < self.minimum:
-            return f"{self.name} is at least {self.minimum}, not {value}."
+            return f"{self.name} must be at least {self.minimum}, not {value}."
         maximum = LARGEST if self.maximum is None else self.maximum
         if value > maximum:
-            return f"{self.name} is at most {maximum}, not {str(value)[:40]}."
+            return f"{self.name} can be at most {maximum}, not {str(value)[:40]}."
         return None
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter
 
 ATTENTION = Parameter(
-    "attention", "attention", "fused", "attention of the plain implementation: the framework's fused operator "
-    "(default where it has one), or written out",
+    "attention", "attention", "fused", "attention of plain models: the framework's fused operator (default if there "
+    "is one), or explicit",
     choices=("fused", "explicit"), implementations=("plain",),
 )  # fmt: skip
 

@@ -102,7 +102,7 @@ def named(sources: Iterable[str]) -> dict[str, str]:
         if not re.fullmatch(r"[\w.:+@-]+", name):
             raise Unreadable(f"{name!r} cannot be the name of a cell: use letters, digits, '.', '_' and '-' in it.")
         if name in names:
-            raise Unreadable(f"{names[name]} and {source} would both be called {name}: rename one.")
+            raise Unreadable(f"{names[name]} and {source} would both be named {name}: rename one.")
         names[name] = source
     return names
 
@@ -121,7 +121,7 @@ def workload(name: str, source: str) -> UserModel:
         described = signature.read(source)
         if described.missing:
             functions = " and no ".join(f"{function}()" for function in described.missing)
-            raise Unreadable(f"{name} has no {functions}: docs/own-models.md shows what a file holds.")
+            raise Unreadable(f"{name} has no {functions}: docs/own-models.md describes the file.")
     else:
         framework, parameters = LIBRARIES[source.partition(":")[0]]
         described = Signature(parameters, (framework,))

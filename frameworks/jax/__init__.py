@@ -31,7 +31,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 
 TO_BLOCKS = (
     Rung("eager", "op by op"),
-    Rung("jit-blocks", "one dispatch a block, not one an operator; nothing fused"),
+    Rung("jit-blocks", "one dispatch per block instead of per operator; nothing fused"),
 )
 ONE_SHAPE = "XLA compiles for one shape"
 ONE_DISPATCH, FUSION = "one dispatch for the whole model", "operators fused"
@@ -127,7 +127,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    other_architectures={"llama": "that of transformers 4 has Llama 2's rotary frequencies alone"},
+    other_architectures={"llama": "transformers 4 has only Llama 2's rotary frequencies"},
     user_model_passes=("inference", "training"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.

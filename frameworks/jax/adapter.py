@@ -84,9 +84,9 @@ class Adapter(boundary.Adapter):
 
     def refuse(self, cell: Cell) -> None:
         if cell.dtype == "tf32" and cell.device_kind != "gpu":
-            raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
+            raise Unsupported("TF32 exists on NVIDIA GPUs only")
         if jax.config.jax_disable_jit:
-            raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
+            raise Unsupported("JAX_DISABLE_JIT is set, which changes eager mode and jit: unset it")
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")

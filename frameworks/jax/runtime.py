@@ -40,7 +40,7 @@ def problem(device: str) -> str | None:
             return f"JAX_PLATFORMS={chosen} hides the GPU from JAX: unset it."
         versions = [n for n in PLUGINS if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
         if not versions:
-            return f"it has no CUDA plug-in and is for the CPU only: install jax[cuda{max(PLUGINS)}]."
+            return f"this JAX supports the CPU only, without a CUDA plug-in: install jax[cuda{max(PLUGINS)}]."
         words = f"{error}\n{_plugin_words(versions[-1])}"
         driver = obstacles.driver_cuda()
         known = obstacles.from_words(words) if driver and driver[0] >= versions[-1] else None

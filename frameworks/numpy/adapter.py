@@ -31,7 +31,7 @@ class Adapter(adapter.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         if cell.dtype != "fp32":
-            raise Unsupported(f"NumPy has no {cell.dtype} arithmetic of its own.")
+            raise Unsupported(f"NumPy has no {cell.dtype} arithmetic.")
         blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
         return Effective(threads=None, device_name=platform.processor() or None, settings={"blas": blas.get("name")})
 

@@ -51,7 +51,7 @@ class Adapter(adapter.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         if cell.dtype != "fp32":
-            raise Unsupported(f"ONNX Runtime's models are written in float32 here, not in {cell.dtype}.")
+            raise Unsupported(f"The suite writes ONNX models in float32 only, not in {cell.dtype}.")
         before = len(os.listdir("/proc/self/task"))
         # One pool for all sessions, as in a process with one model: sessions' threads never compete.
         onnxruntime.set_global_thread_pool_sizes(cell.threads, 1)

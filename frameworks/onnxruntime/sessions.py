@@ -145,7 +145,7 @@ class Runner:
         made = [f"{n} {name}" for name, n in _changes(written, executed) if n > 0]
         if not parts and not made:
             return "the optimiser changed nothing"
-        return f"the optimiser took out {', '.join(parts) or 'nothing'} and put in {', '.join(made) or 'nothing'}"
+        return f"the optimiser removed {', '.join(parts) or 'nothing'} and added {', '.join(made) or 'nothing'}"
 
 
 def _changes(written: Counter, executed: Counter) -> list[tuple[str, int]]:

@@ -54,7 +54,7 @@ def cinn_obstacle(device: str) -> str | None:
     version, switch = f"Paddle {paddle.__version__}", getattr(utils, "ENV_ENABLE_CINN_IN_DY2ST", None)
     if device == "cpu" and hasattr(utils, "infer_use_cinn_backend"):
         return (
-            f"{version} compiles with CINN for NVIDIA GPUs alone and {LEFT_OUT} on a CPU, whatever the build: "
+            f"{version} compiles with CINN for NVIDIA GPUs only and {LEFT_OUT} on a CPU, whatever the build: "
             "MODE=to_static, or DEVICE=gpu with a build that has CINN."
         )
     if not paddle.is_compiled_with_cinn():
@@ -65,8 +65,8 @@ def cinn_obstacle(device: str) -> str | None:
     if switch is not None and not switch.get():
         return f"The variable {switch.name} switches CINN off, and {version} {LEFT_OUT}: unset it, or MODE=to_static."
     return (
-        f"{version} does not take CINN on {device} and {LEFT_OUT}: it wants a CUDA build on Linux and "
-        "FLAGS_enable_pir_api=1, or MODE=to_static."
+        f"{version} does not use CINN on {device} and {LEFT_OUT}: choose MODE=to_static, or a CUDA build on Linux "
+        f"with FLAGS_enable_pir_api=1."
     )
 
 

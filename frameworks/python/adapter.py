@@ -21,7 +21,7 @@ class Adapter(adapter.Adapter):
     """The interpreter: double precision on one CPU, synchronous."""
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
-        return None if device == "cpu" else "Python's numbers live on the CPU."
+        return None if device == "cpu" else "Python computes on the CPU only."
 
     def smoke_test(self, device: str) -> dict[str, Any]:
         left, right = smoke_test.LEFT.tolist(), smoke_test.RIGHT.tolist()
@@ -35,7 +35,7 @@ class Adapter(adapter.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         if cell.dtype != "fp32":
-            raise Unsupported(f"Python has one floating-point type, which is no {cell.dtype}; it stands in for fp32.")
+            raise Unsupported(f"Python has no {cell.dtype}; its only floating-point type is measured as fp32.")
         settings = {"implementation": platform.python_implementation(), "arithmetic": "float64"}
         return Effective(threads=1, device_name=platform.processor() or None, settings=settings)
 

@@ -80,8 +80,7 @@ FRAMEWORK = Framework(
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     other_architectures={
         "llama": "transformers has none for TensorFlow",
-        "resnet": "keras.applications has its stride in a block's first convolution, and biases; "
-        "WORKLOAD=keras:ResNet50 measures that",
+        "resnet": "keras.applications' ResNet differs in strides and biases; measure it with WORKLOAD=keras:ResNet50",
     },
     user_model_passes=("inference", "training"),
     environment=environment,

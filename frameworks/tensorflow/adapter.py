@@ -39,7 +39,7 @@ class Adapter(boundary.Adapter):
         if not gpus:
             return "TensorFlow sees no GPU: no driver, or no CUDA libraries (tensorflow[and-cuda] brings them)"
         if index >= len(gpus):
-            return f"TensorFlow sees {len(gpus)} GPU(s), so there is no {device}"
+            return f"there is no {device}: TensorFlow sees {len(gpus)} GPU(s)"
         capability, built = _capability(gpus[index]), tf.sysconfig.get_build_info().get("cuda_compute_capabilities")
         if built and not any(_runs(architecture, capability) for architecture in built):
             return f"this build has kernels for {', '.join(built)}; {device} has compute capability {capability}"
@@ -136,7 +136,7 @@ class Adapter(boundary.Adapter):
         if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
             layers.refuse_channels_first(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
         if cell.dtype == "tf32" and self._gpu is None:
-            raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
+            raise boundary.Unsupported("TF32 exists on GPUs only")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
 

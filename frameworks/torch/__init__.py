@@ -27,9 +27,9 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 # The rungs of every device; in training the optimizer stays outside the graph until the last one.
 TO_INDUCTOR = (
     Rung("eager-dynamic-cache", "operator by operator, on a cache that grows by concatenation"),
-    Rung("eager", "operator by operator; keys and values, if any, in a static cache"),
+    Rung("eager", "operator by operator; a key-value cache, if any, is static"),
     Rung("dynamo", "a captured graph in place of the model's Python, behind guards"),
-    Rung("aot-eager", "functional form, operators taken apart as Inductor wants them"),
+    Rung("aot-eager", "functional form, operators decomposed as for Inductor"),
     Rung("inductor", "generated kernels, operators fused"),
 )
 WHOLE = Rung("inductor-whole-iteration", "forward, backward and update in one graph")
@@ -103,15 +103,15 @@ FRAMEWORK = Framework(
             call="torch.cuda.CUDAGraph (torch.cuda.make_graphed_callables)",
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
             devices=("gpu",),
-            one_shape="a CUDA graph holds the addresses and sizes of one",
+            one_shape="a CUDA graph fixes addresses and sizes",
         ),
         Mode(
             "cudagraphs",
             graph=True,
             cuda_graphs=True,
             call='torch.compile(model, backend="cudagraphs")',
-            summary='torch.compile(backend="cudagraphs"), not the mode cuda-graph: for debugging and as a baseline, '
-            "functional operators, weights copied a call",
+            summary='torch.compile(backend="cudagraphs"), for debugging and not the mode cuda-graph: functional '
+            "operators, weights copied at each call",
             devices=("gpu",),
             deployed=False,
         ),
@@ -119,20 +119,20 @@ FRAMEWORK = Framework(
             "dynamo",
             graph=True,
             call='torch.compile(model, backend="eager")',
-            summary="Dynamo alone: a captured graph, behind guards, run by eager's kernels without the model's Python",
+            summary="Dynamo only: the captured graph with its guards, run by eager mode's kernels",
             deployed=False,
         ),
         Mode(
             "aot-eager",
             graph=True,
             call='torch.compile(model, backend="aot_eager_decomp_partition")',
-            summary="Dynamo and AOTAutograd: what Inductor is given (functional, decomposed), run operator by operator",
+            summary="Dynamo and AOTAutograd: Inductor's functional, decomposed input graph, run operator by operator",
             deployed=False,
         ),
         Mode(
             "eager-dynamic-cache",
             graph=False,
-            summary="eager, on a cache that grows by concatenation, whatever KV_CACHE says",
+            summary="eager mode with a cache that grows by concatenation, also with KV_CACHE=static",
             passes=("decode", "generate"),
             cache="dynamic",
             deployed=False,

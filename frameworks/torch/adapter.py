@@ -112,17 +112,15 @@ def _refuse_device(cell: Cell, device: torch.device) -> None:
         if "cpu" not in FRAMEWORK.mode(cell.mode).devices:
             raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")
         if cell.dtype == "tf32":
-            raise Unsupported("TF32 is a format of GPUs.")
+            raise Unsupported("TF32 exists on GPUs only.")
     elif cell.dtype in ("tf32", "bf16") and torch.version.hip is None:
         major, minor = torch.cuda.get_device_capability(device)
         if major < 8:
             raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
     if generation.has_dynamic_cache(cell) and graphs.uses_cuda_graphs(cell.mode, device):
-        raise Unsupported(
-            "a CUDA graph holds the addresses and sizes of one length, and this cache grows: KV_CACHE=static."
-        )
+        raise Unsupported("a CUDA graph has a fixed length, and this cache grows: choose KV_CACHE=static.")
     if FRAMEWORK.mode(cell.mode).cache == cell.parameter("cache"):
-        raise Unsupported(f"{cell.mode} is eager mode here, which has a {cell.parameter('cache')} cache already.")
+        raise Unsupported(f"{cell.mode} equals eager mode here, whose cache is already {cell.parameter('cache')}.")
     problem = graphs.missing_toolchain(cell.mode, device) if cell.mode in graphs.BACKENDS else None
     if problem:
         raise Unsupported(problem)

@@ -17,7 +17,7 @@ def gpu_problem(index: int) -> str | None:
     """Return why this build of torch cannot use GPU `index`, in a sentence, or None."""
     build = f"torch {torch.__version__}"
     if torch.version.cuda is None and torch.version.hip is None:
-        return f"{build} is built for the CPU only: install a build for CUDA."
+        return f"{build} supports the CPU only: install a build for CUDA."
     if not torch.cuda.is_available():
         return f"{build}: {_no_gpu()}"
     if index >= torch.cuda.device_count():

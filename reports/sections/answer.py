@@ -18,19 +18,19 @@ from reports.numbers import speedup as in_a_table
 from reports.remarks import unequal_machines
 
 COLUMNS = (
-    *("mode", "shape", "ms", "±", "× eager", "of its bound", "first call, s", "pays after calls", "memory, MB"),
+    *("mode", "shape", "ms", "±", "× eager", "share of bound", "first call, s", "pays after calls", "memory, MB"),
     "bottleneck",
 )
-AXIS = "Less is better; the axis is logarithmic, lines are 95 % intervals, hollow marks eager modes."
+AXIS = "Lower is better. The axis is logarithmic, lines are 95 % intervals, and hollow marks are eager modes."
 SENTENCES = (
-    "± is half the width of the 95 % interval. The speedup is eager's time over the mode's, from calls timed in turn "
+    "± is half the width of the 95 % interval. The speedup is eager's time over the mode's, from interleaved calls "
     "in the same processes; it is not the quotient of the two medians. Compare frameworks by milliseconds.",
-    "The first call compiles. Compiling pays after as many calls as save what the first call costs more than eager's; "
-    "in brackets at both ends of the speedup's interval.",
-    "The bottleneck is compute or bandwidth where that explains at least 40 % of the time at the machine's measured "
-    "peaks, else latency (operators far from any peak) or overhead (mostly Python on the host).",
-    "Memory is the framework's own count of its peak: compare modes of one framework. A mode's bound is the speedup "
-    "that the roofline allows, or for a mode that replays eager's kernels the time in which the device is busy.",
+    "The first call compiles. Compiling pays for itself after the calls whose savings equal the extra time of the "
+    "first call; brackets hold this number at both ends of the speedup's interval.",
+    "The bottleneck is compute or bandwidth if this explains at least 40 % of the time at measured peaks. Otherwise "
+    "it is latency (operators far from any peak) or overhead (mostly Python on the host).",
+    "Memory is the peak that the framework reports: compare modes of one framework. A mode's bound is the largest "
+    "speedup that the roofline allows, or for a replay of eager's kernels the device's busy time.",
 )
 
 
@@ -38,8 +38,8 @@ def section(material: Material) -> Section:
     """Return a panel for each setting."""
     remarks = unequal_machines(point.record for point in material.points.all)
     if not material.answers:
-        profiles = "These are profiles alone." if material.profiles else ""
-        remarks.insert(0, profiles or "Nothing was measured, so nothing is said.")
+        profiles = "These runs contain profiles only." if material.profiles else ""
+        remarks.insert(0, profiles or "Nothing was measured.")
     elif any(_unlike(found[0].setting) for found in material.answers):
         remarks.append(answers.LIBRARY)
     groups = list(enumerate(material.answers))

@@ -14,8 +14,8 @@ from reports.numbers import text_of
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
 PLACES = ("framework", "mode", "workload", "place", "why", "cells")
 SENTENCE = (
-    "Outside of graphs the model runs operator by operator. The share is of calls in which each graph is waited for; "
-    "at best the cell would be that many times as fast as now, if what is outside took no time."
+    "Outside of graphs the model runs operator by operator. The share comes from calls that wait for each graph. "
+    '"At best" is the speedup if everything outside of graphs took no time.'
 )
 
 
@@ -34,7 +34,7 @@ def section(material: Material) -> Section | None:
     if worst and worst.record.gain_at_best:
         place = f"{worst.series}, {worst.record.workload} {worst.shape}"
         gain = text_of(worst.record.gain_at_best)
-        sentences.append(f"Most is to be gained by {place}: at best {gain} times as fast as now.")
+        sentences.append(f"{place} has the largest possible gain: at best {gain}×.")
     return Section("breaks", "Graph breaks", (SENTENCE, *sentences) if broken else (), tuple(panels), 1)
 
 

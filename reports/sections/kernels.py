@@ -10,8 +10,8 @@ from reports.content import Chart, Panel, Row, Section, Table
 from reports.material import Material
 
 SENTENCES = (
-    "Where a call's time goes, by the framework's own profiler, split into classes of kernels. Profiles are "
-    "single measurements and have no interval; the profiler itself slows a CPU down.",
+    "The time of a call by class of kernel, from the framework's profiler. Profiles are single measurements without "
+    "an interval, and profiling slows down a CPU.",
 )
 AXIS = "milliseconds per call"
 

@@ -10,13 +10,13 @@ from reports.material import Material
 from reports.numbers import estimate, ratio, text_of
 
 SENTENCES = (
-    "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
-    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole.",
-    "Rungs that nobody deploys are no advice: they show what the others are made of.",
+    "Each rung adds something to the rung before; all rungs of a shape were interleaved in the same processes. A "
+    "step's ratio is the time before over the time after; the product of all steps is the whole speedup.",
+    "Some rungs are not for deployment: they only show the parts of other rungs.",
 )
 AXIS = (
-    "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is its step's "
-    "factor, and a grey bar leads the other way"
+    "ms per call, lower is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is the step's "
+    "ratio, and grey bars are slowdowns"
 )
 
 

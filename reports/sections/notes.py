@@ -25,9 +25,7 @@ def machine_section(material: Material) -> Section:
     """Return the machines and the frameworks' versions."""
     sentences = list(material.remarks)
     if len(material.points.machines) > 1:
-        sentences.insert(
-            0, "Several machines were measured; they are kept apart, and what each section shows says where."
-        )
+        sentences.insert(0, "Several machines were measured; every section names its machine.")
     sentences += _node_sentences(material)
     panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
     panels += [panel] if (panel := _nodes(material)) else []
@@ -42,7 +40,7 @@ def _machines(material: Material) -> Table:
     for (machine_id, device), name in material.points.machines.items():
         facts = material.machines.get(str(machine_id), {})
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
-        described = "; ".join(parts + _gpus(facts)) or "its machine.json is not here"
+        described = "; ".join(parts + _gpus(facts)) or "its machine.json is missing"
         rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
     return Table.make(("machine", "id", "what it is", "cells"), rows)
 
@@ -103,7 +101,7 @@ def flags_section(material: Material) -> Section | None:
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
     measured = material.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
-    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} carry a warning; none changes an answer."
+    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} have a warning; warnings change no answer."
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
@@ -127,7 +125,7 @@ def failures_section(material: Material) -> Section | None:
         for point in failed:
             groups[point.record.framework, point.record.mode, point.record.status, point.record.reason].append(point)
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
-    sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
+    sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. They are in no comparison above."
     return Section("failures", "Cells without figures", (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
 
 
@@ -161,11 +159,11 @@ def _node_sentences(material: Material) -> list[str]:
         slowest = max(controls, key=lambda node: controls[node])
         notes.append(
             f"One control cell took {text_of(low)} to {text_of(high)} ms on {times(len(controls), 'node')}, "
-            f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, in one process on each."
+            f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, from one process each."
         )
     for facts in material.machines.values():
         left_out = facts.get("left_out") or {}
-        notes += [f"Node {plain(node)} did not serve: {plain(str(why))}." for node, why in left_out.items()]
+        notes += [f"Node {plain(node)} was not used: {plain(str(why))}." for node, why in left_out.items()]
     return notes
 
 

@@ -32,7 +32,7 @@ AXES = (
     ),
     Along(
         *("batch", "Batch scaling", "batch_size", "batch"),
-        "Where time hardly grows with the batch, overhead dominates; where it grows in proportion, the device is busy.",
+        "If time hardly grows with the batch, overhead dominates; if it grows in proportion, the device is busy.",
     ),
     Along(
         *("length", "Sequence scaling", "seq_len", "sequence length"),

@@ -37,7 +37,7 @@ def box(nodes: int = 2) -> OneBox:
 
 
 def begun(trial: Trial, cluster: OneBox, *words: str, longest: float = 6.0) -> tuple[subprocess.Popen, dict]:
-    """Begin a run in a job of its own, and wait for a random while after it was begun."""
+    """Begin a run in a job of its own, and wait for a random while after it was started."""
     variables = cluster.allocate()
     process = trial.begin(*(words or WORDS), "--out", str(trial.out), environment=variables)
     trial.until(cluster.steps, process)

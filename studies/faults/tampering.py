@@ -86,7 +86,7 @@ def finished_run(trial: Trial) -> list[str]:
 
 
 def plan(trial: Trial, how: str) -> None:
-    """The run is resumed as it was begun, or refused in a sentence; it never becomes another."""
+    """The run is resumed as it was started, or refused in a sentence; it never becomes another."""
     planned = finished_run(trial)
     name, how = how.split(": ")
     path = trial.out / name
@@ -111,7 +111,7 @@ def leftovers(trial: Trial, name: str) -> None:
         (trial.out / name).write_bytes(trial.rng.randbytes(100))
     ended = trial.resume(codes=DONE | REFUSED if name in READ else DONE)
     if ended.code in REFUSED:
-        if f"{name} is torn or was changed" not in ended.output or ", then go on" not in ended.output:
+        if f"{name} is torn or was changed" not in ended.output or ", then try again" not in ended.output:
             trial.saw("no sentence", ended.output[-200:])
         (trial.out / name).unlink()
         trial.resume()

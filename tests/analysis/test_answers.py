@@ -79,20 +79,20 @@ def test_nothing_is_said_over_an_eager_mode_that_is_excluded():
 def test_a_program_that_is_not_known_counts_and_is_said():
     sentences = told(cell(10.0), cell(5.0, 2.0, mode="plain", program="unknown"))
     assert "use alpha.compile(model)" in sentences[0]
-    assert "Not known to run eager mode's program: alpha plain." in sentences
+    assert "Unknown whether the program is eager mode's: alpha plain." in sentences
 
 
 def test_pairs_and_medians_that_contradict_each_other_are_not_believed():
     rows = cell(10.0), cell(12.0, 1.3, mode="plain")
     assert choice(*rows).kind == INCONCLUSIVE
-    assert "Pairs and medians contradict each other: alpha plain." in told(*rows)
+    assert "Paired speedups and medians contradict each other: alpha plain." in told(*rows)
 
 
 def test_no_speedup_over_an_eager_mode_that_nobody_deploys():
     rows = [cell(260.0, framework="idle"), cell(0.5, 520.0, framework="idle", first=12.0)]
     assert told(*rows) == [
         "idle at batch 1, 128 tokens: use idle.jit(model), 0.5 ms ±1 %.",
-        "Nobody deploys: idle eager 260 ms.",
+        "Not for deployment: idle eager 260 ms.",
     ]
     (answer,) = answered(*rows)
     assert [point.record.mode for point in answer.undeployed] == ["eager"] and not answer.used

@@ -110,8 +110,10 @@ def test_threads_and_the_parent():
 def test_the_verdict_is_a_sentence():
     good, bad = Check("alpha", "a", "", True), Check("", "b", "", False)
     assert verdict([good], 1) == "This machine is fit for measuring: all 1 checks hold."
-    assert verdict([good, bad], 40).startswith("1 of 2 checks hold. Failed: the machine: b. Quieten the machine")
-    assert "Failed: the machine: b; the machine: b; the machine: b; and 2 more. Quieten" in verdict([bad] * 5, 40)
+    assert verdict([good, bad], 40).startswith(
+        "1 of 2 checks hold. Failed: the machine: b. Stop other work on the machine"
+    )
+    assert "Failed: the machine: b; the machine: b; the machine: b; and 2 more. Stop" in verdict([bad] * 5, 40)
     assert "one 95 % interval in twenty" in verdict([good, bad], 1)
 
 
@@ -138,8 +140,11 @@ def test_which_differences_can_be_trusted_is_rounded_up_and_the_worst_framework_
     assert trusted(one) == "Differences above 1.5 % can be trusted here."
     assert trusted([*one, *other]) == "Differences above 3.5 % can be trusted here (alpha 1.5 %, beta 3.5 %)."
     missing = Trial("beta", "again", 1.0, None)
-    assert trusted([*one, missing]) == "Which differences can be trusted here is not known: too few samples of beta."
-    assert trusted([]) == "Which differences can be trusted here is not known: too few samples."
+    assert (
+        trusted([*one, missing])
+        == "There are too few samples of beta to determine which differences can be trusted here."
+    )
+    assert trusted([]) == "There are too few samples to determine which differences can be trusted here."
 
 
 @pytest.mark.slow
@@ -162,4 +167,4 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
 @pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])
 def test_senseless_numbers_are_refused(words, capsys):
     assert runner.main(["doctor", *words]) == 2
-    assert "REPEATS is a whole number" in capsys.readouterr().err
+    assert "REPEATS must be a whole number" in capsys.readouterr().err

@@ -73,13 +73,13 @@ def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
     ladder = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
     names = {ladder.largest.after.mode, *(step.after.mode for step in ladder.rivals)}
     assert names == {"captured", "fused"}
-    assert "Which step is the largest is inconclusive" in " ".join(sentences(ladder))
+    assert "The largest step is inconclusive" in " ".join(sentences(ladder))
 
 
 def test_where_nothing_is_shown_nothing_is_largest():
     ladder = measured(dict.fromkeys(NAMES, 3.0), noise=0.05)
     assert ladder.largest is None
-    assert "No step is shown to make it faster." in sentences(ladder)
+    assert "No step is shown to bring a speedup." in sentences(ladder)
 
 
 def test_a_rung_that_failed_is_passed_over_with_what_it_adds():
@@ -107,13 +107,13 @@ def test_the_first_rung_may_be_missing_and_all_may():
 
 
 def test_rungs_of_another_process_are_not_paired():
-    """A launch that was begun again has modes that no process timed beside the others."""
+    """A launch that was started again has modes that no process timed beside the others."""
     ladder = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
     assert [step.ratio is None for step in ladder.steps] == [False, False, True, True]
     assert ladder.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
     assert ladder.product is None and ladder.end_to_end.value == pytest.approx(4)
     assert "multiply" not in " ".join(sentences(ladder))
-    assert ladder.largest is None and "Which step is the largest is not known: one has no interval." in sentences(
+    assert ladder.largest is None and "The largest step is unknown, because one step has no interval." in sentences(
         ladder
     )
 
@@ -138,7 +138,7 @@ def test_two_things_in_both_orders():
     assert crossed.interaction.value == pytest.approx(1.5, rel=0.01) and crossed.interaction.low > 1
     told = " ".join(sentences(measured(noise=0.001)))
     assert "Launching alone (captured) 2.00× (" in told and "together 4.0" in told
-    assert "each brings more beside the other" in told
+    assert "each brings more with the other" in told
 
 
 def test_every_declared_ladder_can_be_climbed():

@@ -141,14 +141,14 @@ def test_sides_are_called_by_versions_or_environments():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "Say what to compare: make ab A="),
-        (["--versions", "torch==2.12"], "VERSIONS is two versions"),
+        ([], "Name what to compare: make ab A="),
+        (["--versions", "torch==2.12"], "VERSIONS takes two versions"),
         (["--versions", "torch==2.12,torch==2.13", "--a", "python3"], "VERSIONS names both sides"),
-        (["--a", "torch==2.12;rm", "--dry-run"], "is no version"),
+        (["--a", "torch==2.12;rm", "--dry-run"], "is not a version"),
         (["--a", "/nowhere/python", "--framework", "torch"], "PYTHON=/nowhere/python: no interpreter"),
-        (["--resume", "nowhere"], "nowhere holds no pair of runs"),
+        (["--resume", "nowhere"], "nowhere contains no pair of runs"),
         (["--a", "numpy==1.0", "--framework", "numpy"], "numpy runs in the suite's own environment"),
-        (["--a", "python3", "--max-slowdown", "5"], "MAX_SLOWDOWN is a percentage"),
+        (["--a", "python3", "--max-slowdown", "5"], "MAX_SLOWDOWN must be a percentage"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, words, sentence):
@@ -168,7 +168,7 @@ def test_versions_take_the_place_of_a_framework_s_own_pins():
     assert versions.pinned("paddlepaddle==3.3.1\n", "paddle", "paddle==3.2") == "paddlepaddle==3.2\n"
     assert versions.framework_of("paddlepaddle==3.2 numpy==2") == "paddle"
     assert versions.framework_of("numpy==2") is None
-    with pytest.raises(UsageError, match="is no version"):
+    with pytest.raises(UsageError, match="is not a version"):
         versions.pins("torch==2.12 transformers")
 
 
@@ -283,7 +283,7 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     for second in (pair(resume=True), pair()):  # changes nothing
         refused = subprocess.run(**second)
         assert refused.returncode == 2, refused.stdout
-        assert re.search(f"is being measured by process {process.pid} |already holds a pair of runs", refused.stdout)
+        assert re.search(f"is being measured by process {process.pid} |already contains a pair of runs", refused.stdout)
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
@@ -294,10 +294,10 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     content = json.loads((folder / "ab.json").read_text())
     (folder / "ab.json").write_text(json.dumps({**content, "sides": ["/bin/false", "/bin/false"]}))
     refused = subprocess.run(**pair(resume=True))
-    assert refused.returncode == 2 and "was changed after the run was begun" in refused.stdout, refused.stdout
+    assert refused.returncode == 2 and "was changed after the run was started" in refused.stdout, refused.stdout
     (folder / "ab.json").write_text(json.dumps(content))
     refused = subprocess.run(**pair("--batch", "4", resume=True))
-    assert refused.returncode == 2 and "was begun with other values" in refused.stdout
+    assert refused.returncode == 2 and "was started with other values" in refused.stdout
     done = subprocess.run(**pair(resume=True))
     assert done.returncode in (0, 1, 3), done.stdout
     for letter, earlier in zip("ab", before, strict=True):

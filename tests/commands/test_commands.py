@@ -75,8 +75,8 @@ def composed(value: str, folder: Path) -> dict[str, tuple[str, list[str]]]:
         "published": (published.command("bench", given), [f"FRAMEWORK=torch,{value}", f"FILTER={value}", "ISOLATE=1"]),
         "foreign": (foreign.command("ab", out, {"A": value, "B": value}), [place, f"A={value}", f"B={value}"]),
         "next": (steps, [f"RUN={out}"]),
-        "pair": (refusal(ab.refuse_a_pair, str(out)).partition("go on with it: ")[2][:-1], [place]),
-        "run": ("make bench " + refusal(runs.check_free, str(out)).partition("go on with it: ")[2][:-1], [place]),
+        "pair": (refusal(ab.refuse_a_pair, str(out)).partition("resume it: ")[2][:-1], [place]),
+        "run": ("make bench " + refusal(runs.check_free, str(out)).partition("resume it: ")[2][:-1], [place]),
     }
 
 

@@ -68,10 +68,10 @@ def test_parquet_holds_the_columns_of_the_csv_with_their_units(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "FORMAT is one of bmf"),
+        ([], "FORMAT must be one of bmf"),
         (["FORMAT=xml"], "not 'xml'"),
-        (["FORMAT=parquet"], "name it with OUT=results.parquet"),
-        (["FORMAT=bmf", "RUN=/nowhere"], "holds no run"),
+        (["FORMAT=parquet"], "name it, such as OUT=results.parquet"),
+        (["FORMAT=bmf", "RUN=/nowhere"], "contains no run"),
     ],
 )
 def test_a_wrong_use_is_one_sentence(words, sentence, capsys):

@@ -36,8 +36,8 @@ def test_filters_of_the_command_line(tmp_path, capsys):
     for words, sentence in (
         (("--framework", "betta"), "There is no framework in these records 'betta'; did you mean 'beta'?"),
         (("--device", "gpu"), "There is no device in these records 'gpu'"),
-        (("--filter", "nothing"), "No cell of a-run fits FILTER=nothing"),
-        (("--out", __file__), "cannot be made a folder"),
+        (("--filter", "nothing"), "No cell of a-run matches FILTER=nothing"),
+        (("--out", __file__), "cannot be created"),
     ):
         code, _, err = run(capsys, folder, *words)
         assert code == 2 and sentence in err and err.count("\n") == 1
@@ -65,8 +65,8 @@ def test_bad_runs_are_one_sentence(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status,cell\n99,a,eager,w,ok,c\n")
     for name, sentence in (
-        (tmp_path / "nowhere", "holds no run"),
-        (tmp_path / "empty", "holds no run"),
+        (tmp_path / "nowhere", "contains no run"),
+        (tmp_path / "empty", "contains no run"),
         (tmp_path / "later.csv", "is of schema version 99"),
     ):
         code, _, err = run(capsys, name)
@@ -77,7 +77,7 @@ def test_of_a_cell_measured_twice_the_figures_are_over_both_runs(tmp_path, capsy
     later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
     paths = [write_run(tmp_path / "a", [record("alpha", "eager", latency=11.0)]), write_run(tmp_path / "b", [later])]
     code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
-    assert code == 0 and "1 records are of cells that were measured again; figures are over all runs" in out
+    assert code == 0 and "1 records repeat a cell; speedups and latencies combine all runs" in out
     assert "22" in out  # the geometric mean
     assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
 

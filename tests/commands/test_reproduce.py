@@ -116,7 +116,7 @@ def test_the_page_of_an_existing_run_goes_where_it_is_asked_for(suite, reproduce
     assert "fake graph: **holds**" in (out / "table.md").read_text() and str(out / "table.md") in done.stdout
     assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == before
     refused = reproduce(suite, "--from", str(copy), "--out", str(folder))
-    assert refused.returncode == 2 and "already holds a run" in refused.stdout
+    assert refused.returncode == 2 and "already contains a run" in refused.stdout
 
 
 def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
@@ -137,8 +137,8 @@ def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
     [
         (["--table", "paddle-bart"], "did you mean 'paddle-bert'?"),
         (["--table", "paddle-bert", "--device", "tpu"], "There is no device 'tpu'"),
-        (["--from", "nowhere"], "nowhere holds no reproduction"),
-        (["--resume", "newest"], "RESUME goes on in the run's own folder: omit OUT and FROM."),
+        (["--from", "nowhere"], "nowhere contains no reproduction"),
+        (["--resume", "newest"], "RESUME continues in the run's folder: omit OUT and FROM."),
         (["--table", "paddle-bert", "--framework", "torc"], "did you mean 'torch'?"),
     ],
 )
@@ -164,7 +164,7 @@ def test_a_framework_is_chosen_among_those_of_each_sweep():
 def test_a_finished_run_is_not_overwritten(reproduced, capsys):
     _, folder = reproduced
     assert runner.main(["reproduce", "--table", "paddle-bert", "--out", str(folder)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert "already contains a run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", experiments.names())

@@ -25,19 +25,19 @@ def seen(folder, plan: dict, *lines: bytes) -> list[str]:
 def test_each_cell_counts_once_and_half_a_line_not_yet(tmp_path):
     whole = b'{"cell": "a", "status": "ok", "node": "n1"}'
     told = seen(tmp_path, PLAN, whole, whole, b'{"cell": "b", "status": "crash"}', b'{"cell": "c"')
-    assert told[0] == "2 of 3 cells (1 ok, 1 crash) · in no job"
-    assert "since it was begun" in told[1] and told[2] == "by node: n1 1"
+    assert told[0] == "2 of 3 cells (1 ok, 1 crash) · not in a Slurm job"
+    assert "since the start" in told[1] and told[2] == "by node: n1 1"
 
 
 @pytest.mark.parametrize("line", [b"null", b"[]", b"{}", b'{"cell": ["a"]}', b'{"cell": null}', b"\xff", b"[" * 9999])
 def test_a_line_that_holds_no_record_is_left_out(tmp_path, line):
-    assert seen(tmp_path, PLAN, line, b"")[0] == "0 of 3 cells · in no job"
+    assert seen(tmp_path, PLAN, line, b"")[0] == "0 of 3 cells · not in a Slurm job"
 
 
 @pytest.mark.parametrize("started", ["yesterday", None, 3])
 def test_a_plan_that_does_not_say_when_tells_no_pace(tmp_path, started):
     assert seen(tmp_path, PLAN | {"started_at": started}, b'{"cell": "a"}', b"") == [
-        "1 of 3 cells (1 None) · in no job"
+        "1 of 3 cells (1 None) · not in a Slurm job"
     ]
 
 
@@ -48,14 +48,14 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path):
     os.mkfifo(tmp_path / "machine.json")
     sight = Sight(tmp_path)
     sight.look()
-    assert sight.lines() == ["0 of 3 cells · in no job"] and not sight.ended()
+    assert sight.lines() == ["0 of 3 cells · not in a Slurm job"] and not sight.ended()
 
 
 def test_a_file_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(jsonfiles, "MOST_OF_A_LINE", 1 << 10)
     monkeypatch.setattr(jsonfiles, "MOST_OF_A_FILE", 1 << 10)
     (tmp_path / "machine.json").write_text('{"job": "7"' + " " * (1 << 20) + "}")
-    assert seen(tmp_path, PLAN, b'{"cell": "a", "status": "ok"}', b"")[0] == "1 of 3 cells (1 ok) · in no job"
+    assert seen(tmp_path, PLAN, b'{"cell": "a", "status": "ok"}', b"")[0] == "1 of 3 cells (1 ok) · not in a Slurm job"
     with pytest.raises(UsageError, match=r"records\.jsonl cannot be read: it has a line of more than"):
         seen(tmp_path, PLAN, b"\0" * (1 << 20))
 

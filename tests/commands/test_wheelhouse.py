@@ -119,7 +119,7 @@ def test_an_environment_is_made_from_the_wheelhouse_alone(house):
 @pytest.mark.parametrize("name", [WHEEL, BUILT])
 def test_a_file_that_is_not_the_locked_one_is_refused(house, name):
     write_wheel(house / "wheels", "ANSWER = 43\n", name)
-    with pytest.raises(SetupError, match="A file is not the one that was locked"):
+    with pytest.raises(SetupError, match="A file's hash is not the locked one"):
         environments.ensure("tiny", "cpu", report=lambda text: None)
     assert not (house / "venvs/tiny-cpu/.stamp").exists()
 
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(house, name):
 def test_without_a_manifest_uv_tells_what_is_missing(house):
     for path in (house / "wheels").iterdir():
         path.unlink()
-    with pytest.raises(SetupError, match=r"(?s)no version of tiny.*Nothing but the wheelhouse \S+ was searched\."):
+    with pytest.raises(SetupError, match=r"(?s)no version of tiny.*Only the wheelhouse \S+ was searched\."):
         environments.ensure("tiny", "cpu", report=lambda text: None)
 
 
@@ -143,7 +143,7 @@ def change(house: Path, **changes) -> None:
         (lambda house: change(house, python="3.9"), r"is for Python 3\.9 on .*, this is Python 3\.\d+ on .*: collect"),
         (lambda house: change(house, platform="win-arm64"), "for Python .* on win-arm64, this is"),
         (lambda house: change(house, environments={"runner": {}}), "has runner, but not tiny-cpu: make setup FRA"),
-        (lambda house: (house / "frameworks/tiny/requirements-cpu.txt").write_text(""), "for other requirements of ti"),
+        (lambda house: (house / "frameworks/tiny/requirements-cpu.txt").write_text(""), "has other requirements of ti"),
         (lambda house: (house / "wheels").rename(house / "elsewhere"), "there is no folder .*wheels; `make setup"),
     ],
 )  # fmt: skip
@@ -163,7 +163,7 @@ def test_uv_too_comes_from_the_wheelhouse(house, monkeypatch):
     assert pip[pip.index("--no-index") :][1:3] == ["--find-links", str(house / "wheels")]
     assert "--require-hashes" in pip
     assert "PIP_INDEX_URL" not in env
-    with pytest.raises(SetupError, match="for other requirements of uv"):
+    with pytest.raises(SetupError, match="has other requirements of uv"):
         uv._install_uv(house / "venvs/uv", "another")
 
 
@@ -183,7 +183,7 @@ def test_a_file_that_is_nowhere_is_named_when_collecting(collected, tmp_path, mo
     with pytest.raises(SetupError) as caught:
         wheelhouse.collect([], tmp_path / "wheels", report=lambda text: None)
     assert "tinything==1.0" in str(caught.value)
-    assert "No file fits Python" in str(caught.value).splitlines()[-1]
+    assert "No package file fits Python" in str(caught.value).splitlines()[-1]
     assert list((tmp_path / "wheels").iterdir()) == []
 
 
@@ -291,6 +291,6 @@ def test_of_several_indexes_any_may_serve_what_a_hash_names_and_the_first_alone_
 def test_a_build_for_cuda_in_an_environment_for_the_cpu_is_named_with_the_way_out():
     """Seen where pip's find-links have one version's CPU build and the package index has another's for CUDA alone."""
     code = "raise ImportError('libcudnn.so.9: cannot open shared object file: No such file or directory')"
-    with pytest.raises(SetupError, match=r"a build for CUDA.*download\.pytorch\.org/whl/cpu") as error:
+    with pytest.raises(SetupError, match=r"a CUDA build.*download\.pytorch\.org/whl/cpu") as error:
         uv.run([sys.executable, "-c", code], dict(os.environ), "environment torch-cpu could not be installed")
     assert "libcudnn.so.9" in str(error.value)

@@ -39,8 +39,8 @@ def test_what_torch_compile_returned_is_measured_uncompiled(tmp_path):
 @pytest.mark.parametrize(
     ("model", "inputs", "sentence"),
     [
-        (lambda x: x, 3, "belong to a framework"),
-        ([], {}, "belong to a framework"),
+        (lambda x: x, 3, "framework is unknown"),
+        ([], {}, "framework is unknown"),
         ((number for number in range(3)), Owned(), "cannot be pickled"),
         (sys._getframe(), Owned(), "cannot be pickled"),
     ],
@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_one_sentence_with_the_way_out(tmp_path, model, inp
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(carried.Unfit, match="name another folder with out="):
+    with pytest.raises(carried.Unfit, match="choose another folder with out="):
         carried.write(tmp_path / "file" / "model", Owned(), 3)
 
 

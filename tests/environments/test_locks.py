@@ -84,7 +84,7 @@ def test_of_six_that_begin_in_one_folder_one_does(suite, tmp_path):
     codes = sorted(process.returncode for process in started)
     assert codes == [0, 2, 2, 2, 2, 2], outputs
     for process, output in zip(started, outputs, strict=True):
-        refused = HELD.search(output) or "already holds a run" in output
+        refused = HELD.search(output) or "already contains a run" in output
         assert refused if process.returncode else not refused
         assert "Traceback" not in output
     assert Finished(0, "", out).complete()
@@ -115,7 +115,7 @@ def test_an_environment_in_use_is_not_made_anew_meanwhile(tmp_path, monkeypatch)
     code += "with uv.exclusive(uv.VENVS / 'alpha-cpu', lambda text: print(text, flush=True)): print('mine', flush=True)"
     how = dict(cwd=ROOT, stdout=subprocess.PIPE, text=True)
     other = subprocess.Popen([sys.executable, "-c", code, tmp_path], **how)
-    assert "measures in it, waiting until it is done" in other.stdout.readline()
+    assert "another process is using it, waiting until it is done" in other.stdout.readline()
     assert other.poll() is None
     locks.release(tmp_path / ".alpha-cpu.lock")
     assert other.stdout.readline() == "mine\n"

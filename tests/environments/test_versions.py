@@ -34,7 +34,7 @@ try:
 except Unsupported as error:
     print(error)
 """
-    assert f"has no {module}.{name}, by which this suite makes a graph mode prove" in printed_by("torch", code)
+    assert f"has no {module}.{name}, which the suite needs to prove" in printed_by("torch", code)
 
 
 def test_a_jax_without_a_cache_size_counts_by_its_events():

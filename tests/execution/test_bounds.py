@@ -70,7 +70,7 @@ def test_the_sentence_says_what_replaying_and_what_the_device_allow(cell):
     flops = 2 * 2 * 4096**3  # of two products
     answer = Profiled("", latency_s=76e-3, busy_s=10e-3)
     said = bounds.sentence(large, answer, None, None)
-    assert said == "the GPU is idle 87 % of a call: replaying these kernels brings at most 7.6×"
+    assert said == "the GPU is idle for 87 % of a call, so replaying these kernels brings at most 7.6×"
     beside = bounds.sentence(large, answer, None, Peaks(flops / 8e-3, 1e15, ""))
     assert beside.startswith(f"{said}; no implementation beats 9.") and beside.endswith("× on this device (roofline)")
     assert "at most 1×" in bounds.sentence(large, Profiled("", latency_s=1e-3, busy_s=2e-3), None, None)

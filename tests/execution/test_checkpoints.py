@@ -124,20 +124,20 @@ def test_what_cannot_be_used_is_one_sentence(tmp_path, weights, monkeypatch):
     save_file({**weights, "layers.0.norm.bias": np.ones(5, np.float32)}, path)
     assert "layers.0.norm.bias has shape (5,); mlp needs (4,)." in refusal(tmp_path)
     save_file({**weights, "layers.0.norm.bias": np.ones(4, np.int64)}, path)
-    assert "has type I64, which is no floating-point type" in refusal(tmp_path)
+    assert "has type I64, which is not a floating-point type" in refusal(tmp_path)
 
 
 def test_a_hub_name_without_the_hub(monkeypatch):
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    assert "out of reach" in refusal("no-such-owner/no-such-model")
+    assert "cannot be reached" in refusal("no-such-owner/no-such-model")
     assert "neither a folder nor the name of a model" in refusal("what is this//model")
 
 
 INDEXES = {
-    "../../etc/passwd": "is no file beside it",
-    "/etc/passwd": "is no file beside it",
+    "../../etc/passwd": "is not a file in the same folder",
+    "/etc/passwd": "is not a file in the same folder",
     "..": "is a device, a pipe or a folder",
     "pipe": "is a device, a pipe or a folder",
     "zero": "is a device, a pipe or a folder",
@@ -159,7 +159,7 @@ def test_a_pipe_or_a_deep_index_is_a_sentence(tmp_path):
     with pytest.raises(CheckpointError, match="is a device, a pipe or a folder"):
         open_checkpoint(str(tmp_path / "pipe"))
     index = tmp_path / "model.safetensors.index.json"
-    for content, why in (("[" * 100_000, "should map"), ("[]", "should map"), (b"\xff", "no UTF-8")):
+    for content, why in (("[" * 100_000, "should map"), ("[]", "should map"), (b"\xff", "is not UTF-8")):
         index.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(UsageError, match=why):
             open_checkpoint(str(tmp_path))

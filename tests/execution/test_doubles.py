@@ -34,7 +34,7 @@ EXPECTED = {
     "prints": (MEASURED, "", ""),
     "wrong-weight": (("mismatch",), "Outputs differ from numpy's by up to", ""),
     "constant": (("mismatch",), "Outputs differ from numpy's by up to", ""),
-    "unsynchronized": (("error",), "synchronize returned while", ""),
+    "unsynchronized": (("error",), "synchronize returned before", ""),
     "two-threads": (MEASURED, "", ""),
     "recompiles": (MEASURED, "", ""),
     "another-program": (MEASURED, "", ""),
@@ -48,7 +48,7 @@ EXPECTED = {
     "rubbish": (MEASURED, "", ""),  # it stands in the worker's log
     "half-message": (("error",), "that does not fit: cell is missing", "half-message: first call"),
     "crash": (("crash",), "killed by SIGKILL", "terminate called without an active exception"),
-    "hang": (("timeout",), f"no sign of life for {SILENCE} s", "waiting for a lock"),
+    "hang": (("timeout",), f"was silent for {SILENCE} s", "waiting for a lock"),
 }
 
 
@@ -244,7 +244,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
         ({"FAKE_IMPORT": "raises"}, "error", "ImportError: libfake.so.1: cannot open shared object file"),
         ({"FAKE_IMPORT": "dies"}, "crash", "killed by SIGSEGV"),
         ({"FAKE_CANARY": "broken"}, "unsupported", "the smoke test's 'ones' returned wrong values"),
-        ({"FAKE_THREADS": "2"}, "unsupported", "set to 1 intra-op threads and reports 2"),
+        ({"FAKE_THREADS": "2"}, "unsupported", "set to 1 intra-op threads but reports 2"),
         ({"FAKE_CANARY": "broken"}, "unsupported", ": this fake has kernels for sm_1; a fake for this device is on"),
     ],
 )

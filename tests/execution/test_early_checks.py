@@ -67,7 +67,9 @@ def test_every_file_that_cannot_be_a_model_is_named(tmp_path, net, capsys):
     for words in ([], ["--dry-run"]):
         assert runner.main(["bench", "--workload", files, *words]) == 2
         said = capsys.readouterr().err
-        assert "one.py has no model(): docs/own-models.md shows what a file holds. two.py is no Python, line 2" in said
+        assert (
+            "one.py has no model(): docs/own-models.md describes the file. two.py is not valid Python, line 2" in said
+        )
 
 
 def test_a_model_is_checked_once_in_eager_mode_and_the_suite_s_workloads_are_not(net):
@@ -137,14 +139,14 @@ def test_models_that_do_not_run_end_the_command_and_beside_others_they_do_not(ne
     for words in (f"{net},{other}", f"{net},mlp"):
         said = checked(words, Told(["KeyError: 'x' (net.py:3)"], []))
         assert "net.py in PyTorch does not run and is skipped: KeyError: 'x' (net.py:3)" in said
-        assert ("other.py in PyTorch: an eager call succeeds" in said) == ("other" in words)
+        assert ("other.py in PyTorch: an eager call succeeded" in said) == ("other" in words)
 
 
 def test_a_model_that_runs_in_one_shape_or_setting_runs(net):
     told = Told(["batch 1 is too small"])
-    assert "an eager call succeeds" in checked(str(net), told, batch="1,2") and len(told.jobs) == 1
+    assert "an eager call succeeded" in checked(str(net), told, batch="1,2") and len(told.jobs) == 1
     told = Told(["no bf16"], [])
-    assert "an eager call succeeds" in checked(str(net), told, dtype="bf16,fp32") and len(told.jobs) == 2
+    assert "an eager call succeeded" in checked(str(net), told, dtype="bf16,fp32") and len(told.jobs) == 2
     told = Told()
     told.interpreters = {}  # of a dry run
     assert "net.py in PyTorch: not checked on CPU: its environment is not installed yet." in checked(str(net), told)
@@ -156,7 +158,7 @@ def test_a_model_is_checked_where_there_is_an_environment(net, reason):
     told = Told(reason)
     said = checked(str(net), told, device="cpu,gpu:0")
     assert len(told.jobs) == 1 and "not checked on GPU: its environment is not installed yet." in said
-    assert ("an eager call succeeds" in said) == (reason == []) and ("does not run" in said) == (reason != [])
+    assert ("an eager call succeeded" in said) == (reason == []) and ("does not run" in said) == (reason != [])
 
 
 def test_a_resumed_run_checks_no_model(net, monkeypatch):

@@ -62,7 +62,7 @@ def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, capsys):
     lines, again = first.lines, ["bench", "--resume", str(first.folder), "--python"]
     for flag, value in (("--batch", "64"), ("--mode", "eager,graph")):
         assert runner.main([*again, sys.executable, flag, value]) == 2
-        assert f"omit {flag.strip('-').upper()}, or begin another run" in capsys.readouterr().err
+        assert f"omit {flag.strip('-').upper()}, or start a new run" in capsys.readouterr().err
     assert runner.main([*again, "/usr/bin/another"]) == 2
     assert f"PYTHON={sys.executable}" in capsys.readouterr().err
     assert runner.main([*again, sys.executable, "--framework", "numpy"]) == 0

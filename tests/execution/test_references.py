@@ -26,7 +26,7 @@ def parity(cell, report, tmp_path):
     run = Run(tmp_path)
 
     def parities(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
-        """As a run does that was begun or resumed."""
+        """As a run does that was started or resumed."""
         references, results = References(run), []
         for dtype, mode, value in measured:
             path = tmp_path / f"{len(list(tmp_path.glob('*.npz')))}.npz"

@@ -52,7 +52,7 @@ def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
     with disk(tmp_path / "disk", "size=32k") as place:
         full = suite.bench(place / "run", *NUMPY, "--out", str(place / "run"))
         assert full.code == 2
-        assert one_sentence(full.output, "No space left on device", f"go on with: make bench RESUME={place}/run")
+        assert one_sentence(full.output, "No space left on device", f"resume with: make bench RESUME={place}/run")
         assert not list(place.rglob("*.tmp"))
         subprocess.run(["mount", "-o", "remount,size=4m", place], check=True)
         again = suite.bench(place / "run", "--resume", str(place / "run"))
@@ -133,7 +133,7 @@ def test_an_error_of_the_suite_s_own_is_no_refusal():
 @pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "1e10"])
 def test_a_timeout_is_a_time_to_wait(command, seconds, capsys):
     assert runner.main([command, *CELLS, f"--timeout={seconds}"]) == 2
-    assert "TIMEOUT is a number of seconds above 0 and up to 1,000,000" in capsys.readouterr().err
+    assert "TIMEOUT must be a number of seconds above 0 and up to 1,000,000" in capsys.readouterr().err
 
 
 def pipe(path: Path) -> None:
@@ -141,11 +141,11 @@ def pipe(path: Path) -> None:
 
 
 SWEEPS = {
-    "latin": (lambda path: path.write_bytes(b'framework = "\xe9"'), "no UTF-8"),
-    "deep": (lambda path: path.write_text("batch = " + "[" * 100_000), "is not TOML"),
-    "long number": (lambda path: path.write_text("batch = " + "1" * 5000), "is not TOML"),
-    "a list as filter": (lambda path: path.write_text('filter = ["a"]'), "FILTER is one value"),
-    "a table as weights": (lambda path: path.write_text("[weights]\na = 1"), "WEIGHTS is one value"),
+    "latin": (lambda path: path.write_bytes(b'framework = "\xe9"'), "is not UTF-8"),
+    "deep": (lambda path: path.write_text("batch = " + "[" * 100_000), "is not valid TOML"),
+    "long number": (lambda path: path.write_text("batch = " + "1" * 5000), "is not valid TOML"),
+    "a list as filter": (lambda path: path.write_text('filter = ["a"]'), "FILTER takes one value"),
+    "a table as weights": (lambda path: path.write_text("[weights]\na = 1"), "WEIGHTS takes one value"),
     "endless": (lambda path: path.symlink_to("/dev/zero"), "a device, a pipe or a folder"),
     "pipe": (pipe, "a device, a pipe or a folder"),
     "large": (lambda path: path.write_bytes(b"#" * (1 << 21)), "more than 1 MiB"),
@@ -246,4 +246,7 @@ def test_the_exit_code_says_whether_all_was_measured(statuses, code):
 def test_a_refused_write_names_its_file(tmp_path):
     with pytest.raises(OSError) as refused, refusals.naming(tmp_path / "full"), open("/dev/full", "w") as file:
         file.write("x")
-    assert refusals.sentence(refused.value) == f"{tmp_path}/full: No space left on device; make room there, then go on."
+    assert (
+        refusals.sentence(refused.value)
+        == f"{tmp_path}/full: No space left on device; free space there, then try again."
+    )

@@ -61,9 +61,9 @@ def test_every_gpu_serves_with_its_share_of_the_threads(host):
 @pytest.mark.parametrize(
     ("numbers", "flags", "sentence"),
     [
-        ((0, 1), {"device": "gpu:all,cpu"}, "no device among others"),
+        ((0, 1), {"device": "gpu:all,cpu"}, "cannot be combined with other devices"),
         ((), {}, "There is no GPU for gpu:all: nvidia-smi lists none"),
-        ((0, 1), {"threads": "5"}, "THREADS is at most 4 on each of 2 GPUs side by side, not 5"),
+        ((0, 1), {"threads": "5"}, "THREADS can be at most 4 on each of 2 GPUs side by side, not 5"),
         ((0, 1), {"device": "gpu:2"}, "There is no gpu:2: this machine has 2 GPUs, from gpu:0"),
         ((0, 1), {"device": "gpu:every"}, "DEVICE is cpu, gpu, gpu:<index> or gpu:all"),
     ],

@@ -143,7 +143,7 @@ def test_what_a_node_loses_goes_to_another_one_once():
     tried = [node for node, bundle in done if bundle == 3]
     assert len(tried) == 2 and len(set(tried)) == 2
     assert sorted(bundle for _, bundle in done) == [1, 2, 3, 3, 4, 5, 6]
-    assert given_up == [(3, f"It was lost on {tried[0]}, and again: {tried[1]} died.")]
+    assert given_up == [(3, f"It was lost on {tried[0]}, and then again: {tried[1]} died.")]
     assert error is None
 
 
@@ -209,10 +209,10 @@ def test_nodes_of_another_kind_do_not_serve(monkeypatch):
     monkeypatch.setattr(cluster, "probed", lambda job: {"n1": answer("x"), "n2": answer("y"), "n3": answer("x")})
     nodes = cluster.Cluster.of_job()
     assert list(nodes.serving) == ["n1", "n3"]
-    assert nodes.left_out == {"n2": "it is of another kind: A, 64 CPUs, 234 GiB"}
+    assert nodes.left_out == {"n2": "its hardware differs: A, 64 CPUs, 234 GiB"}
     assert nodes.described["machine_id"] == "x"
     assert list(cluster.Cluster.of_job("y").serving) == ["n2"]
-    with pytest.raises(UsageError, match=r"No node of job 7 can serve \(.*CONSTRAINT="):
+    with pytest.raises(UsageError, match=r"No node of job 7 can be used \(.*CONSTRAINT="):
         cluster.Cluster.of_job("z")
 
 
@@ -225,7 +225,7 @@ def test_a_job_s_nodes_and_their_gpus_are_slots(monkeypatch):
     job_of(monkeypatch)
     flags = {"framework": "torch", "workload": "mlp", "launcher": "slurm"}
     assert sweep.resolve(flags).axes["threads"] == [8]
-    with pytest.raises(UsageError, match="THREADS is at most 8 on each node of the job, not 9"):
+    with pytest.raises(UsageError, match="THREADS can be at most 8 on each node of the job, not 9"):
         sweep.resolve({**flags, "threads": "9"})
     with pytest.raises(UsageError, match="The job has no GPUs for gpu:all"):
         sweep.resolve({**flags, "device": "gpu:all"})

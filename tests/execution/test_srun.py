@@ -85,7 +85,7 @@ CANCELLED = SAID.format("STEP 7.1 ON n2 CANCELLED AT x")
         (BEGUN + SAID.format("error: Node failure on n2"), SlotFailure, "crash", "lost: .*Node failure on n2"),
         (BEGUN + 'say(type="guard", words="signal 15")', SlotFailure, "crash", "was lost"),
         (BEGUN + CANCELLED + 'say(type="guard", words="signal 9")', SlotFailure, "crash", "CANCELLED"),
-        (BEGUN + SAID.format("Detected 1 oom-kill event(s)"), WorkerFailure, "oom", "ran out of the memory"),
+        (BEGUN + SAID.format("Detected 1 oom-kill event(s)"), WorkerFailure, "oom", "exceeded the job's memory"),
         (SAID.format("error: Unable to create step"), SlotFailure, "crash", "Unable to create step"),
     ],
 )  # fmt: skip
@@ -122,7 +122,7 @@ def test_the_gpus_of_a_job_are_slurm_s_to_tell_to_scripts_and_steps(tmp_path, mo
     monkeypatch.setenv(slurm.GPUS, known)
     job = slurm.Allocation("7", ("n1", "n2"), 4)
     if count is None:
-        with pytest.raises(OSError, match="does not say how many GPUs"):
+        with pytest.raises(OSError, match="does not report the job's GPUs"):
             slurm.gpus_on_node(job)
     else:
         assert slurm.gpus_on_node(job) == count
@@ -204,7 +204,7 @@ def test_a_job_s_script_is_one_that_bash_reads_and_that_goes_on(tmp_path):
     assert ran() == ["--mode", "eager", "--filter", "it's", "--out", str(out)]
     (out / "plan.json").touch()
     assert ran() == ["--resume", str(out), "--python", "/p y"]
-    with pytest.raises(UsageError, match="PARTITION holds a line end"):
+    with pytest.raises(UsageError, match="PARTITION contains a line break"):
         submission.script(out, [], [], 1, {"partition": "a\n#SBATCH --nodes=9"})
 
 
@@ -237,7 +237,7 @@ def test_a_dry_run_tells_node_hours(capsys):
 
     words = ["--framework", "torch", "--workload", "mlp", "--batch", "1..64", "--launcher", "slurm", "--nodes", "3"]
     assert runner.main(["bench", "--dry-run", *words]) == 0
-    assert "on 3 nodes: " in (told := capsys.readouterr().out) and "node-hours, without the installation" in told
+    assert "on 3 nodes: " in (told := capsys.readouterr().out) and "node-hours, excluding installation" in told
 
 
 def test_the_control_cell_is_the_smallest_eager_one():

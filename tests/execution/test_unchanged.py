@@ -68,7 +68,7 @@ def test_a_user_s_file_that_stays_is_measured(launched):
 
 @pytest.mark.parametrize("happens", [lambda file: file.write_text(NET + "# other\n"), lambda file: file.unlink()])
 def test_a_user_s_file_that_is_saved_while_it_is_measured_ends_the_run(launched, happens):
-    with pytest.raises(UsageError, match=r"net\.py was changed since the run was begun: put it back and go on"):
+    with pytest.raises(UsageError, match=r"net\.py was changed since the run was started: restore it and resume"):
         launched(happens, stays)
 
 
@@ -84,9 +84,9 @@ def test_one_version_is_measured_in_a_run(cell, tmp_path):
     note_versions(run, cell(), installed | {"pytest": "9"})  # which decides nothing
     assert run.read("versions.json")["torch-cpu"]["pytest"] == "9"
     for other in ({"torch": "2.13.0"}, {"python": "3.12.1"}, {"nvidia-cudnn-cu12": "9"}):
-        with pytest.raises(UsageError, match=f"{next(iter(other))} was .* when this run was begun and is .* now"):
+        with pytest.raises(UsageError, match=f"{next(iter(other))} was .* when this run was started and is .* now"):
             note_versions(run, cell(), installed | other)
-    with pytest.raises(UsageError, match=r"triton was 3.3 when this run was begun and is not there now"):
+    with pytest.raises(UsageError, match=r"triton was 3.3 when this run was started and is not there now"):
         note_versions(run, cell(), {name: version for name, version in installed.items() if name != "triton"})
     note_versions(run, cell(framework="jax"), {"python": "3.11.7", "jax": "0.6"})
     assert run.read("versions.json").keys() == {"torch-cpu", "jax-cpu"}
@@ -127,6 +127,6 @@ def test_a_run_goes_on_with_its_own_versions_and_tells_of_another_machine(run, s
         (folder / name).write_text(json.dumps(edit(content)))
     again = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert again.code == 2, again.output
-    assert "This run was begun on another machine" in again.output
-    assert "numpy was 0.1 when this run was begun and is" in again.output and "Traceback" not in again.output
+    assert "This run was started on another machine" in again.output
+    assert "numpy was 0.1 when this run was started and is" in again.output and "Traceback" not in again.output
     assert not (folder / "records.jsonl").exists()

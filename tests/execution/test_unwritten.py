@@ -42,7 +42,7 @@ def test_a_cell_that_a_disk_failed_is_measured_once_there_is_room(suite, tmp_pat
         assert stopped.code == 2 and "Traceback" not in stopped.output, stopped.output
         last = stopped.output.splitlines()[-1]
         assert ("If a cell itself fills the disk, begin a run of the others, by FILTER=" in last) == (harm != "removes")
-        assert HARM[harm] in last and f"go on with: make bench RESUME={out}" in last
+        assert HARM[harm] in last and f"resume with: make bench RESUME={out}" in last
         assert not (out / "records.jsonl").exists() and not (out / "launches/reports.jsonl").exists()
         (place / "filler").unlink(missing_ok=True)
         again = suite.bench(out, "--resume", str(out), "--python", sys.executable)
@@ -108,7 +108,7 @@ def test_a_cache_on_a_full_disk_is_named(suite, tmp_path):
         refused = suite.bench(out, *WORDS, "--width", "256", "--out", str(out))
     assert (refused.code, out.exists()) == (2, False)
     last = refused.output.splitlines()[-1]
-    assert f"cannot be kept. {cache}: No space left on device; make room there, then go on." in last
+    assert f"cannot be written. {cache}: No space left on device; free space there, then try again." in last
     assert last.endswith("Run the same command again.")
 
 

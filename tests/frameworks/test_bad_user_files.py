@@ -32,7 +32,7 @@ def inputs(batch_size):
 LINES = {
     "good": ("pass", ("", "")),
     "floods": ("print('x' * 100_000)", ("", "")),
-    "forks": ("os.fork()", ("error", "forks the process that measures it")),
+    "forks": ("os.fork()", ("error", "forks the measuring process")),
     "raises": ("raise KeyError('two\\nlines')", ("error", "KeyError: 'two\\nlines' (raises.py:6)")),
     "exits": ("sys.exit(3)", ("error", "the model called exit(3) (exits.py:6)")),
     "huge": ("pass", ("oom", " (huge.py:10)")),

@@ -44,8 +44,13 @@ NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(nam
 
 # What is refused, by words of the reason: a mode, a cache with one place, a dtype.
 REFUSED = {
-    ("paddle", "to_static-cinn"): "compiles with CINN for NVIDIA GPUs alone",
-    ("torch", "inductor", "dynamic", 1): "torch makes a graph of its own of one place: a longer PROMPT or CONTEXT.",
+    ("paddle", "to_static-cinn"): "compiles with CINN for NVIDIA GPUs only",
+    (
+        "torch",
+        "inductor",
+        "dynamic",
+        1,
+    ): "torch compiles a separate graph for a cache of one place: choose a longer PROMPT or CONTEXT.",
     ("paddle", "bf16"): "no bfloat16 matmul for cpu, so a model with its parameters cast cannot run: DTYPE=fp32.",
     ("paddle", "fp16"): "no float16 matmul for cpu, so a model with its parameters cast cannot run: DTYPE=fp32.",
 }

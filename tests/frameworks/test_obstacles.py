@@ -17,10 +17,10 @@ MESSAGES = [
         "downloading and installing a new version from the URL: http://www.nvidia.com/Download/index.aspx "
         "Alternatively, go to: https://pytorch.org to install a PyTorch version that has been compiled with your "
         "version of the CUDA driver.",
-        "too old for this build, it knows CUDA 12.4 at most: update the NVIDIA driver, or install a build for an older",
+        "too old for this build and supports CUDA 12.4 at most: update the NVIDIA driver, or install a build",
     ),
-    ("The NVIDIA driver on your system is too old (found version 11080). Please", "it knows CUDA 11.8 at most"),
-    ("The NVIDIA driver on your system is too old (found version 9000).", "it knows CUDA 9.0 at most"),
+    ("The NVIDIA driver on your system is too old (found version 11080). Please", "supports CUDA 11.8 at most"),
+    ("The NVIDIA driver on your system is too old (found version 9000).", "supports CUDA 9.0 at most"),
     (
         "INTERNAL: CustomCall failed: jaxlib/cuda_prng_kernels.cc:30: operation cudaGetLastError() failed: the "
         "provided PTX was compiled with an unsupported toolchain.",
@@ -51,8 +51,8 @@ MESSAGES = [
     ),
     ("Failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized", "start nvidia-fabricmanager"),
     ("Unknown: no kernel image is available for execution on the device", "no kernels for this GPU: install a build"),
-    ("Torch not compiled with CUDA enabled", "for the CPU only: install one for CUDA"),
-    ("operator torchvision::nms does not exist", "install both from one package index, or name"),
+    ("Torch not compiled with CUDA enabled", "supports the CPU only: install one for CUDA"),
+    ("operator torchvision::nms does not exist", "install both from one package index, or set PYTHON"),
     ("Unable to load cuDNN. Is it installed?", "cuDNN cannot be loaded: install the build that brings NVIDIA's"),
     (
         "Outdated cuDNN installation found.\nVersion JAX was built against: 8907\nMinimum supported: 9100\n"
@@ -94,7 +94,7 @@ def test_a_call_that_the_driver_cannot_run_is_unsupported_and_keeps_its_words():
     ("built_for", "driver", "sentence"),
     [
         (13, None, "there is no NVIDIA driver"),
-        (13, (12, 4), "the NVIDIA driver knows CUDA 12.4 at most and this build is for CUDA 13: update"),
+        (13, (12, 4), "the NVIDIA driver supports CUDA 12.4 at most, and this build is for CUDA 13: update"),
         (12, (12, 2), "no GPU is visible"),  # a driver runs later minor versions of its own major one
         (12, (13, 0), "no GPU is visible"),
         (None, (12, 0), "no GPU is visible"),

@@ -90,4 +90,7 @@ def test_a_build_for_the_cpu_says_so_when_asked_for_a_gpu(framework, tmp_path):
     assert [record["mode"] for record in done.records] == ["eager", *frameworks.describe(framework).recommended("gpu")]
     for record in done.records:
         assert record["status"] == "unsupported"
-        assert re.search(r"for the CPU only: install (a build for CUDA|jax\[cuda13\])\.$", record["reason"])
+        assert re.search(
+            r"supports the CPU only(, without a CUDA plug-in)?: install (a build for CUDA|jax\[cuda13\])\.$",
+            record["reason"],
+        )

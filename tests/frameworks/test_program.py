@@ -162,7 +162,10 @@ def test_what_cannot_be_listed_was_measured_all_the_same(planted):
 
 def test_a_graph_without_eager_mode_beside_it_is_unknown(run):
     record = run("--framework", "fake", "--mode", "graph", "--filter", "/graph").record("graph")
-    assert (record["program"], record["program_difference"]) == ("unknown", "eager mode was not measured beside it")
+    assert (record["program"], record["program_difference"]) == (
+        "unknown",
+        "eager mode was not measured in the same group",
+    )
 
 
 # PyTorch: models that do something else while they are traced, in the framework's own environment.

@@ -130,7 +130,7 @@ for layout in ("NCHW", "NHWC"):
 # How the first difference of a program begins where there is one. Paddle looks for labels to be ignored, eagerly alone;
 # the gradient of TensorFlow's loop goes to the state before the first position as well, once a layer.
 GAPS = {
-    "torch": {("vit-tiny", "training", None): "the graph holds backward and the update as well"},  # a whole iteration
+    "torch": {("vit-tiny", "training", None): "the graph also contains backward and update"},  # a whole iteration
     "paddle": dict.fromkeys(
         [(name, "training", cell) for name, cell in
          (("resnet-tiny", None), ("vit-tiny", None), ("lstm-tiny", "fused"), ("lstm-tiny", "unrolled"))],

@@ -29,7 +29,7 @@ def test_memory_and_work_are_bounded(monkeypatch):
     with pytest.raises(messages.TooLong, match="more than 256 MiB"):
         while True:
             assert len(incoming.feed(message)) == 1
-    with pytest.raises(messages.TooLong, match="more than 100000 lines that are no messages"):
+    with pytest.raises(messages.TooLong, match="more than 100000 lines that are not messages"):
         messages.Messages(lambda line: None).feed(b"x\n" * (messages.STRAYS + 1))
 
 

@@ -144,7 +144,7 @@ def test_a_worker_ends_when_its_guard_is_killed(worker, tmp_path):
     process = noted(tmp_path, "worker")
     os.kill(int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
     waiting.join()
-    assert "guards the worker was killed" in str(told[0])
+    assert "guard process was killed" in str(told[0])
     wait_for(lambda: not any(map(alive, (process, noted(tmp_path, "child")))))
 
 
@@ -176,7 +176,7 @@ def test_bytes_that_are_no_message_do_not_count_as_a_sign_of_life(worker):
     """
     for text in ("x", "x\n"):
         told = failure(worker(trickle.format(text=text), timeout_s=0.5))
-        silent = "The worker gave no sign of life for 0.5 s and was stopped; TIMEOUT=SECONDS waits longer."
+        silent = "The worker was silent for 0.5 s and was stopped; TIMEOUT=SECONDS sets a longer limit."
         assert (told.status, str(told)) == ("timeout", silent)
 
 

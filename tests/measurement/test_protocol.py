@@ -21,19 +21,19 @@ pytestmark = pytest.mark.slow
 
 # mode -> its status, and what its reason says.
 LIES = {
-    "nan-sample": ("error", "that does not fit: samples is nan, which is no number"),
-    "infinite-sample": ("error", "that does not fit: samples is inf, which is no number"),
-    "zero-sample": ("error", "that does not fit: samples is 0, not above 0"),
-    "negative-sample": ("error", "that does not fit: samples is -0.1, not above 0"),
-    "no-fields": ("error", "that does not fit: samples is missing"),
-    "unknown-status": ("error", "that does not fit: status 'fine' is not known"),
-    "no-reason": ("error", "that does not fit: reason is NoneType, not str"),
+    "nan-sample": ("error", "with wrong content: samples is nan, which is no number"),
+    "infinite-sample": ("error", "with wrong content: samples is inf, which is no number"),
+    "zero-sample": ("error", "with wrong content: samples is 0, not above 0"),
+    "negative-sample": ("error", "with wrong content: samples is -0.1, not above 0"),
+    "no-fields": ("error", "with wrong content: samples is missing"),
+    "unknown-status": ("error", "with wrong content: status 'fine' is not known"),
+    "no-reason": ("error", "with wrong content: reason is NoneType, not str"),
     "silent-refusal": ("unsupported", "does not say why"),
     "long-refusal": ("unsupported", "No. No. No."),
-    "null-hello": ("error", "a hello message that does not fit: versions is no object"),
-    "list-of-seconds": ("error", "that does not fit: seconds is no object"),
-    "deep-message": ("error", "that does not fit: compiler.a is too deep or too long"),
-    "twice": ("error", "was not to be done, or twice"),
+    "null-hello": ("error", "a hello message with wrong content: versions is no object"),
+    "list-of-seconds": ("error", "with wrong content: seconds is no object"),
+    "deep-message": ("error", "with wrong content: compiler.a is too deep or too long"),
+    "twice": ("error", "was not requested or was already reported"),
     "torn-outputs": ("error", "could not be turned into a record: BadZipFile"),
 }
 
@@ -143,7 +143,7 @@ def test_a_report_that_does_not_fit_is_one_sentence(report, changes, reason):
 
 @pytest.mark.parametrize("data", [{"type": "fine"}, {"type": None}, {"type": ["cell"]}, {}])
 def test_a_message_of_no_known_kind(data):
-    with pytest.raises(ProtocolError, match="of no known kind"):
+    with pytest.raises(ProtocolError, match="of an unknown kind"):
         protocol.message(data)
 
 

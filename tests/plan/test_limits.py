@@ -19,22 +19,22 @@ class Wordless(Exception):
 def test_the_root_of_all_folders_is_no_run(capsys):
     for dry in ([], ["--dry-run"]):
         assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/", *dry]) == 2
-        assert "OUT=/ has no name" in capsys.readouterr().err
+        assert "OUT=/ has no folder name" in capsys.readouterr().err
 
 
 def test_a_pipe_or_a_device_is_no_model(tmp_path):
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "device.py").symlink_to("/dev/zero")
     for name in ("pipe.py", "device.py"):
-        with pytest.raises(UsageError, match=f"{name} is no model's file: it is no file but a device"):
+        with pytest.raises(UsageError, match=f"{name} is not a model file: it is no file but a device"):
             user_models.register([str(tmp_path / name)])
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = " + "-" * 100_000 + "1", "is no Python: "),
-        ("#" * (1 << 20 | 1), "is no model's file: it has more than 1 MiB."),
+        ("x = " + "-" * 100_000 + "1", "is not valid Python: "),
+        ("#" * (1 << 20 | 1), "is not a model file: it has more than 1 MiB."),
     ],
     ids=["deep", "long"],
 )
@@ -48,4 +48,4 @@ def test_a_model_s_file_is_as_long_and_deep_as_one_that_was_written(tmp_path, te
 def test_an_exception_whose_text_raises_is_an_error():
     from worker.channel import classify
 
-    assert classify(Wordless()) == ("error", "Wordless: its text cannot be had: __str__ raises RuntimeError")
+    assert classify(Wordless()) == ("error", "Wordless: its text is unknown: __str__ raises RuntimeError")

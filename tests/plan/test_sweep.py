@@ -28,21 +28,21 @@ BAD = {
     "dtype": (["--dtype", "fp23"], "did you mean 'fp32'?"),
     "profile": (["--profile", "quik"], "did you mean 'quick'?"),
     "device": (["--device", "tpu"], "There is no device 'tpu'"),
-    "device index": (["--device", "cpu:1"], "DEVICE is cpu, gpu, gpu:<index> or gpu:all, not"),
-    "sequence": (["--workload", "bert-base", "--seq", "600"], "seq_len is at most 512, not 600."),
-    "batch 0": (["--batch", "0"], "batch_size is at least 1, not 0."),
-    "batch x": (["--batch", "x"], "batch_size is a whole number, not 'x'."),
-    "mask": (["--mask", "half"], "mask is one of none, full, padded, not 'half'."),
-    "threads": (["--threads", "9999"], "THREADS is at most"),
-    "threads 0": (["--threads", "0"], "THREADS is a whole number from 1 up"),
-    "budget": (["--budget", "-1"], "BUDGET is a number of seconds above 0"),
-    "timeout": (["--timeout", "0"], "TIMEOUT is a number of seconds above 0"),
-    "seed": (["--seed", "-1"], "SEED is a whole number from 0 to 2"),
-    "seed of many digits": (["--seed", "9" * 26], "SEED is a whole number from 0 to 2"),
-    "batch of many digits": (["--batch", "9" * 20], "batch_size is at most 1099511627776, not 9999"),
+    "device index": (["--device", "cpu:1"], "DEVICE must be cpu, gpu, gpu:<index> or gpu:all, not"),
+    "sequence": (["--workload", "bert-base", "--seq", "600"], "seq_len can be at most 512, not 600."),
+    "batch 0": (["--batch", "0"], "batch_size must be at least 1, not 0."),
+    "batch x": (["--batch", "x"], "batch_size must be a whole number, not 'x'."),
+    "mask": (["--mask", "half"], "mask must be one of none, full, padded, not 'half'."),
+    "threads": (["--threads", "9999"], "THREADS can be at most"),
+    "threads 0": (["--threads", "0"], "THREADS must be a whole number of at least 1"),
+    "budget": (["--budget", "-1"], "BUDGET must be a number of seconds above 0"),
+    "timeout": (["--timeout", "0"], "TIMEOUT must be a number of seconds above 0"),
+    "seed": (["--seed", "-1"], "SEED must be a whole number from 0 to 2"),
+    "seed of many digits": (["--seed", "9" * 26], "SEED must be a whole number from 0 to 2"),
+    "batch of many digits": (["--batch", "9" * 20], "batch_size can be at most 1099511627776, not 9999"),
     "too many cells": (
         ["--batch", ",".join(map(str, range(1, 1201))), "--width", ",".join(map(str, range(1, 1201)))],
-        "combinations; at most 1,000,000 are planned: shorten a list.",
+        "combinations; at most 1,000,000 are allowed: shorten a list.",
     ),
     "a job's option without a job": (["--partition", "x"], "PARTITION applies only to Slurm jobs: add LAUNCHER=slurm"),
     "a container that nothing starts": (["--container", "pyxis:image", "--python", "python3"], "add LAUNCHER=slurm"),
@@ -51,7 +51,7 @@ BAD = {
         "/nowhere.txt cannot be read",
     ),
     "out": (["--out", "/proc/run"], "OUT=/proc/run cannot be written"),
-    "nothing that any machine measures": (["--dtype", "tf32"], "Nothing to measure: TF32 is a format of GPUs"),
+    "nothing that any machine measures": (["--dtype", "tf32"], "Nothing to measure: TF32 exists on GPUs only"),
     "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
     "flag of another workload": (
         ["--workload", "mlp", "--seq", "8"],
@@ -62,7 +62,7 @@ BAD = {
     "filter": (["--filter", "nothing-like-it"], "No cell's name matches"),
     "sweep file": (["--sweep", "/nowhere/sweep.toml"], "cannot be read: No such file"),
     "checkpoint": (["--weights", "/nowhere/model"], "There is no checkpoint at /nowhere/model."),
-    "run": (["--resume", "/nowhere/run"], "/nowhere/run holds no run"),
+    "run": (["--resume", "/nowhere/run"], "/nowhere/run contains no run"),
 }
 
 
@@ -77,7 +77,7 @@ def test_bad_input_is_one_sentence_and_starts_nothing(name, dry, tmp_path, capsy
     assert not out.exists()
 
 
-BARE = f"PYTHON={sys.executable} has no torch: install it there, or leave PYTHON out"
+BARE = f"PYTHON={sys.executable} has no torch: install it there, or omit PYTHON"
 
 
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
@@ -98,7 +98,7 @@ def test_an_interpreter_that_cannot_be_measured_starts_nothing(python, sentence,
 def test_packages_that_an_interpreter_lacks_are_named_with_what_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "lacking", lambda python, modules: ["jax"])
     users = {name: Path(sys.executable) for name in ("torch", "jax")}
-    with pytest.raises(UsageError, match=r"PYTHON=mine has no jax: install it there.*, FRAMEWORK=torch\.$"):
+    with pytest.raises(UsageError, match=r"PYTHON=mine has no jax: install it there.* only FRAMEWORK=torch\.$"):
         preparation.check_packages("mine", users)
     monkeypatch.undo()
     modules = [("numpy",), ("absent_here", "rich"), ("absent_here", "absent_there")]
@@ -115,7 +115,7 @@ def test_packages_that_an_interpreter_lacks_are_named_with_what_it_has(tmp_path,
 def test_nothing_is_overwritten(tmp_path, capsys, file, what):
     (tmp_path / file).write_text("{}")
     assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(tmp_path)]) == 2
-    assert f"already holds {what}" in capsys.readouterr().err
+    assert f"already contains {what}" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "{}")]
 
 
@@ -134,7 +134,7 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
     for dry in ([], ["--dry-run"]):
         assert runner.main([*words, *dry]) == 2
         printed = capsys.readouterr()
-        assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in printed.err
+        assert "No NVIDIA GPU was found (nvidia-smi). If another Python" in printed.err
         assert "3 cells, about" in printed.out  # a plan for another machine is still a plan
     assert not out.exists()
 
@@ -337,4 +337,4 @@ def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path,
         for word in [f"WORKLOAD={model}"] + ([f"SWEEP={file}"] if name == "threads" else []):
             workloads._USER_MODELS.clear()
             assert runner.main([command, word]) == 2
-            assert f"net.py: inputs has a parameter {name}, which the suite uses" in capsys.readouterr().err
+            assert f"net.py: inputs has a parameter {name}, a name that the suite reserves" in capsys.readouterr().err

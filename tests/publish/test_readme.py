@@ -82,7 +82,7 @@ def test_no_figure_is_of_an_excluded_cell():
     """The LSTM's graphs are flagged `program_differs`, torchvision's outputs are zero, F's ResNet-50 is a mismatch."""
     trained = {point.record.workload for point in evidence.measured(findings.MEAN_TRAINING, mode="inductor")}
     assert len(trained) == 7 and "lstm" not in trained
-    assert "| Geometric mean, training of 7 models, batch 8 |  | 1.48×" in TEXT
+    assert "| Geometric mean, training of 7 models, batch 8, all `IMPL=plain` |  | 1.48×" in TEXT
     (row,) = [line for line in PAGE.splitlines() if line.startswith("| lstm |")]
     assert row.count("| excluded |") == 1 and row.count("excluded") == 2
     assert evidence.measured(evidence.H200 / "vision-q-torchvision") == []

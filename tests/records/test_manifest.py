@@ -89,7 +89,7 @@ def test_a_plan_that_was_changed_is_refused_in_a_sentence(folder, change, capsys
     PLANS[change](folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     output = refused(folder, capsys)
-    assert "begin another" in output or "UTF-8" in output
+    assert "start a new" in output or "UTF-8" in output
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -120,7 +120,7 @@ def test_peaks_that_are_none_are_a_sentence(tmp_path, values):
     run.write("peaks.json", {"numpy/cpu/fp32/threads=1": PEAKS})
     assert Recorder(run, None, None, None).peaks == {"numpy/cpu/fp32/threads=1": Peaks(**PEAKS)}
     run.write("peaks.json", {"numpy/cpu/fp32/threads=1": values})
-    with pytest.raises(UsageError, match=f"{tmp_path}/peaks.json was changed.* remove the file, then go on"):
+    with pytest.raises(UsageError, match=f"{tmp_path}/peaks.json was changed.* remove the file, then try again"):
         Recorder(run, None, None, None)
 
 

@@ -94,7 +94,7 @@ def test_the_report_names_the_packages():
 def test_a_published_run_from_changed_files_is_warned_of(tmp_path):
     published = recordfile.RESULTS / "h200" / "new"
     assert "tracked files are changed" in bench.unfit_to_publish(published, "0123456789+")
-    assert "no revision" in bench.unfit_to_publish(published, None)
+    assert "the revision is unknown" in bench.unfit_to_publish(published, None)
     assert bench.unfit_to_publish(published, "0123456789") is None
     assert bench.unfit_to_publish(recordfile.RESULTS / "runs" / "today", "0123456789+") is None
     assert bench.unfit_to_publish(tmp_path, "0123456789+") is None

@@ -90,7 +90,7 @@ def test_a_number_that_is_none_is_refused_with_its_place(table):
 
 def test_a_table_that_ends_within_a_quotation_is_refused(table):
     table.write_text(table.read_text() + 'torch,"')
-    with pytest.raises(Unreadable, match="no whole CSV file"):
+    with pytest.raises(Unreadable, match="not a complete CSV file"):
         load(table)
 
 

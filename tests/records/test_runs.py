@@ -128,7 +128,7 @@ def test_an_existing_run_is_opened_not_made(run):
 @pytest.mark.parametrize("content", [b"\xff\x00\xfe", b'{"a": ', b"[]"], ids=ascii)
 def test_a_file_of_the_run_that_is_no_json_is_to_be_removed(run, content):
     (run.folder / "references.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"references\.json is torn or was changed.*; remove it, then go on"):
+    with pytest.raises(UsageError, match=r"references\.json is torn or was changed.*; remove it, then try again"):
         run.read("references.json")
 
 
@@ -142,7 +142,7 @@ def test_two_runs_of_one_second_have_folders_of_their_own(tmp_path, monkeypatch)
 @pytest.mark.parametrize("file", ["records.jsonl", "plan.json"])
 def test_a_folder_with_a_run_is_refused_and_left_alone(tmp_path, file):
     (tmp_path / file).write_text("kept")
-    with pytest.raises(UsageError, match="already holds a run"):
+    with pytest.raises(UsageError, match="already contains a run"):
         Run.create(str(tmp_path))
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "kept")]
 
@@ -158,7 +158,7 @@ def test_the_newest_run_is_the_last_by_name_with_a_plan(tmp_path, monkeypatch):
         (tmp_path / name / "plan.json").write_text("{}")
     assert Run.open(None).id == Run.open("newest").id == "20260102-000000"
     assert Run.open("20260101-000000").id == "20260101-000000"
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match="contains no run"):
         Run.open("20260103-000000")
 
 
@@ -215,7 +215,9 @@ def test_torn_samples_are_told_of_before_anything_is_measured(run, content):
     (run.folder / "samples.jsonl.gz").write_bytes(content)
     for look in (run.judged, run.samples, run.compress_samples):
         run.append_samples({"cell": "a"})
-        with pytest.raises(UsageError, match=r"samples\.jsonl\.gz is torn or was changed.*move it away, then go on"):
+        with pytest.raises(
+            UsageError, match=r"samples\.jsonl\.gz is torn or was changed.*move it away, then try again"
+        ):
             look()
     assert (run.folder / "samples.jsonl").read_bytes() == 3 * b'{"cell": "a"}\n'
 

@@ -53,15 +53,15 @@ def said(*controls: list[dict]) -> list[str]:
 
 def test_a_loss_that_goes_with_the_mask_comes_with_it():
     loss, mask = said(masked(1.0, 0.9))
-    assert loss.startswith("inductor loses to eager: 0.42×")
+    assert loss.startswith("inductor is slower than eager: 0.42×")
     assert mask.startswith("With the mask given in both modes, inductor is 1.11×")
-    assert mask.endswith(": in one process each, the loss comes with what is done where no mask is given.")
+    assert mask.endswith(": in one process each, the path without a mask explains the loss.")
 
 
 def test_a_loss_that_the_suite_s_own_model_has_not_comes_with_the_library_s():
     *_, model = said(plain(1.0, 0.9))
     assert model.startswith("In the suite's own model with the framework's fused attention, inductor is 1.11×")
-    assert model.endswith(": in one process each, the loss comes with the library's model.")
+    assert model.endswith(": in one process each, the library's model explains the loss.")
 
 
 def images(eager_s: float, graph_s: float, layout: str = "nchw", **changes) -> list[dict]:
@@ -74,9 +74,9 @@ def test_a_loss_may_come_with_the_layout_or_with_strict_float32():
     loss = images(1.0, 1.1)
     _, layout, strict = causes.why(loss, [*loss, *images(0.5, 0.55, "nhwc"), *images(0.5, 0.25, dtype="tf32")])
     assert layout.startswith("With channels last in both modes, inductor is 0.91×")
-    assert layout.endswith("the loss is there too, so channels first does not explain it.")
+    assert layout.endswith("the loss remains, so channels first does not explain it.")
     assert strict.startswith("With TF32 in both modes, inductor is 2.00×")
-    assert strict.endswith(": in one process each, the loss comes with strict float32.")
+    assert strict.endswith(": in one process each, strict float32 explains the loss.")
 
 
 def test_the_layout_and_tf32_are_controls_where_they_can_be_changed():
@@ -92,45 +92,48 @@ def test_the_layout_and_tf32_are_controls_where_they_can_be_changed():
 
 def test_a_loss_that_stays_is_not_explained():
     _, mask, model, left = said(masked(1.0, 2.4), plain(1.0, 2.5))
-    assert "inductor is 0.42×: in one process each, the loss is there too" in mask
-    assert mask.endswith(", so what is done where no mask is given does not explain it.")
+    assert "inductor is 0.42×: in one process each, the loss remains" in mask
+    assert mask.endswith(", so the path without a mask does not explain it.")
     assert "the library's model does not explain it" in model
-    assert left == "Not known: why inductor loses here; no control separates it."
+    assert left == "It is unknown why inductor is slower; no control isolates the cause."
 
 
 def test_a_part_of_a_loss_leaves_the_rest_unknown():
     _, mask, left = said(masked(1.0, 1.2))
-    claim = "in one process each, a part of the loss comes with what is done where no mask is given"
-    assert mask.endswith(f": {claim}; the rest is not known.")
-    assert left.startswith("Not known")
+    claim = "in one process each, the path without a mask explains part of the loss"
+    assert mask.endswith(f": {claim}; the rest is unexplained.")
+    assert left.startswith("It is unknown why")
 
 
 def test_a_control_that_scatters_cannot_tell():
     noisy = masked(1.0, 2.0)
     noisy[1]["samples_s"] = [0.4, 4.0, 0.5, 3.0, 2.0, 0.6, 5.0, 2.5, 0.4, 2.2]
     _, mask, left = said(noisy)
-    assert mask.endswith(": whether the loss comes with what is done where no mask is given is inconclusive.")
-    assert left.startswith("Not known")
+    assert mask.endswith(": it is inconclusive whether the path without a mask explains the loss.")
+    assert left.startswith("It is unknown why")
 
 
 def test_a_control_without_an_interval_cannot_tell():
     few = masked(1.0, 0.9, scatter=SCATTER[:3])
     _, mask, left = said(few)
-    assert mask == "Not known: how inductor does with the mask given in both modes: too few samples for an interval."
-    assert left.startswith("Not known")
+    assert (
+        mask
+        == "The control with the mask given in both modes has no result for inductor: too few samples for an interval."
+    )
+    assert left.startswith("It is unknown why")
 
 
 def test_a_control_that_could_not_run_says_why():
     eager, graph = plain(1.0, 1.0)
     refused = {"status": "unsupported", "reason": "It refuses this shape.", "samples_s": []}
     _, model, left = said([eager, graph | refused])
-    assert model.endswith("the framework's fused attention: It refuses this shape.")
-    assert left.startswith("Not known")
+    assert model.endswith("the framework's fused attention has no result for inductor: It refuses this shape.")
+    assert left.startswith("It is unknown why")
     assert said([graph])[1].endswith(": eager mode was not measured.")
 
 
 def test_without_a_control_nothing_is_known():
-    assert said()[1:] == ["Not known: why inductor loses here; no control ran."]
+    assert said()[1:] == ["It is unknown why inductor is slower; no control ran."]
 
 
 def test_another_program_is_said_in_place_of_no_cause():
@@ -139,11 +142,11 @@ def test_another_program_is_said_in_place_of_no_cause():
     told = graph | {"program": "differs", "program_difference": "gelu: in eager, not in the graph"}
     assert explanation.sentences([eager, told], [eager, told])[:2] == [
         causes.why(LOSS, LOSS)[0],
-        "inductor runs another program than eager: gelu: in eager, not in the graph.",
+        "inductor runs other operators than eager: gelu: in eager, not in the graph.",
     ]
     same = graph | {"program": "same", "program_difference": None}
-    assert "another program" not in " ".join(explanation.sentences([eager, same], [eager, same]))
-    assert any(line.startswith("Not known: why") for line in explanation.sentences([eager, same], [eager, same]))
+    assert "other operators" not in " ".join(explanation.sentences([eager, same], [eager, same]))
+    assert any(line.startswith("It is unknown why") for line in explanation.sentences([eager, same], [eager, same]))
 
 
 def test_no_loss_no_reason():
@@ -166,9 +169,9 @@ def test_samples_of_two_launches_are_not_paired():
 def test_reasons_are_printed_with_the_shape_and_controls_named():
     controls = [entry | {"control": True} for entry in masked(1.0, 0.9)]
     page = explanation.markdown([*LOSS, *controls])
-    assert "- inductor loses to eager: 0.42×" in page
+    assert "- inductor is slower than eager: 0.42×" in page
     assert "(control)" in page
-    assert page.count("loses to eager") == 1
+    assert page.count("is slower than eager") == 1
 
 
 def test_controls_are_planned_where_a_mode_loses():
@@ -217,7 +220,7 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
     entries = explain.entries_in(out)
     assert [entry.get("control", False) for entry in entries] == [False, False] + [True] * 4 * controls
     page = (out / "explanation.md").read_text()
-    assert ("no control separates it" in page) is controls
+    assert ("no control isolates the cause" in page) is controls
 
 
 @pytest.mark.parametrize(("again", "says"), [("make reproduce RESUME=run", True), (None, False)])
@@ -234,5 +237,5 @@ def test_a_profiling_sweep_that_is_stopped_says_how_to_go_on(again, says, tmp_pa
     flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
     assert explain.explain(campaign.Request(flags, out=str(tmp_path / "run"), again=again)) == INTERRUPTED
     told = capsys.readouterr().out
-    assert f"kept in {tmp_path / 'run'}" in told and (f"Go on with: {again}\n" in told) is says
-    assert ("Go on" in told) is says
+    assert f"kept in {tmp_path / 'run'}" in told and (f"Resume with: {again}\n" in told) is says
+    assert ("Resume with" in told) is says

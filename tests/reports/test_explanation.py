@@ -61,7 +61,7 @@ def test_rows_hold_milliseconds_shares_and_unknown_kernels():
     assert rows["attention"] == ["3 (21%)", ""]
     assert rows["other"] == ["", "1 (25%)"]
     assert rows["together"] == ["14", "4"]
-    assert rows["unknown kernels, in number"] == ["0", "1"]
+    assert rows["number of unknown kernels"] == ["0", "1"]
     assert "idle" not in rows
 
 
@@ -103,9 +103,9 @@ def test_a_framework_s_own_refusal_is_printed():
 def test_what_no_rule_knows_is_said():
     odd = entry("graph", [("nvjet_a", 3.0, 1), ("spectre_7", 1.0, 1)])
     assert explanation.not_known([EAGER, odd]) == [
-        "Not known: what 1 ms (25.0%) of graph are for, in kernels such as spectre_7."
+        "1 ms (25.0%) of graph are in kernels of unknown purpose, such as spectre_7."
     ]
-    assert "Not known: what 1 ms" in explanation.markdown([EAGER, odd])
+    assert "in kernels of unknown purpose" in explanation.markdown([EAGER, odd])
 
 
 def test_shapes_are_kept_apart_and_failures_told():
@@ -178,10 +178,10 @@ def test_what_has_no_profiler_says_so(tmp_path):
     done = explain(tmp_path / "run", "--framework", "numpy", "--workload", "mlp", "--width", "8", "--depth", "1")
     assert done.returncode == 3, done.stdout  # nothing was profiled
     (entry,) = entries_in(tmp_path / "run")
-    assert (entry["status"], entry["reason"]) == ("unsupported", "NumPy has no profiler here.")
+    assert (entry["status"], entry["reason"]) == ("unsupported", "NumPy has no profiler on this device.")
 
 
 def test_a_run_is_not_overwritten(tmp_path, capsys):
     (tmp_path / "plan.json").write_text("{}")
     assert runner.main(["explain", "--framework", "numpy", "--workload", "mlp", "--out", str(tmp_path)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
+    assert "already contains a run" in capsys.readouterr().err

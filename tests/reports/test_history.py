@@ -176,8 +176,8 @@ def test_a_run_of_two_machines_has_each_cell_with_its_own(capsys, tmp_path):
     ("count", "words", "sentence"),
     [
         (1, (), "two at least"),
-        (0, (), "Say which runs to follow, two at least: make compare RUN="),
-        (2, ("--filter", "nothing"), "Say which runs to follow"),
+        (0, (), "Name at least two runs: make compare RUN="),
+        (2, ("--filter", "nothing"), "Name at least two runs"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, count, words, sentence):
@@ -189,7 +189,7 @@ def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, count, words, se
 def test_runs_without_a_cell_in_common_say_so(capsys, tmp_path):
     folders = [run_of(tmp_path, n, 1.0, 1.0, machine_id=str(n) * 4) for n in (1, 2)]
     code, out, *_ = told(capsys, tmp_path, *folders)
-    assert code == 2 and "No cell is in two of these runs on one machine" in out
+    assert code == 2 and "No cell was measured twice on the same machine" in out
 
 
 def test_a_line_fits_80_columns(capsys, tmp_path, monkeypatch):

@@ -34,7 +34,7 @@ def again(**more) -> dict:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({"recompilations": 80}, "plain compiles at every call: len(self.seen) == 1 (net.py:12)."),
+        ({"recompilations": 80}, "plain compiles in every call: len(self.seen) == 1 (net.py:12)."),
         ({"recompilations": 79}, "plain recompiled 79 times: len(self.seen) == 1 (net.py:12)."),
         ({"recompilations": 1, "recompiled_places": None}, "plain recompiled 1 time."),
         ({"recompilations": 0}, "plain recompiled: len(self.seen) == 1 (net.py:12)."),
@@ -52,4 +52,4 @@ def test_the_sentence_follows_the_counts(more, expected):
 
 def test_eager_mode_that_compiles_is_named():
     rows = [cell(10.0, **AGAIN | {"recompilations": 100}), cell(8.0, 1.25, mode="plain")]
-    assert "eager compiles at every call" in " ".join(told(*rows))
+    assert "eager compiles in every call" in " ".join(told(*rows))

@@ -73,7 +73,7 @@ def test_modes_that_nobody_deploys_are_off_the_axis_in_one_line():
     known = {("alpha", "eager"): Words(deployed=False)}
     made = sections.build(Material(Points([record("alpha", mode) for mode in MODES]), known=known))[0]
     (chart,) = made.panels[0].charts
-    assert "alpha eager" not in chart.drawing and chart.notes == ("Nobody deploys: alpha eager 20 ms.",)
+    assert "alpha eager" not in chart.drawing and chart.notes == ("Not for deployment: alpha eager 20 ms.",)
     by_mode = {row.cells[0]: row.cells for row in made.panels[0].table.rows}
     assert len(by_mode) == 2 and "× eager" not in made.panels[0].table.columns  # a multiple of that says nothing
 
@@ -194,7 +194,7 @@ def test_a_comment_on_github_can_hold_the_report():
     rows = [record("alpha", mode) | {"workload": name, "batch_size": n} for name, n in places for mode in MODES]
     text = markdown.report("Many", sections.build(Material(Points(rows))))
     assert 50_000 < len(text) <= markdown.MOST_CHARACTERS
-    assert "GitHub can hold no more" in text and text.count("<details>") == text.count("</details>")
+    assert "comments on GitHub are limited in length" in text and text.count("<details>") == text.count("</details>")
     assert "no more" not in golden()
 
 

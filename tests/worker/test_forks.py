@@ -30,4 +30,4 @@ def test_a_model_that_forks_makes_no_second_worker(tmp_path):
     results = tmp_path / "results"
     subprocess.run([sys.executable, "-c", FORKING, results, tmp_path / "marker"], cwd=SUITE, check=True)
     told = [json.loads(line)["phase"] for line in results.read_text().splitlines() if line]
-    assert told[0] == "4" and "forks the process" in told[1] and len(told) == 2  # without a watch 16 of each
+    assert told[0] == "4" and "forks the measuring process" in told[1] and len(told) == 2  # without a watch 16 of each

@@ -99,7 +99,7 @@ def test_calls_are_of_consecutive_tokens_at_the_cache_s_end(small):
     assert all(arrays["tokens"].shape == (2,) for arrays in sets)
     assert not np.array_equal(sets[0]["tokens"], sets[1]["tokens"])
     (context,) = (parameter for parameter in decode.parameters if parameter.name == "context")
-    assert context.problem(4) == "context is at least 5, not 4."
+    assert context.problem(4) == "context must be at least 5, not 4."
 
 
 def test_weights_of_a_pool_repeat_its_numbers_in_no_row(monkeypatch):

@@ -126,8 +126,8 @@ def test_training_costs_without_padding_what_its_forward_and_backward_passes_sav
 
 # What docs/methodology.md, "The same program", says of them.
 EXPLAINED = {
-    ("torch", "library"): "all: in eager, not in the graph (dtype bool); in eager mode Python branches on the value of "
-    "all, in the graph it does not"
+    ("torch", "library"): "all: in eager, not in the graph (dtype bool); eager mode's Python branches on the value of "
+    "all, the graph does not"
 }
 SWEEP = """
 workload = "bert-tiny"

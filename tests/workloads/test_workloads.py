@@ -134,9 +134,9 @@ def test_canonical_names(stored, canonical):
     [
         (2, None),
         (9, None),
-        (1, "size is at least 2, not 1."),
-        (10, "size is at most 9, not 10."),
-        ("x", "size is a whole number, not 'x'."),
+        (1, "size must be at least 2, not 1."),
+        (10, "size can be at most 9, not 10."),
+        ("x", "size must be a whole number, not 'x'."),
     ],
 )
 def test_a_number_s_bounds(value, problem):
@@ -146,7 +146,7 @@ def test_a_number_s_bounds(value, problem):
 def test_a_word_s_choices():
     parameter = Parameter("mask", "mask", "none", "", choices=("none", "full"))
     assert parameter.problem("full") is None
-    assert parameter.problem("half") == "mask is one of none, full, not 'half'."
+    assert parameter.problem("half") == "mask must be one of none, full, not 'half'."
 
 
 @pytest.mark.parametrize("name", workloads.names())

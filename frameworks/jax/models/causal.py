@@ -49,7 +49,7 @@ def stacked(layers: list) -> Any:
     """
     parts, kinds = zip(*map(jax.tree.flatten, layers), strict=True)
     if len({(kind, *((x.shape, x.dtype) for x in part)) for kind, part in zip(kinds, parts, strict=True)}) > 1:
-        raise Unsupported("jax.lax.scan takes layers that are alike, and this model's are not: measure MODE=jit.")
+        raise Unsupported("jax.lax.scan needs identical layers, and this model's differ: measure MODE=jit.")
     layers.clear()
     return jax.tree.unflatten(kinds[0], [jnp.stack([part.pop(0) for part in parts]) for _ in range(len(parts[0]))])
 

@@ -74,7 +74,7 @@ def build(workload: Lstm, cell: Cell, weights: Arrays, load: Callable, dtype: np
         return tree(weights, load), partial(forward, kind == "scan"), ""
     if cell.device_kind != "gpu" or cell.dtype not in ("fp32", "tf32"):
         raise Unsupported(
-            "JAX's LSTM operator for whole sequences is cuDNN's (jax.experimental.rnn), in float32 on a GPU alone: "
-            "take CELL=scan or CELL=unrolled, or DEVICE=gpu with DTYPE=fp32 or tf32."
+            "JAX's LSTM operator for whole sequences is cuDNN's (jax.experimental.rnn), in float32 on a GPU only: "
+            "choose CELL=scan or CELL=unrolled, or DEVICE=gpu with DTYPE=fp32 or tf32."
         )
     return tree(packed(weights), load), fused, "jax.experimental.rnn.lstm"

@@ -40,7 +40,7 @@ def options(cell: Cell) -> dict[str, str]:
     choices = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
     if cell.mode in UNCAPTURED and cell.device_kind == "gpu":
         if not all(_has(*option) for option in NO_COMMAND_BUFFERS.items()):
-            raise Unsupported("this XLA has no option that switches command buffers off: leave this mode out.")
+            raise Unsupported("this XLA cannot disable command buffers: omit this mode.")
         choices = choices | NO_COMMAND_BUFFERS
     return {name: value for name, value in choices.items() if _has(name, value)}
 

@@ -24,8 +24,8 @@ KINDS = {"llama": llama, "gpt": cached_gpt}
 LOOP = "jit-loop"
 SCAN = "jit-scan"
 NO_FUSED_CACHE = (
-    "the suite's cache lies as (batch, heads, places, head size), and jax.nn.dot_product_attention takes places before "
-    "heads: measure ATTENTION=explicit."
+    "the suite's cache has heads before places, and jax.nn.dot_product_attention needs places before heads: measure "
+    "ATTENTION=explicit."
 )
 
 
@@ -104,7 +104,9 @@ class Cached:
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return the step of the cell's pass: a model with a cache of its own, which a jitted call takes from the last."""
     if cell.parameter("cache") == "dynamic":
-        raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: KV_CACHE=static.")
+        raise Unsupported(
+            "XLA compiles for one shape, and a growing cache has a new shape at each token: choose KV_CACHE=static."
+        )
     dtype = DTYPES[cell.dtype]
     load, sets = partial(adapter.tensor, dtype=dtype), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.pass_name == "generate":

@@ -71,7 +71,7 @@ class Compilations:
         def capture() -> Capture:
             compiled, loaded = counted()
             if not compiled:
-                return Capture(False, 0, 0, 0, backend, "no block was called: this model is not divided into any")
+                return Capture(False, 0, 0, 0, backend, "no block was called: this model is not divided into blocks")
             stray = {other: count for other, count in dispatched().items() if other != name}
             blocks = dispatched()[name]
             text = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
@@ -128,9 +128,9 @@ def _problem(cell: Cell, lowered: Any) -> str:
         return "the module calls back into Python"
     donated = sum(argument.donated for argument in jax.tree.leaves(lowered.args_info))
     if (overwritten := text.count(OVERWRITTEN)) < donated:
-        return f"of {donated} donated arrays only {overwritten} are overwritten by results"
+        return f"only {overwritten} of {donated} donated arrays are reused for results"
     if cell.mode in compiling.UNFUSED and (fusions := compiling.fused(lowered.compile().as_text())):
-        return f"XLA fused operators all the same, {fusions} times"
+        return f"XLA fused operators {fusions} times in spite of the option"
     return ""
 
 

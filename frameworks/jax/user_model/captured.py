@@ -214,8 +214,7 @@ class Reached:
             value = type(value)(original) if isinstance(value, _METHODS) else original
         if isinstance(value, jax.stages.Compiled | jax.export.Exported):
             raise Unsupported(
-                f"model() returned a {type(value).__name__}, which has no eager mode: return the function that it was "
-                "made of."
+                f"model() returned a {type(value).__name__}, which has no eager mode: return the original function."
             )
         if isinstance(value, functools.partial) and not isinstance(value, jax.tree_util.Partial):
             parts = [self.plain(part, name) for part in (value.func, value.args, value.keywords)]

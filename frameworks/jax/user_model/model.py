@@ -35,8 +35,8 @@ except ImportError:
     linen = nnx = None
 
 STATEFUL = (
-    "training of a model with more than parameters (running statistics, random streams, arrays that a call writes to) "
-    "is not run: return (function, parameters) from model()."
+    "a model with other state than parameters (running statistics, random streams) cannot be trained: return "
+    "(function, parameters) from model()."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
 # Calls in StableHLO that compute nothing, or that XLA takes apart.
@@ -202,7 +202,7 @@ class Model(user_model.UserModel):
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
-            raise Unsupported(f"{workload.name} is no model of JAX: write a file.")
+            raise Unsupported(f"{workload.name} is not a JAX model: write a model file.")
         return user_file.UserFile(workload.source)
 
     def built(self, made: Any) -> Any:
@@ -220,8 +220,8 @@ class Model(user_model.UserModel):
             if self.applied.compiled:
                 name = user_file.without_folders(self.applied.compiled[0], self.source)
                 raise Unsupported(
-                    f"the model calls {name} under jax.jit, so its eager mode would run a graph: call the function "
-                    "that jit was given, its __wrapped__."
+                    f"the model calls {name} under jax.jit, so its eager mode would run a graph: call the original "
+                    f"function, its __wrapped__."
                 )
             if self.trains and self.applied.writes:
                 raise Unsupported(STATEFUL)
@@ -350,8 +350,8 @@ def refuse_what_is_held(model: Model) -> None:
     for leaf in jax.tree.leaves(model.sets):
         if _is_object(leaf) and not isinstance(leaf, np.ndarray) and model.values(leaf).arrays:
             raise Unsupported(
-                f"a {type(leaf).__name__} among the inputs holds arrays that jit would not be given: register it with "
-                "jax.tree_util."
+                f"a {type(leaf).__name__} in the inputs contains arrays that jit cannot see: register it with "
+                f"jax.tree_util."
             )
 
 

@@ -74,9 +74,11 @@ def logged(call: Callable[..., Any], inputs: tuple) -> str | None:
     with _arguments_written(), _taken_to_numpy() as taken, _logged() as log:
         call(*inputs)
     if taken:
-        raise ValueError("eager mode takes a tensor to NumPy within the call, whose operators are not listed.")
+        raise ValueError(
+            "eager mode converts a tensor to NumPy during the call, and Paddle does not log NumPy's operators."
+        )
     if GRADIENT in log():
-        raise ValueError("eager mode differentiates within the call, whose operators for gradients are not listed.")
+        raise ValueError("eager mode computes gradients during the call, and Paddle does not log their operators.")
     return log()
 
 
@@ -94,7 +96,7 @@ def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
             name = running.pop() if running else ""
             if not re.fullmatch(rf"{name}\d*", event["api"]):  # calls of one operator are numbered
                 raise ValueError(
-                    f"Paddle's log has the operands of {event['api']} after its operator {name or 'none'}."
+                    f"Paddle's log lists the operands of {event['api']} after the operator {name or 'none'}."
                 )
             while running and running[-1] == name:  # called itself once its operands were cast
                 running.pop()
@@ -128,7 +130,7 @@ def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
     if name not in ATTRIBUTES:
         return {}
     if not calls or calls[-1][0] != name:
-        raise ValueError(f"{name} was dispatched by a way on which its attributes are not seen.")
+        raise ValueError(f"Paddle does not log the attributes of {name}.")
     return calls[-1][1]
 
 

@@ -23,7 +23,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
             from frameworks.paddle.models import library, library_llama  # PaddleNLP takes seconds to import
         except ImportError as error:
             reason = f"the library implementation needs the package paddlenlp ({error})"
-            raise Unsupported(f"{reason}: install it, or IMPL=plain.") from error
+            raise Unsupported(f"{reason}: install it, or choose IMPL=plain.") from error
         if workload.family == "llama":
             return library_llama.build(workload, cell, weights)
         return library.bert(workload, weights)
@@ -32,7 +32,9 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
-        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only: ATTENTION=explicit.")
+        raise Unsupported(
+            "Paddle has a fused attention kernel for bf16 and fp16 on a GPU only: choose ATTENTION=explicit."
+        )
     if workload.family in plain.TRANSFORMERS:
         return plain.TRANSFORMERS[workload.family](workload, weights, fused)
     if workload.family in plain.OTHERS:
@@ -43,9 +45,9 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
 def _with_cache(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
     """Return the model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
     if cell.parameter("attention") == "fused":
-        raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
+        raise Unsupported("This model has no fused attention in Paddle: choose ATTENTION=explicit.")
     if cell.parameter("cache") == "dynamic":
-        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: KV_CACHE=static.")
+        raise Unsupported("This model keeps its cache in buffers of fixed shape: choose KV_CACHE=static.")
     batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
     model = workload.model.given(dict(cell.parameters))
     return WITH_A_CACHE[workload.family](model, weights, batch, places)

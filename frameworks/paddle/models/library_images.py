@@ -22,9 +22,11 @@ def resnet(workload: ResNet, parameters: Parameters, weights: Arrays) -> nn.Laye
     Its names are torchvision's, which the canonical ones are, but for the running statistics.
     """
     if workload.width != WIDTH or workload.stages not in LAYERS:
-        raise Unsupported(f"paddle.vision has no ResNet of {workload.name}'s size: IMPL=plain, or WORKLOAD=resnet50.")
+        raise Unsupported(
+            f"paddle.vision has no ResNet of {workload.name}'s size: choose IMPL=plain or WORKLOAD=resnet50."
+        )
     if parameters["layout"] != "nchw":
-        raise Unsupported("paddle.vision's ResNet takes channels first alone: LAYOUT=nchw, or IMPL=plain.")
+        raise Unsupported("paddle.vision's ResNet supports channels first only: choose LAYOUT=nchw or IMPL=plain.")
     model = vision.ResNet(vision.BottleneckBlock, LAYERS[workload.stages], num_classes=workload.classes)
     return load(model, weights, own_name)
 

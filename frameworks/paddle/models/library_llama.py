@@ -62,10 +62,10 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> LlamaForCausalLM:
     """Return the model. Raises ValueError for a missing or left-over weight, `Unsupported` for another cache."""
     if cell.mode in graphs.PREDICTORS:
         raise Unsupported(
-            "paddle.inference has a cache of one shape here, and that of PaddleNLP's Llama grows: IMPL=plain."
+            "paddle.inference needs a cache of fixed shape, and PaddleNLP's Llama has a growing one: choose IMPL=plain."
         )
     if cell.pass_name != "prefill" and cell.parameter("cache") != "dynamic":
-        raise Unsupported("The cache of PaddleNLP's Llama grows by concatenation: KV_CACHE=dynamic.")
+        raise Unsupported("PaddleNLP's Llama concatenates its cache: choose KV_CACHE=dynamic.")
     sizes = dict(workload.model.library_config())
     rope = sizes.pop("rope_parameters")
     scaled = {"rope_scaling": rope} if workload.model.scaling else {}

@@ -16,7 +16,7 @@ class LstmModel(nn.Layer):
     def __init__(self, workload: Lstm, cell: str):
         super().__init__()
         if cell == "scan":
-            raise Unsupported("Paddle has no operator that scans over positions; take CELL=fused or CELL=unrolled.")
+            raise Unsupported("Paddle has no operator that scans over positions: choose CELL=fused or CELL=unrolled.")
         self.hidden, self.fused = workload.hidden, cell == "fused"
         self.embedding = nn.Embedding(workload.vocabulary, workload.hidden)
         self.lstm = nn.LSTM(workload.hidden, workload.hidden, LAYERS)

@@ -102,7 +102,9 @@ class Exported:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._cell, self._predictor, self._program = cell, None, None
         self._results: Any = None  # of the captured program, nested as the model gives them
-        self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not loaded yet.")
+        self.captured = Capture(
+            whole=False, graphs=0, compilations=0, detail="The program is not exported or loaded yet."
+        )
 
     def __call__(self, *inputs):
         for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
@@ -204,8 +206,8 @@ def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
         off and off()
     if config.ir_optim() != passes or (config.mkldnn_enabled() and not onednn):
         raise Unsupported(
-            f"Paddle {paddle.__version__} cannot disable IR passes and oneDNN, its predictor has both: "
-            "MODE=inference, or another release of Paddle."
+            f"Paddle {paddle.__version__} cannot disable IR passes and oneDNN: choose MODE=inference or another "
+            f"release of Paddle."
         )
 
 
@@ -213,7 +215,12 @@ def captured(static: nn.Layer, backend: str) -> Capture:
     """Read the programs that `to_static` traced. The last one is whole if it holds every linear layer's product."""
     programs, program = static.forward.program_cache, traced(static)
     if program is None:
-        return Capture(whole=False, graphs=0, compilations=0, detail="No program: not called yet, or to_static is off.")
+        return Capture(
+            whole=False,
+            graphs=0,
+            compilations=0,
+            detail="There is no program: the mode was not called yet, or to_static is disabled.",
+        )
     names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
     held = [layer for layer in static.sublayers() if isinstance(layer, matrices.Linear)]
     linears = len(held) + sum(isinstance(layer, nn.Linear) for layer in static.sublayers())

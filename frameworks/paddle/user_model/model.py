@@ -105,7 +105,7 @@ class Model(user_model.UserModel):
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
-            raise Unsupported(f"{workload.name} is no model of Paddle: write a file, as docs/own-models.md shows.")
+            raise Unsupported(f"{workload.name} is not a Paddle model: write a model file (docs/own-models.md).")
         return user_file.UserFile(workload.source)
 
     def seed(self, seed: int) -> None:
@@ -168,8 +168,8 @@ class Model(user_model.UserModel):
             return copy.deepcopy(self.module, {id(tensor): tensor for tensor in (*shared, *empty)})
         except Exception as error:  # of the user's own attributes
             raise Unsupported(
-                f"the layer cannot be copied ({type(error).__name__}: {error}), and Paddle writes to what it captures: "
-                "keep results of calls, locks and open files out of its attributes."
+                f"the layer cannot be copied ({type(error).__name__}: {error}), which to_static requires: remove "
+                f"call results, locks and open files from its attributes."
             ) from error
 
     def specification(self, cell: Cell, exported: bool = False) -> Inputs:
@@ -247,8 +247,8 @@ class Predicted:
         forms = [trees.form(trees.packed(inputs)) for inputs in model.sets]
         if any(form != forms[0] for form in forms):
             raise Unsupported(
-                "inputs() gives other scalars or another structure at each call, which an exported program holds: pass "
-                "them as tensors."
+                "inputs() returns other scalars or another structure at each call, and an exported program fixes "
+                "both: pass tensors."
             )
         layer = Exportable(model.shared(), model.sets[0])
         signature = [trees.tensors(model.specification(cell, exported=True))]
@@ -265,7 +265,7 @@ class Predicted:
                 self._exported.load()
         except KeyError as error:
             raise Unsupported(
-                f"paddle.jit.save saves no tensor that is neither parameter nor buffer ({error.args[0]}): register it "
+                f"paddle.jit.save needs every tensor to be a parameter or buffer ({error.args[0]}): register it "
                 "with register_buffer."
             ) from error
         except Exception as error:
@@ -307,15 +307,13 @@ def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
     Raises Fault for what is no layer, and Unsupported for a loaded program, which has no eager mode.
     """
     if isinstance(layer, TranslatedLayer) or type(layer).__name__ == "PirTranslatedLayer":
-        raise Unsupported(
-            "model() returned a loaded program, which has no eager mode: return the layer it was made of."
-        )
+        raise Unsupported("model() returned a loaded program, which has no eager mode: return the original layer.")
     if not isinstance(layer, nn.Layer):
         raise Fault(f"model() of {name} returned {type(layer).__name__}: return a paddle.nn.Layer.")
     removed: list[str] = []
     for path, part in layer.named_sublayers(include_self=True):
         if isinstance(part, TranslatedLayer) or type(part).__name__ == "PirTranslatedLayer":
-            raise Unsupported(f"{path} is a loaded program, which has no eager mode: build it from its layers.")
+            raise Unsupported(f"{path} is a loaded program, which has no eager mode: use the original layer.")
         for owner in (part, *type(part).__mro__, sys.modules.get(type(part).__module__)):
             for attribute, value in list(getattr(owner, "__dict__", {}).items()):
                 if isinstance(value, StaticFunction):

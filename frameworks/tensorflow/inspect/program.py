@@ -137,7 +137,7 @@ def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None
         loops, inner, count = "body" in called, None, 1
         if trips is None:
             if run is None:
-                raise NotImplementedError("the graph has a loop, a condition or a function within a loop")
+                raise NotImplementedError("the graph has a loop, a condition or a function in a loop")
             if loops:
                 count = int(run.value(node.outputs[0]))
             else:

@@ -96,13 +96,13 @@ def build(workload: Lstm, cell: Cell, weights: Arrays, types: Types) -> LstmMode
     recurrence = cell.parameter("cell")
     if recurrence == "fused":
         refused = {
-            "it is measured on CPUs alone (a GPU's is cuDNN's)": cell.device_kind != "cpu",
+            "the suite measures it on CPUs only": cell.device_kind != "cpu",
             "XLA has no kernel of it": cell.mode == "function-xla",
             f"it has no {types.compute.name}": types.compute not in (tf.float32, tf.float16),
         }
         for reason in (reason for reason, holds in refused.items() if holds):
             raise Unsupported(
-                f"TensorFlow's operator for a whole LSTM is BlockLSTM, and {reason}: take CELL=scan or CELL=unrolled."
+                f"TensorFlow's operator for a whole LSTM is BlockLSTM, and {reason}: choose CELL=scan or CELL=unrolled."
             )
     return LstmModel(workload, weights, recurrence, types)
 

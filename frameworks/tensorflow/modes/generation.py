@@ -23,7 +23,7 @@ MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> CausalModel:
     """Return the model of the cell's pass."""
     if cell.parameter("cache") == "dynamic":
-        raise Unsupported("the cache of these models is in variables, whose shapes are fixed: KV_CACHE=static.")
+        raise Unsupported("this model keeps its cache in variables of fixed shape: choose KV_CACHE=static.")
     model = MODELS[workload.family](workload, cell, weights, types)
     if cell.pass_name == "decode":
         model.remember(weights)

@@ -102,7 +102,7 @@ class Captured:
         problems = {
             f"traced {traces} times": traces != 1 and self._reasons is None,
             f"{breaks} nodes call Python": breaks > 0,
-            "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
+            "tf.config.run_functions_eagerly is on, so no graph runs: turn it off": tf.config.functions_run_eagerly(),
         }
         detail = "; ".join(problem for problem, holds in problems.items() if holds)
         # Compilations are traces: XLA compiles once for a trace of fixed shapes.

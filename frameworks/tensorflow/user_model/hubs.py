@@ -25,7 +25,7 @@ class Library:
         self.name = source
         library, _, self._name = source.partition(":")
         if library != "keras":
-            raise Unsupported(f"{library} is no library of TensorFlow's models.")
+            raise Unsupported(f"{library} is not a library of TensorFlow models.")
         self._size = 224
         import keras
 
@@ -64,8 +64,8 @@ def refuse_other_backends(file: str) -> None:
     runs = keras.backend.backend() if hasattr(keras, "config") else "tensorflow"
     if file in _asked or runs != "tensorflow":
         raise Unsupported(
-            f"Keras' backend is {_asked.get(file, runs)} in {file}, and only TensorFlow's is measured here: remove "
-            "KERAS_BACKEND from the file."
+            f"{file} selects the Keras backend {_asked.get(file, runs)}, and only TensorFlow is measured here: "
+            f"remove KERAS_BACKEND from it."
         )
 
 

@@ -183,7 +183,9 @@ class Model(user_model.UserModel):
         for variable, first in zip(new, [first for one, first in self._state if id(one) not in shared], strict=True):
             variable.assign(tf.cast(first, variable.dtype))
         if not all(map(_alike, self.module.constants, made.constants)):
-            raise Fault(f"in {dtype.name} model() or build() draws other constants: make them non-trainable variables.")
+            raise Fault(
+                f"in {dtype.name} model() or build() creates other constants: make them non-trainable variables."
+            )
         return made
 
     def _built(self, dtype: tf.DType, everywhere: bool = False) -> Made:
@@ -218,8 +220,8 @@ class Model(user_model.UserModel):
         floating = [v.dtype for v in own or variables if v.dtype.is_floating and id(v) not in kept]
         if wrong := [made for made in floating if made.base_dtype != dtype]:
             raise Unsupported(
-                f"the model makes variables in {wrong[0].name} where {dtype.name} is asked for: leave dtypes to Keras, "
-                "or measure in fp32."
+                f"the model makes variables in {wrong[0].name} instead of {dtype.name}: do not set dtypes in the "
+                f"model, or measure in fp32."
             )
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
         return Made(model, call, variables, constants)
@@ -235,9 +237,7 @@ class Model(user_model.UserModel):
             self.restore()
         for stack in stacks:
             if any(_module_of(frame).startswith(SAVED_MODEL) for frame, _ in stack):
-                raise Unsupported(
-                    "the model calls a SavedModel, which has no eager mode: use the model it was made of."
-                )
+                raise Unsupported("the model calls a SavedModel, which has no eager mode: use the original model.")
             called = [holder for frame, _ in stack if isinstance(holder := frame.f_locals.get("self"), FUNCTION)]
             code = getattr(called[0].python_function, "__code__", None) if called else None
             caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
@@ -249,9 +249,7 @@ class Model(user_model.UserModel):
                 )
             if not called and _is_users(_module_of(caller)):
                 place = user_file.short_place(caller.f_code.co_filename, line, self.source)
-                raise Unsupported(
-                    f"the model calls a graph ({place}), which has no eager mode: use the code that it was made of."
-                )
+                raise Unsupported(f"the model calls a graph ({place}), which has no eager mode: use the original code.")
 
 
 def prepare(model: Model, cell: Cell) -> Step:
@@ -282,7 +280,7 @@ def _refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
             raise
         words = re.sub(r"graph __\S+?(\[\S*\])? on", "the graph on", words.partition("The op is created at")[0])
         words = re.sub(r"\{\{node (\S+)\}\}", r" \1", re.sub(r"<function \S+ at \w+>|\S*<lambda>\(.*?\)", "it", words))
-        raise Unsupported(f"{REFUSED[sign]} cannot take the model: {words[words.find(sign) :][:400]}") from error
+        raise Unsupported(f"{REFUSED[sign]} cannot compile the model: {words[words.find(sign) :][:400]}") from error
 
 
 def other_inputs(sets: Sequence[Inputs]) -> list[str]:
@@ -327,7 +325,7 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
         made = made.python_function
         removed = [getattr(made, "__name__", "the function")]
     if isinstance(made, tf.types.experimental.ConcreteFunction | FUNCTION):
-        raise Unsupported("model() returned a graph, which has no eager mode: return the model it was made of.")
+        raise Unsupported("model() returned a graph, which has no eager mode: return the original model.")
     if not callable(made):
         raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
     for owner in _reached(made):

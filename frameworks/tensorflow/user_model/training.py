@@ -37,7 +37,7 @@ class Training(user_model.Training):
 def prepare(model: Model, cell: Cell) -> Step:
     """Return an iteration in the cell's mode, on variables of its own."""
     if cell.dtype == "bf16":
-        raise Unsupported("user models are trained in fp32 alone in TensorFlow: set DTYPE=fp32.")
+        raise Unsupported("TensorFlow trains user models in fp32 only: set DTYPE=fp32.")
     subject = Training(model, in_float32=True)
     trainer = subject.trainer_of(model.remade(tf.as_dtype(model.dtype)))
     fields = {"restore": trainer.restore, "user_model": subject}

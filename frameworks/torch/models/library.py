@@ -55,7 +55,7 @@ def check_filled(model: nn.Module) -> None:
     """Raise RuntimeError where a module that was made without storage still has a tensor of that kind."""
     lost = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if tensor.is_meta]
     if lost:
-        raise RuntimeError(f"this version of transformers has tensors that nothing fills: {', '.join(lost)}")
+        raise RuntimeError(f"this version of transformers has tensors without weights: {', '.join(lost)}")
 
 
 def _bert(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:

@@ -35,8 +35,8 @@ class LibraryLlama(CausalModel):
         self.growing = DynamicCache(config=model.config)
         if not all(hasattr(layer, "cumulative_length") for layer in self.static.layers):
             raise Unsupported(
-                f"a static cache of transformers {transformers.__version__} does not count its tokens, by which the "
-                "suite sets its position: take transformers 5.23."
+                f"a static cache of transformers {transformers.__version__} does not count its tokens, which the "
+                f"suite needs to set the position: install transformers 5.23."
             )
 
     def hold_static(self, batch: int, past: list[torch.Tensor] | None) -> None:

@@ -68,7 +68,7 @@ def build(workload: lstm.Lstm, parameters: Parameters, weights: dict[str, torch.
     """
     cell = str(parameters["cell"])
     if cell == "scan":
-        raise Unsupported("torch has no loop operator in its API; take CELL=fused or CELL=unrolled.")
+        raise Unsupported("torch has no loop operator: choose CELL=fused or CELL=unrolled.")
     with torch.device("meta"):
         model = Lstm(workload, cell)
         holder = nn.LSTM(workload.hidden, workload.hidden, lstm.LAYERS)

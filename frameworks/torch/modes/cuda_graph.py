@@ -19,7 +19,7 @@ _KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
 
 def settings(pass_name: str) -> dict[str, str]:
     """Return how a recording is made, for the record."""
-    recipe = f"torch.cuda.CUDAGraph after {WARM_UP_CALLS} calls on a stream beside; inputs copied into static buffers"
+    recipe = f"torch.cuda.CUDAGraph after {WARM_UP_CALLS} calls on a side stream; inputs copied into static buffers"
     optimizer = "torch.optim.AdamW(fused=True, capturable=True), inside the graph"
     return {"cuda_graph": recipe} | ({"optimizer": optimizer} if pass_name == "training" else {})
 
@@ -102,7 +102,9 @@ class Replayed:
             detail = "the CUDA graph holds no kernel"
         else:
             number = "an unknown number of" if latest.kernels is None else latest.kernels
-            detail = f"{number} kernels in the CUDA graph; {len(latest.inputs)} inputs and no weights are copied a call"
+            detail = (
+                f"{number} kernels in the CUDA graph; {len(latest.inputs)} inputs, but no weights, are copied per call"
+            )
         return Capture(
             whole=bool(recordings) and not empty,
             graphs=1 if recordings else 0,

@@ -95,7 +95,9 @@ def mark_lengths(layers: Layers) -> None:
     """Have one graph serve all lengths of a cache: Dynamo makes its own for a length that it may take for fixed."""
     for tensor in (tensor for pair in layers for tensor in pair):
         if tensor.size(LENGTH) < 2:
-            raise Unsupported("torch makes a graph of its own of one place: a longer PROMPT or CONTEXT.")
+            raise Unsupported(
+                "torch compiles a separate graph for a cache of one place: choose a longer PROMPT or CONTEXT."
+            )
         torch._dynamo.mark_dynamic(tensor, LENGTH)
 
 

@@ -60,8 +60,8 @@ def internal(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
         raise Unsupported(
-            f"torch {torch.__version__} has no {module}.{name}, by which this suite makes a graph mode prove what it "
-            "captured: take a version that docs/versions.md lists."
+            f"torch {torch.__version__} has no {module}.{name}, which the suite needs to prove a capture: install a "
+            f"version that docs/versions.md lists."
         ) from None
 
 
@@ -211,7 +211,7 @@ class CountingBackend:
         if len(self._frames) > 1:
             yield f"the model was broken into {len(self._frames)} graphs"
         if self._cuda_graphs and self._notes.get("cudagraph_skips"):
-            yield "torch left CUDA graphs out (TORCH_LOGS=cudagraphs says why)"
+            yield "torch did not use CUDA graphs (TORCH_LOGS=cudagraphs shows the reason)"
         elif self._cuda_graphs and not recordings:
             yield "no CUDA graph is recorded yet (torch records on the second call)"
         if recordings:
@@ -258,13 +258,13 @@ def missing_toolchain(mode: str, device: torch.device) -> str | None:
         if not internal("torch.utils._triton", "has_triton")():
             return _without_triton()
         if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
-            return "Triton builds its launchers with a C compiler and found none: install gcc or set CC."
+            return "Triton found no C compiler to build its launchers: install gcc or set CC."
         return None
     get_cpp_compiler = internal("torch._inductor.cpp_builder", "get_cpp_compiler")
     try:
         get_cpp_compiler()
     except Exception as error:  # its class has moved between versions
-        return f"Inductor compiles C++ on the CPU and found no compiler ({_first_line(error)}): install g++ or set CXX."
+        return f"Inductor found no C++ compiler ({_first_line(error)}): install g++ or set CXX."
     header = Path(sysconfig.get_path("include"), "Python.h")
     return None if header.exists() else f"Inductor's C++ needs {header}: install the headers of this Python."
 

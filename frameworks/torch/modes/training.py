@@ -23,7 +23,7 @@ from workloads.spec import Arrays, Workload
 SETTINGS = {
     "inference": None,
     "dtype": "parameters and inputs in fp32; bf16 by torch.autocast",
-    "optimizer": "torch.optim.AdamW(fused=True), beside the graph",
+    "optimizer": "torch.optim.AdamW(fused=True), outside the graph",
 }
 
 

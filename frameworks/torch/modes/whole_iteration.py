@@ -15,7 +15,7 @@ from workloads import training
 MODE = "inductor-whole-iteration"
 SETTINGS = {"optimizer": "torch.optim.adamw.adamw(foreach=True, capturable=True), inside the graph"}
 
-PROGRAM = "the graph holds backward and the update as well, which eager mode does not list"  # why it is not listed
+PROGRAM = "the graph also contains backward and update, which eager mode does not list"  # why it is not listed
 
 
 class Trainer:

@@ -118,7 +118,7 @@ class Backend(graphs.CountingBackend):
         elif match := _LIMIT.search(text):
             self._note_limit(match)
         elif _SKIPPED in text and (place := self._innermost(text)):
-            self._keep_break(place, "Dynamo cannot go on from here, so the whole function runs without a graph")
+            self._keep_break(place, "Dynamo cannot resume here, so the whole function runs without a graph")
 
     def _note_limit(self, limit: re.Match) -> None:
         """Keep that torch compiles a function no more, which runs without a graph from now on."""
@@ -158,7 +158,7 @@ class Backend(graphs.CountingBackend):
             return capture
         detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
         if not capture.graphs:
-            detail = "nothing of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
+            detail = "no part of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
         return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
 
     def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:

@@ -51,7 +51,7 @@ class Library:
                 "a folder with a config.json" if Path(self._name).is_absolute() else "a folder, or a cached hub name"
             )
             text = " ".join(str(error).split())[:200]
-            raise Fault(f"transformers finds no configuration {self._name}, which is to be {where}: {text}") from error
+            raise Fault(f"transformers finds no configuration {self._name}, which must be {where}: {text}") from error
         self._configuration.use_cache = False  # a cache in the outputs would be state from call to call
         architectures = getattr(self._configuration, "architectures", None) or ()
         named = [model_class for name in architectures if (model_class := getattr(self._module, name, None))]
@@ -64,7 +64,7 @@ class Library:
             return torch.randn(batch_size, 3, image_size, image_size)
         vocabulary = getattr(self._configuration.get_text_config(), "vocab_size", None)
         if vocabulary is None:
-            raise Fault(f"{self._name} has no vocabulary, so its inputs are no tokens: write a file with inputs().")
+            raise Fault(f"{self._name} has no vocabulary and therefore no token inputs: write a file with inputs().")
         return {"input_ids": torch.randint(1, vocabulary, (batch_size, seq_len))}
 
 
@@ -93,11 +93,13 @@ def _without_zeros(model: torch.nn.Module) -> torch.nn.Module:
 
 def _installed(library: str) -> ModuleType:
     if library not in _MODELS:
-        raise Unsupported(f"{library} is no library of torch's models.")
+        raise Unsupported(f"{library} is not a library of torch models.")
     try:
         return importlib.import_module(library)
     except ImportError as error:
-        raise Unsupported(f"{library} is not installed beside torch here ({error}): {user_file.INSTALLING}") from error
+        raise Unsupported(
+            f"{library} is not installed in torch's environment ({error}): {user_file.INSTALLING}"
+        ) from error
     except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
-        why = obstacles.from_words(str(error)) or "install builds of both that belong together."
-        raise Unsupported(f"{library} does not load beside torch {torch.__version__} ({error}): {why}") from error
+        why = obstacles.from_words(str(error)) or "install matching builds of both."
+        raise Unsupported(f"{library} does not load with torch {torch.__version__} ({error}): {why}") from error

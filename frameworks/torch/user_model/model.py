@@ -232,8 +232,8 @@ class Replayed:
         holding = [leaf for leaf in rest if _is_object(leaf) and model.values(leaf).arrays]
         if holding:
             raise Unsupported(
-                f"a {type(holding[0]).__name__} among the inputs holds tensors that a CUDA graph would not be given: "
-                "pass them as arguments."
+                f"a {type(holding[0]).__name__} in the inputs contains tensors that a CUDA graph cannot see: pass "
+                f"them as arguments."
             )
         self._sets = {id(kwargs) for _, kwargs in model.sets}
         self._replayed = cuda_graph.Replayed(self._call, recorder, after_warm_up)
@@ -246,7 +246,8 @@ class Replayed:
         tensors, held = _apart((args, kwargs))
         if held != self._held:
             raise Unsupported(
-                "inputs() gives other scalars or another structure at each call, which a CUDA graph holds."
+                "inputs() returns other scalars or another structure at each call, and a CUDA graph fixes both: pass "
+                "tensors."
             )
         if id(kwargs) in self._sets:
             self._known[id(kwargs)] = tensors
@@ -281,12 +282,11 @@ def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
     while hasattr(module, "_orig_mod"):
         module, removed = module._orig_mod, ["the model"]
     if not isinstance(module, torch.nn.Module):
-        raise Fault(f"model() of {name} returned {type(module).__name__}, which is no torch.nn.Module.")
+        raise Fault(f"model() of {name} returned {type(module).__name__}, which is not a torch.nn.Module.")
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise Unsupported(
-                f"{path or 'what model() returned'} is TorchScript, which has no eager mode: use the module it was "
-                "made of."
+                f"{path or 'what model() returned'} is TorchScript, which has no eager mode: use the original module."
             )
         for child_name, child in list(part._modules.items()):
             if hasattr(child, "_orig_mod"):

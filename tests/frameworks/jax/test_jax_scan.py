@@ -116,7 +116,7 @@ def test_a_graph_that_leaves_its_cache_as_it_was_is_not_captured(run):
         finally:
             causal.through = right
         assert not captured.whole
-        assert captured.detail == "of 2 donated arrays only 1 are overwritten by results", captured
+        assert captured.detail == "only 1 of 2 donated arrays are reused for results", captured
         """,
     )
 
@@ -137,7 +137,7 @@ def test_layers_that_are_not_alike_are_refused(run):
             step("jit")  # where a loop in Python takes each layer as it is, nothing is refused
         finally:
             llama.parameters = right
-        assert said == "jax.lax.scan takes layers that are alike, and this model's are not: measure MODE=jit.", said
+        assert said == "jax.lax.scan needs identical layers, and this model's differ: measure MODE=jit.", said
         for other in ({"b": jnp.ones(2)}, {"a": jnp.ones(2, jnp.bfloat16)}):
             assert refusal(causal.stacked, [{"a": jnp.ones(2)}, other]) == said
         assert causal.stacked([{"a": jnp.ones(2)}, {"a": jnp.zeros(2)}])["a"].tolist() == [[1, 1], [0, 0]]

@@ -42,7 +42,7 @@ def test_a_captured_layer_is_made_eager(own):
 def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):
     found = told["cinn"]
     assert found.pop("used") is None
-    assert "for NVIDIA GPUs alone" in found["cpu"] and "DEVICE=gpu" in found["cpu"]
+    assert "for NVIDIA GPUs only" in found["cpu"] and "DEVICE=gpu" in found["cpu"]
     assert "built without CINN" in found["not built"]
     assert "ENABLE_CINN_IN_DY2ST" in found["switched off"] and "unset it" in found["switched off"]
     assert "FLAGS_enable_pir_api=1" in found["not available"]
