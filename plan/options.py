@@ -52,7 +52,7 @@ class Option:
         try:
             return self.parse(given)
         except ValueError:
-            raise UsageError(f"{self.name} is {_KINDS[self.parse]}, not {given!r}.") from None  # type: ignore[index]
+            raise UsageError(f"{self.name} must be {_KINDS[self.parse]}, not {given!r}.") from None  # type: ignore[index]
 
 
 def option(default: Any, help: str, **declared: Any) -> Any:

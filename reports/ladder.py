@@ -37,7 +37,7 @@ def _most(ladder: Ladder) -> str:
     named = f"{largest.after.mode} ({largest.after.adds}), {multiple(largest.ratio)}"
     if ladder.rivals:
         others = ", ".join(f"{step.after.mode} {multiple(step.ratio)}" for step in ladder.rivals if step.ratio)
-        return f"The largest step is inconclusive: {named}, or {others}."
+        return f"The largest step cannot be determined: {named}, or {others}."
     return f"The largest step is {named}; it saves {text_of(largest.before.median_ms - largest.after.median_ms)} ms."
 
 

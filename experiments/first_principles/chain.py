@@ -94,7 +94,7 @@ CLAIMS = (
     Claim("Fused, a long chain's time is linear in its length.", linear_at_the_end),
     Claim("Unfused, eager pays for every multiplication.", unfused_pays_each, of="eager"),
     Claim("Fused, x.cos().cos() takes about as long as x.cos().", two_cosines_cost_one),
-    Claim("Unfused, it takes twice as long.", two_cosines_cost_two_in_eager, of="eager"),
+    Claim("Unfused, x.cos().cos() takes twice as long.", two_cosines_cost_two_in_eager, of="eager"),
 )
 
 

@@ -73,7 +73,7 @@ CLAIMS = (
         small_batches_are_overhead,
         of="eager",
     ),
-    Claim("At the largest it is not.", large_batches_are_not, of="eager"),
+    Claim("At the largest batch eager is not bound by overhead.", large_batches_are_not, of="eager"),
 )
 
 

@@ -65,8 +65,10 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
 
 CLAIMS = (
     Claim("On average compiling makes inference 2.27 times as fast.", average("inference", 2.27)),
-    Claim("On average it makes training 1.41 times as fast.", average("training", 1.41), devices=("gpu",)),
-    Claim("In mixed precision it trains 51 % faster on average.", average("training", 1.51), devices=("gpu",)),
+    Claim("On average compiling makes training 1.41 times as fast.", average("training", 1.41), devices=("gpu",)),
+    Claim(
+        "In mixed precision compiled training is 51 % faster on average.", average("training", 1.51), devices=("gpu",)
+    ),
 )
 
 

@@ -95,14 +95,17 @@ CLAIMS = (
         of="all",
     ),
     Claim(
-        "It trains so where compiling brings TF32 along, as there: eager in float32, compiled in TF32.",
+        "It trains 3.43 times as fast if compiling also enables TF32, as in the source.",
         as_published("training", 3.43),
         of="all",
         devices=("gpu",),
     ),
     Claim("Compiled, it predicts 2.52 times as fast.", same_arithmetic("inference", 2.52), of="all"),
     Claim(
-        "It predicts so where compiling brings TF32 along.", as_published("inference", 2.52), of="all", devices=("gpu",)
+        "It predicts 2.52 times as fast if compiling also enables TF32.",
+        as_published("inference", 2.52),
+        of="all",
+        devices=("gpu",),
     ),
     Claim("TensorFlow trains BERT faster than JAX.", faster("training", "tensorflow", "jax"), of="all"),
     Claim("Compiled PyTorch trains it faster than both.", faster("training", "torch", "tensorflow", "jax"), of="all"),

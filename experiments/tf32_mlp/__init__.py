@@ -56,9 +56,13 @@ def graph_gains_more(evidence: Evidence) -> Answer:
 
 CLAIMS = (
     Claim("With TF32 on, matrix products take a smaller share of the time.", share_falls, of="eager"),
-    Claim("With TF32 off they take most of it (85 % in the source).", most_without, of="eager"),
-    Claim("With TF32 on they take less than half (40 % in the source).", less_than_half_with, of="eager"),
-    Claim("So graph mode gains more with TF32 on than off.", graph_gains_more),
+    Claim("With TF32 off, matrix products take most of the time (85 % in the source).", most_without, of="eager"),
+    Claim(
+        "With TF32 on, matrix products take less than half of the time (40 % in the source).",
+        less_than_half_with,
+        of="eager",
+    ),
+    Claim("Graph mode gains more with TF32 on than off.", graph_gains_more),
 )
 
 

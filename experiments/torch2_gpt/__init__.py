@@ -139,12 +139,14 @@ def spread_pct(record: Record) -> float | None:
 
 CLAIMS = (
     Claim(
-        "The compiler saves about 15 % of the medium model's iteration (its table; its text says 16.25 %).",
+        "The compiler saves about 15 % of the medium model's iteration (the source's table; its text says 16.25 %).",
         saves_about(MEDIUM, 15),
     ),
-    Claim("It saves about 24 % of the small model's (its text says 27.2 %).", saves_about(SMALL, 24)),
+    Claim(
+        "It saves about 24 % of the small model's iteration (the source's text says 27.2 %).", saves_about(SMALL, 24)
+    ),
     Claim("It saves more on the small model.", more_on_the_small_one),
-    Claim("CUDA graphs alone bring nothing.", cuda_graphs_bring_nothing, of="all", devices=("gpu",)),
+    Claim("CUDA graphs alone bring no speedup.", cuda_graphs_bring_nothing, of="all", devices=("gpu",)),
     Claim("Iterations are steady on the medium model and noisy on the small one.", steady_when_large),
 )
 

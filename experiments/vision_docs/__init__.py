@@ -48,7 +48,7 @@ def _named(record: Record) -> str:
 CLAIMS = (
     Claim("Compiling saves up to 30 % of the time.", saves_up_to(30)),
     Claim("It saves less of ViT-B/16's time at batch 16 (2 %) than at 1 (19 %).", less_in_large_batches("vit-b16")),
-    Claim("It saves less of ResNet-50's at batch 16 (28 %) than at 1 (37 %).", less_in_large_batches("resnet50")),
+    Claim("It saves less of ResNet-50's time at batch 16 (28 %) than at 1 (37 %).", less_in_large_batches("resnet50")),
 )
 
 EXPERIMENT = Experiment(

@@ -43,11 +43,11 @@ FRAMEWORK = Framework(
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     switches=("JAX_", "XLA_"),
     modes=(
-        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
+        Mode("eager", graph=False, summary="op by op: each operator is a separate XLA executable", deployed=False),
         Mode(
             "jit",
             graph=True,
-            summary="one jax.jit of the whole model, compiled by XLA",
+            summary="jax.jit of the whole model, compiled by XLA",
             fuses=True,
             call="jax.jit(function)",
             one_shape=ONE_SHAPE,
@@ -55,7 +55,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-blocks",
             graph=True,
-            summary="a jax.jit of each block (layers, embeddings, head), without fusion and command buffers",
+            summary="a separate jax.jit of each block (layers, embeddings, head), without fusion and command buffers",
             passes=("inference",),
             call='jax.jit(block, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
@@ -64,7 +64,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-unfused",
             graph=True,
-            summary="one jax.jit of the whole model, XLA's fusion passes off",
+            summary="jax.jit of the whole model, without XLA's fusion passes",
             call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
             one_shape=ONE_SHAPE,
@@ -72,7 +72,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-unfused-uncaptured",
             graph=True,
-            summary="one jax.jit of the whole model, XLA's fusion passes and command buffers off",
+            summary="jax.jit of the whole model, without XLA's fusion passes and command buffers",
             devices=("gpu",),
             call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
@@ -81,7 +81,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-uncaptured",
             graph=True,
-            summary="one jax.jit of the whole model, XLA's command buffers off: each kernel is launched",
+            summary="jax.jit of the whole model, without XLA's command buffers: each kernel is launched separately",
             devices=("gpu",),
             fuses=True,
             call='jax.jit(function, compiler_options={"xla_gpu_enable_command_buffer": ""})',
@@ -91,7 +91,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-loop",
             graph=True,
-            summary="one jax.jit of a whole generation: the prompt, and a scan over the tokens",
+            summary="jax.jit of a whole generation: the prompt, and a scan over the tokens",
             passes=("generate",),
             fuses=True,
             call="jax.jit(generate), with jax.lax.scan over tokens",
@@ -100,7 +100,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit-scan",
             graph=True,
-            summary="one jax.jit with a scan over the layers, whose weights and cache are stacked",
+            summary="jax.jit with a scan over the layers and stacked weights and cache",
             passes=("prefill", "decode", "generate"),
             fuses=True,
             call="jax.jit(function), with jax.lax.scan over layers",

@@ -15,7 +15,7 @@ FRAMEWORK = Framework(
         Mode(
             "eager",
             graph=False,
-            summary="ORT_DISABLE_ALL: node by node as the model is written, open batch and sequence axes",
+            summary="ORT_DISABLE_ALL: node by node as the model is written, with dynamic batch and sequence axes",
             devices=("cpu",),
             passes=INFERENCE,
         ),
@@ -23,7 +23,7 @@ FRAMEWORK = Framework(
             "optimized",
             graph=True,
             call="onnxruntime.InferenceSession(path)",
-            summary="ORT_ENABLE_ALL, users' default: constants folded, nodes fused, for the call's shape",
+            summary="ORT_ENABLE_ALL (the default): folded constants and fused nodes, for the call's shape",
             devices=("cpu",),
             passes=INFERENCE,
             # It fuses pairs (a sum into a norm, a bias into a GELU): most pointwise results still reach memory.

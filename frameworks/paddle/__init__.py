@@ -22,9 +22,9 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 
 TO_PREDICTOR = (
     Rung("eager", "operator by operator"),
-    Rung("to_static", "a captured program in place of Python, run by Paddle's executor"),
+    Rung("to_static", "a captured program instead of Python, run by Paddle's executor"),
     Rung("to_static-cinn", "kernels compiled by CINN, operators fused", kept=False),
-    Rung("inference-no-passes", "the exported program, weights frozen, run by the predictor"),
+    Rung("inference-no-passes", "the exported program with frozen weights, run by the predictor"),
 )
 PASSES = "IR passes: operators fused, constants folded"
 
@@ -46,15 +46,15 @@ FRAMEWORK = Framework(
         Mode(
             "to_static-cinn",
             graph=True,
-            summary="to_static compiled by CINN, on a GPU and builds that have it",
+            summary="to_static compiled by CINN, on a GPU with a build that includes it",
             fuses=True,
             call='paddle.jit.to_static(model, full_graph=True, backend="CINN")',
         ),
         Mode(
             "inference",
             graph=True,
-            summary="the exported program, weights frozen, under paddle.inference with its IR passes "
-            "(with oneDNN on CPU; without it in passes with a cache)",
+            summary="paddle.inference of the exported program with frozen weights and IR passes (on a CPU with "
+            "oneDNN, except with a cache)",
             passes=("inference", *WITH_CACHE),
             fuses=True,
             call="paddle.inference.create_predictor(config)",
@@ -62,7 +62,7 @@ FRAMEWORK = Framework(
         Mode(
             "inference-no-passes",
             graph=True,
-            summary="paddle.inference with neither IR passes nor oneDNN: the exported program as it is",
+            summary="paddle.inference of the exported program, without IR passes and oneDNN",
             passes=("inference", *WITH_CACHE),
             call="config.switch_ir_optim(False); config.disable_mkldnn(); paddle.inference.create_predictor(config)",
             deployed=False,
@@ -70,7 +70,7 @@ FRAMEWORK = Framework(
         Mode(
             "inference-no-onednn",
             graph=True,
-            summary="paddle.inference with its IR passes, without oneDNN",
+            summary="paddle.inference with IR passes, without oneDNN",
             devices=("cpu",),
             passes=("inference",),
             fuses=True,

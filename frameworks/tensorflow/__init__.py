@@ -55,7 +55,7 @@ FRAMEWORK = Framework(
         Mode(
             "function-unoptimized",
             graph=True,
-            summary="tf.function as it was traced: Grappler is off",
+            summary="tf.function as traced, without Grappler",
             call='tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True}); tf.function(model)',
             deployed=False,
         ),
@@ -64,7 +64,7 @@ FRAMEWORK = Framework(
         ("cpu", "gpu"),
         (
             Rung("eager", "one kernel per operator"),
-            Rung("function-unoptimized", "a traced graph in place of Python, run by TensorFlow's executor"),
+            Rung("function-unoptimized", "a traced graph instead of Python, run by TensorFlow's executor"),
             Rung("function", "Grappler: the graph rewritten, some operators fused"),
             Rung("function-xla", "kernels compiled by XLA, operators fused"),
         ),

@@ -28,7 +28,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 TO_INDUCTOR = (
     Rung("eager-dynamic-cache", "operator by operator, on a cache that grows by concatenation"),
     Rung("eager", "operator by operator; a key-value cache, if any, is static"),
-    Rung("dynamo", "a captured graph in place of the model's Python, behind guards"),
+    Rung("dynamo", "a captured graph with guards instead of the model's Python"),
     Rung("aot-eager", "functional form, operators decomposed as for Inductor"),
     Rung("inductor", "generated kernels, operators fused"),
 )

@@ -76,7 +76,7 @@ def test_what_follows_a_flag_is_its_value():
         (["report", "WATCH=1", "OUT=x"], "make report with WATCH does not take OUT; it takes RUN WATCH."),
         (["report", "--watch", "--out", "x"], "report with WATCH does not take --out; it takes --watch."),
         (["bench", "torch"], "bench does not take the argument 'torch': write NAME=value or --name value."),
-        (["bench", "TIMEOUT=soon"], "TIMEOUT is a number, not 'soon'."),
+        (["bench", "TIMEOUT=soon"], "TIMEOUT must be a number, not 'soon'."),
         (["doctor", "--repeats", "2.5"], "REPEATS must be a whole number, not '2.5'."),
         (
             ["bench", "WORKLOAD=mlp", "-p", "widht=8"],

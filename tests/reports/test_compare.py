@@ -292,7 +292,7 @@ def test_the_exit_code_tells_slower_from_nothing_decided(tmp_path, capsys, b, li
         (["{a}", "nowhere"], "nowhere contains no run"),
         (["{a}", "{b}"], "have no cell in common"),
         (["{a}", "{a}/records.jsonl"], "are the same run; name two runs"),
-        (["{a}", "{b}", "{a}", "--max-slowdown", "5%"], "MAX_SLOWDOWN is a limit between two runs"),
+        (["{a}", "{b}", "{a}", "--max-slowdown", "5%"], "MAX_SLOWDOWN applies to two runs"),
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(tmp_path, capsys, words, sentence):

@@ -175,7 +175,7 @@ def test_a_run_of_two_machines_has_each_cell_with_its_own(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("count", "words", "sentence"),
     [
-        (1, (), "two at least"),
+        (1, (), "Name at least two runs"),
         (0, (), "Name at least two runs: make compare RUN="),
         (2, ("--filter", "nothing"), "Name at least two runs"),
     ],

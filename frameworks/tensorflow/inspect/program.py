@@ -121,7 +121,7 @@ def captured(graph: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> P
     Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
     """
     if graph.input_signature is not None:
-        raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
+        raise NotImplementedError("a graph with dynamic shapes cannot be compared with a run at one shape")
     concrete = graph.get_concrete_function(*inputs)
     return list(_of_graph(concrete.graph, trips, _Run.of_function(concrete, inputs) if trips is None else None))
 
