@@ -116,7 +116,7 @@ def options() -> list[Option]:
     """Return the options of `report` with WATCH=1."""
     return [
         Option("run", "a run's folder, or its name in results/runs (default: newest)", nargs="?"),
-        Option("watch", "show how far a run is, on a terminal until it is done", switch=True),
+        Option("watch", "show the progress of a run; on a terminal, until it ends", switch=True),
     ]
 
 
