@@ -23,10 +23,11 @@ SKIP_OTHERS = "--skip-others"  # of several commands in one line each skips the 
 MOST_UNGROUPED = 8  # options of a command whose help needs no groups
 PARAMETERS = "parameters of the workload, also as -p NAME=VALUE"
 WHAT, WHERE, READ = "what to measure", "where it runs", "which cells"
+MEASURING = ("profile", "timeout")  # options of a command that measures: it has one of them
 # Groups of the help, and the flags in each.
 GROUPS = {
-    WHAT: "framework workload impl mode pass dtype shapes unseen-seq weights sweep preset table filter seed",
-    "how long and how carefully": "profile budget timeout isolate compile-cache policy force repeats load",
+    WHAT: "framework workload strategy impl mode pass dtype shapes unseen-seq weights sweep preset table filter seed",
+    "how long and how carefully": "profile budget processes timeout isolate compile-cache policy force repeats load",
     WHERE: "device threads python requirements",
     "on a cluster": "launcher nodes partition account time gres constraint lines scratch container",
     "output": "out resume dry-run json max-slowdown across watch gather site from",
@@ -95,7 +96,7 @@ def _titles(options: Sequence[Option]) -> list[str]:
         return [""] * len(options)
     groups = {flag: title for title, flags in GROUPS.items() for flag in flags.split()}
     titles = [PARAMETERS if option.parameter else groups.get(option.flag, "") for option in options]
-    if any(option.flag == "profile" for option in options):
+    if any(option.flag in MEASURING for option in options):
         return titles
     return [READ if title in (WHAT, WHERE) else title for title in titles]  # a command that only reads
 
