@@ -35,7 +35,7 @@ class Loaded:
 def options() -> list[Option]:
     """Return the options of `compare` with HISTORY=1."""
     out = Option("out", "where the files go (default: the last run's folder)", "FOLDER")
-    shown = Option("history", "a line per cell over the runs, also of two", switch=True)
+    shown = Option("history", "print a line per cell over all runs, even for two runs", switch=True)
     return [report.runs_option("; a folder stands for all runs in it; or A,B,C"), report.FILTER, out, shown]
 
 

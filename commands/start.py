@@ -38,7 +38,7 @@ def options() -> list[Option]:
     return [
         *without(campaigns.local_options(), _LEFT),
         Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all)", "A,B"),
-        Option("processes", f"fresh processes of each strategy (default: {PROCESSES})", "N", PROCESSES, int),
+        Option("processes", f"number of fresh processes per strategy (default: {PROCESSES})", "N", PROCESSES, int),
     ]
 
 
@@ -46,13 +46,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
     chosen = [choose(word, WAYS, "strategy") for word in split_words(arguments.strategy or "")] or list(WAYS)
     if arguments.processes < 1:
-        raise UsageError(f"PROCESSES is a whole number from 1 up, not {arguments.processes}.")
+        raise UsageError(f"PROCESSES must be a whole number of at least 1, not {arguments.processes}.")
     arguments.mode, arguments.resume = "eager", None
     console, request = terminal.console(), Request.from_arguments(arguments)
     request = replace(request, flags=with_defaults(request.flags))
     campaign = Campaign.start(request, console)
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
-        raise UsageError("A start is one of inference: leave PASS out.")
+        raise UsageError("`start` measures inference only: omit PASS.")
     if request.dry_run:
         console.print(f"{arguments.processes} processes of each: {', '.join(chosen)}.", soft_wrap=True)
         return campaign.show()
@@ -87,9 +87,9 @@ def begun(request: Request, campaign: Campaign, strategies: list[str], held: con
     held.enter_context(run.held())
     before = manifest.read(path)
     if before["cells"] != [cell.id for cell in campaign.plan.cells] or before.get("python") != campaign.python:
-        raise UsageError(f"{path.parent} was begun with other values: give the same, or another OUT.")
+        raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
     if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
-        raise UsageError(f"{path.parent} was begun on another machine: name another OUT.")
+        raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
     return run
 
 
@@ -104,7 +104,7 @@ def measure(campaign: Campaign, run: runs.Run, strategies: list[str], processes:
         one.take(campaign.groups)
     except KeyboardInterrupt:
         starts.write_csv(run.folder, starts.read(run.folder))
-        say(f"Stopped. Go on with the same command and {make_command('start', {'OUT': str(run.folder)})}")
+        say(f"Stopped. Resume with the same command and {make_command('start', {'OUT': str(run.folder)})}")
         return INTERRUPTED
     records = starts.read(run.folder)
     starts.write_csv(run.folder, records)

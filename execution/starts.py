@@ -159,7 +159,7 @@ class Starts:
         if why is None:
             return None
         if why:
-            self.say(f"The artefact of {strategy} is made again: {why}.")
+            self.say(f"Making the artefact of {strategy} again, because {why}.")
         artefacts.remove(folder)
         folder.mkdir(parents=True)
         job = StartJob(strategy, str(folder), fills=True, settings=self.known[group.cells[0].group_id].filled.settings)
@@ -224,7 +224,7 @@ def figures(ended: Started) -> dict[str, Any]:
     flags += ["recompiled"] if found.compilations else []
     return {
         "status": "ok" if found.right else "mismatch",
-        "reason": None if found.right else "The first output is beyond the tolerance.",
+        "reason": None if found.right else "The first output differs by more than the tolerance.",
         "first_answer_s": found.wall_s,
         **{f"{name}_s": seconds for name, seconds in found.phases.items()},
         "unaccounted": unaccounted,

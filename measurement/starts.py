@@ -36,27 +36,32 @@ WAYS = {
         Way(REGIONAL, "each repeated block compiled once, caches empty"),
         Way(WARM, "compiled with the local cache of an earlier process", fills=True, warm=True),
         Way(SHIPPED, "compiled with a cache file made elsewhere, other caches empty", fills=True),
-        Way(AHEAD, "loads what was compiled ahead of time", fills=True),
-        Way(WITHOUT_COMPILER, "the same with no compiler on PATH", hides_compilers=True, beside=AHEAD),
+        Way(AHEAD, "loads code compiled ahead of time", fills=True),
+        Way(
+            WITHOUT_COMPILER,
+            "loads code compiled ahead of time, with no compiler on PATH",
+            hides_compilers=True,
+            beside=AHEAD,
+        ),
     )
 }
 
 
 # The phases of a start, in order; `first run` holds what is left of the first call.
 PHASES = {
-    "interpreter": "exec to the first line of Python",
-    "suite": "the suite's own modules, weights and inputs from files",
-    "imports": "the framework, its compiler",
-    "build": "the model, built and moved to the device",
-    "load": "artefacts and cached code",
+    "interpreter": "from exec to the first line of Python",
+    "suite": "the suite's modules; weights and inputs from files",
+    "imports": "import of the framework and its compiler",
+    "build": "building the model and moving it to the device",
+    "load": "loading artefacts and cached code",
     "trace": "capture or trace of the graph",
     "guards": "guards of the captured graph",
-    "lowering": "the graph to kernels' source",
+    "lowering": "lowering the graph to kernel source",
     "kernels": "compilation of kernels",
     "autotuning": "kernels chosen by trial",
     "recording": "CUDA graphs recorded",
     "first_run": "the rest of the first call",
-    "compare": "the first output against the reference",
+    "compare": "comparing the first output with the reference",
 }
 MOST_UNACCOUNTED = 0.03  # of the wall time
 ARTEFACT = "artefact"  # a folder in the folder of an uncounted process

@@ -292,7 +292,7 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
     if problem := parameter.problem(length):
         raise UsageError(f"UNSEEN_SEQ: {problem}")
     if length == group.parameters["seq_len"]:
-        raise UsageError(f"UNSEEN_SEQ={length} is a sequence length of this sweep; choose one that is not.")
+        raise UsageError(f"UNSEEN_SEQ={length} is already a sequence length of this sweep; choose another length.")
 
     def longer(cell: Cell) -> Cell:
         shape = tuple((name, length if name == "seq_len" else value) for name, value in cell.parameters)

@@ -100,7 +100,7 @@ class GroupWork:
         if captured.calls_outside and self.context.description.mode(member.cell.mode).graph:
             raise Unsupported(
                 f"{member.cell.mode} {captured.gave_up or 'ran a call without any graph'}, so calls run eager mode's "
-                f"code: keep the value that the guard names constant between calls."
+                f"code: the value in this guard must not change between calls."
             )
 
     def loaded(self, cell: Cell, step: Step) -> float | None:

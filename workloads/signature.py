@@ -113,7 +113,7 @@ def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...
     for argument, _ in pairs:
         other = flags.setdefault(flag_of(argument.arg), argument.arg)
         if other != argument.arg:
-            raise Unreadable(f"{name}: inputs' parameters {other} and {argument.arg} are one option: rename one.")
+            raise Unreadable(f"{name}: inputs' parameters {other} and {argument.arg} set the same option: rename one.")
     return tuple((argument.arg, _default(argument.arg, node, name)) for argument, node in pairs)
 
 

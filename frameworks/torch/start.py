@@ -152,7 +152,7 @@ def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
     ]
     alike = [blocks for blocks in containers if len({type(block) for block in blocks}) == 1]
     if not alike:
-        raise Unsupported("the model has no nn.ModuleList or nn.Sequential whose blocks are of one class.")
+        raise Unsupported("the model has no nn.ModuleList or nn.Sequential with blocks of one class.")
     return max(alike, key=lambda blocks: sum(weight.numel() for block in blocks for weight in block.parameters()))
 
 

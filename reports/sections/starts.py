@@ -14,11 +14,11 @@ from reports.numbers import text_of
 from reports.page import fragment, template
 
 SENTENCES = (
-    "Each process starts fresh: its time runs from exec until the first output is there and equals the reference. In "
-    "each round every strategy starts once, in random order, and ratios are paired by round.",
+    "The time of a process runs from exec until its first output exists and agrees with the reference. In each round "
+    "every strategy starts once, in random order, and ratios are paired by round.",
     "The total for N calls is the time to the first answer and N - 1 calls at the process's steady latency.",
 )
-AXES = "seconds from exec (up) until so many calls are answered (across), both logarithmic; bands are 95 % intervals"
+AXES = "vertical: seconds since exec; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
 MOST_CALLS, POINTS_A_DECADE = 1_000_000, 4
 COLUMNS = (
     "strategy",

@@ -106,7 +106,7 @@ def test_two_processes_have_no_interval():
 def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
     records = [one for place, name in enumerate(WAYS) for one in planted(name, 2.0 + 3 * place, 10.0 - place, 0.02)]
     records = [one for one in records if one.strategy != "regional"]
-    long = "the model has no nn.ModuleList or nn.Sequential whose blocks are of one class."
+    long = "the model has no nn.ModuleList or nn.Sequential with blocks of one class."
     records += [
         StartRecord(**{**vars(one), "status": "unsupported", "reason": long, "first_answer_s": None})
         for one in planted("regional", 1.0, 1.0, rounds=1)

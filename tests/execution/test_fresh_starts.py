@@ -100,15 +100,15 @@ def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
 def test_another_model_needs_another_folder(finished, capsys):
     words = ["start", "--out", str(finished.folder), "--workload", "mlp", "--threads", "1"]
     assert runner.main(words) == 2
-    assert "was begun with other values: give the same, or another OUT." in capsys.readouterr().err
+    assert "was started with other values: repeat them, or choose another OUT." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--processes", "0"], "PROCESSES is a whole number from 1 up, not 0."),
+        (["--processes", "0"], "PROCESSES must be a whole number of at least 1, not 0."),
         (["--strategy", "warm"], "There is no strategy 'warm'"),
-        (["--pass", "training"], "A start is one of inference: leave PASS out."),
+        (["--pass", "training"], "`start` measures inference only: omit PASS."),
     ],
 )
 def test_what_start_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path):

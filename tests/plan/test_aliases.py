@@ -254,7 +254,7 @@ def test_a_user_s_parameter_keeps_a_former_name(tmp_path, capsys, monkeypatch):
     assert resolve({"workload": str(model), "repeat": "8"}).parameters == {"repeat": [8]}
     model.write_text("import torch\ndef model(): ...\ndef inputs(image=64, image_size=4): ...")
     assert runner.main(["bench", f"WORKLOAD={model}"]) == 2
-    assert "parameters image and image_size are one option: rename one." in capsys.readouterr().err
+    assert "parameters image and image_size set the same option: rename one." in capsys.readouterr().err
 
 
 def test_no_two_variables_are_an_s_apart():

@@ -28,7 +28,7 @@ def test_an_unseen_length_changes_nothing_but_the_length():
     assert at_unseen_length(group, None) is None
 
 
-@pytest.mark.parametrize(("length", "hint"), [(0, "at least 1"), (513, "at most 512"), (16, "choose one that is not")])
+@pytest.mark.parametrize(("length", "hint"), [(0, "at least 1"), (513, "at most 512"), (16, "choose another length")])
 def test_senseless_unseen_lengths_are_refused(length, hint):
     (group,) = groups(seq="16")
     with pytest.raises(UsageError, match=hint):

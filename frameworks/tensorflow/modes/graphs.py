@@ -36,7 +36,9 @@ class Unoptimized:
             config.graph_options.rewrite_options.disable_meta_optimizer = True
             self._options = context.FunctionCallOptions(config_proto=config)
         except (ImportError, AttributeError) as error:
-            raise boundary.Unsupported(f"TensorFlow {tf.__version__} has no options for a call: {error}.") from error
+            raise boundary.Unsupported(
+                f"TensorFlow {tf.__version__} cannot set options for a call: {error}."
+            ) from error
         self._function = function
 
     def __call__(self, *inputs: tf.Tensor) -> Any:
