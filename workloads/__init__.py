@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from workloads.user_model import UserModel
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
-_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
+_MODULES = dict.fromkeys(("bert-base", "bert-24", "bert-48", "bert-tiny"), "bert")
+_MODULES |= {"mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
 _MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b"), "llama")
 _MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}

@@ -242,6 +242,9 @@ _bert = partial(
 WORKLOADS = {
     # The bert-base-uncased configuration, 110M parameters.
     "bert-base": _bert(name="bert-base", tolerance=tolerance(12)),
+    # Its blocks 24 and 48 times: what compiling costs grows with them, or does not.
+    "bert-24": _bert(name="bert-24", layers=24, tolerance=tolerance(24)),
+    "bert-48": _bert(name="bert-48", layers=48, tolerance=tolerance(48)),
     # google/bert_uncased_L-2_H-128_A-2
     "bert-tiny": _bert(name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, tolerance=tolerance(2)),
 }
