@@ -16,7 +16,8 @@ from rich.table import Table as Grid
 import experiments
 from analysis.ladders import Series
 from analysis.paired import baselines, speedups_by_process
-from commands import bench, explain
+from analysis.starts import cells
+from commands import bench, explain, start
 from execution import campaign, preparation
 from execution.campaign import Request
 from execution.progress import duration
@@ -28,7 +29,7 @@ from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import plan, sweep
 from plan.options import Option, chosen
-from records import foreign, recordfile, runs
+from records import foreign, recordfile, runs, starts
 from records import manifest as files
 from records.record import Record
 from reports import explanation, terminal
@@ -225,7 +226,9 @@ def measure(
         dry_run=arguments.dry_run,
         again=foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None,
     )
-    return (explain.explain if part.profiles else bench.bench)(request)
+    if part.measures == "start":
+        return start.start(replace(request, resume=None), part.about["strategies"], part.about["processes"])
+    return (explain.explain if part.measures == "explain" else bench.bench)(request)
 
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
@@ -247,6 +250,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
         tuple(explanation.explained(profiles)),
         paired=partial(paired, samples),
         by_process=lambda record: speedups_by_process(samples[record], record, eager[record]),
+        starts=tuple(cell for part in chosen for cell in cells(starts.read(folder / part.name))),
     )
 
 

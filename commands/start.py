@@ -48,19 +48,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.processes < 1:
         raise UsageError(f"PROCESSES must be a whole number of at least 1, not {arguments.processes}.")
     arguments.mode, arguments.resume = "eager", None
-    console, request = terminal.console(), Request.from_arguments(arguments)
-    request = replace(request, flags=with_defaults(request.flags))
+    request = Request.from_arguments(arguments)
+    return start(replace(request, flags=with_defaults(request.flags)), chosen, arguments.processes)
+
+
+def start(request: Request, chosen: list[str], processes: int) -> int:
+    """Start so many processes of each strategy; the exit code. Raises UsageError before anything is started."""
+    console = terminal.console()
     campaign = Campaign.start(request, console)
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
         raise UsageError("`start` measures inference only: omit PASS.")
     if request.dry_run:
-        console.print(f"{arguments.processes} processes of each: {', '.join(chosen)}.", soft_wrap=True)
+        console.print(f"{processes} processes of each: {', '.join(chosen)}.", soft_wrap=True)
         return campaign.show()
     with contextlib.ExitStack() as held:
         campaign.prepare()
         folder = begun(request, campaign, chosen, held)
         console.print(f"Run {folder.folder}", highlight=False, soft_wrap=True)
-        return measure(campaign, folder, chosen, arguments.processes, console)
+        return measure(campaign, folder, chosen, processes, console)
 
 
 def with_defaults(flags: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from measurement.refusals import UsageError
 from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
-from records.runs import Run, utc_now
+from records.runs import Run, git_revision, utc_now
 from records.starts import START_SCHEMA_VERSION, StartRecord
 
 # A name that begins or ends in what a version or a target adds.
@@ -119,6 +119,7 @@ class Starts:
         parts: dict[str, Any] = {
             "schema_version": START_SCHEMA_VERSION,
             "run_id": self.run.id,
+            "git_revision": git_revision(),
             "started_at": begun,
             "machine_id": self.machine[0],
             "cell": cell.group_id,

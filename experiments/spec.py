@@ -67,7 +67,7 @@ class Sweep:
     """One sweep file `<device>[-part].toml`: flags as for bench, and a table `about`.
 
     `about` may hold `scaled_down` (what is smaller than in the source, a sentence), `minutes` (what it took, and `on`
-    which machine) and `measure`, which is `bench` or `explain`.
+    which machine) and `measure`, which is `bench`, `explain` or `start`; a start has `strategies` and `processes` too.
     """
 
     path: Path
@@ -90,9 +90,9 @@ class Sweep:
         return self.name.partition("-")[0]
 
     @property
-    def profiles(self) -> bool:
-        """Return whether its cells are profiled (`explain`) and not timed."""
-        return self.about.get("measure", "bench") == "explain"
+    def measures(self) -> str:
+        """Return the command that measures it: `bench`, `explain` for profiles, or `start`."""
+        return str(self.about.get("measure", "bench"))
 
 
 @dataclass(frozen=True)

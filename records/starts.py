@@ -28,6 +28,7 @@ class StartRecord:
 
     schema_version: int = must("version of this list of columns")
     run_id: str = must("folder of the run")
+    git_revision: str | None = col("revision of the suite, with + if tracked files were changed")
     started_at: str = must("when the process began", "ISO 8601, UTC")
     machine_id: str | None = col("short hash of the hardware")
     cell: str = must("what is computed, where: the cell's name without its mode")

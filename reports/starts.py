@@ -69,7 +69,7 @@ def calls_text(calls: float) -> str:
 def choices(cell: Cell, calls: Sequence[int] = CALLS, rivals: bool = True) -> str:
     """Return what to take by the number of calls that a process answers; with `rivals` between what is undecided."""
     found = [choice for choice in map(cell.choice, calls) if choice.names]
-    parts = []
+    parts: list[str] = []
     for names, alike in itertools.groupby(found, key=lambda choice: _named(choice, rivals)):
         first, *rest = (choice.calls for choice in alike)
         numbers = f"{first:,}{f' to {rest[-1]:,}' if rest else ''}"

@@ -163,6 +163,8 @@ def allowed_to(path: Path) -> set[str] | None:
             "experiments.*",
             "measurement.*",
             "analysis.significance",
+            "analysis.starts",
+            "records.starts",
             *TYPES,
             "numpy",
             "reports.numbers",
