@@ -51,9 +51,8 @@ POLICIES = (
         framework="torch",
         choices={"spin": DEFAULT, "sleep": SLEEP},
         suite="spin",
-        reason="All modes work on the same OpenMP threads and take turns, so that a thread that spins takes no "
-        "core from another mode. Asleep they make bert-tiny at two threads 3.3 times (eager) and 5.4 times "
-        "(inductor) slower.",
+        reason="All modes share the same OpenMP threads, so a spinning thread takes no core from another mode. With "
+        "sleeping threads, bert-tiny at two threads is 3.3 times (eager) and 5.4 times (inductor) slower.",
         devices=("cpu", "gpu"),
     ),
     Policy(
@@ -61,10 +60,9 @@ POLICIES = (
         framework="paddle",
         choices={"spin": DEFAULT, "sleep": SLEEP, "spin-briefly": Choice({"KMP_BLOCKTIME": "20"})},
         suite="spin-briefly",
-        reason="By default they spin for 200 ms after their last work, longer than a sample of the mode that is "
-        "measured next, and each thread of to_static's executor has some. With 20 ms eager mode's time is known three "
-        "to five times better, and to_static's is not shown to change. Asleep at once, bert-tiny at two "
-        "threads is 5 (eager) and 2.7 times (to_static) slower.",
+        reason="By default OpenMP threads spin for 200 ms after their last work, which is longer than the next "
+        "mode's sample. With 20 ms the interval of eager mode is three to five times narrower, and to_static is not "
+        "shown to change. Without spinning, bert-tiny at two threads is 5 (eager) and 2.7 times (to_static) slower.",
         devices=("cpu", "gpu"),
     ),
     Policy(
@@ -72,18 +70,17 @@ POLICIES = (
         framework="paddle",
         choices={"parallel": DEFAULT, "serial": Choice({"FLAGS_new_executor_serial_run": "1"})},
         suite="parallel",
-        reason="Paddle's default. On several threads, which Paddle has where OMP_NUM_THREADS asks for them, the "
-        "executor's threads and OpenMP's multiply: to_static of BERT-base takes 2.2 (two threads) and 2.3 times (four) "
-        "as long as with the serial executor.",
+        reason="Paddle's default. With several threads (OMP_NUM_THREADS), the executor's threads multiply with "
+        "OpenMP's: to_static of BERT-base takes 2.2 (two threads) and 2.3 times (four) as long as with the serial "
+        "executor.",
     ),
     Policy(
         name="paddle-cpus",
         framework="paddle",
         choices={"any": DEFAULT, "pinned": PINNED},
         suite="pinned",
-        reason="Free to choose, to_static keeps 1.25 cores busy where one thread was asked for (bert-tiny), and is "
-        "1.5 times as fast as on one CPU: N threads are made to mean N CPUs. That decides the answer there: it is 1.10 "
-        "times as fast as eager mode free to choose, and 0.76 times on one CPU.",
+        reason="Pinning gives N threads exactly N CPUs. Unpinned, to_static of bert-tiny keeps 1.25 cores busy at "
+        "one thread, and its speedup over eager mode is 1.10 instead of 0.76.",
         devices=("cpu", "gpu"),
     ),
     Policy(
@@ -99,16 +96,16 @@ POLICIES = (
         framework="paddle",
         choices={"on": DEFAULT, "off": Choice({"FLAGS_use_stride_kernel": "0"})},
         suite="on",
-        reason="Eager's transposes are views that the next operator copies; off, bert-tiny is 3 % faster at one "
-        "thread; at two it is inconclusive.",
+        reason="Eager mode's transposes are views that the next operator copies. With strides off, bert-tiny is 3 % "
+        "faster at one thread; at two threads the effect is inconclusive.",
     ),
     Policy(
         name="jax-cpus",
         framework="jax",
         choices={"any": DEFAULT, "pinned": PINNED},
         suite="pinned",
-        reason="XLA's dispatch threads, which no setting stops, come on top of its pool, so N threads are made "
-        "to mean N CPUs. Free to choose, jit takes 1.29 times as long on bert-tiny at one thread.",
+        reason="Pinning gives N threads exactly N CPUs, because no setting limits XLA's dispatch threads. Unpinned, "
+        "jit takes 1.29 times as long on bert-tiny at one thread.",
         devices=("cpu", "gpu"),
     ),
     Policy(
@@ -116,9 +113,9 @@ POLICIES = (
         framework="tensorflow",
         choices={"default": DEFAULT, "one": Choice({"TF_NUM_INTEROP_THREADS": "1"})},
         suite="one",
-        reason="One thread walks the graph and the intra-op pool works inside its nodes. By default, one per core, "
-        "independent nodes run at once and exceed the threads asked for; bert-tiny's function then takes 0.92 times as "
-        "long at two threads.",
+        reason="One thread walks the graph, and the intra-op pool works inside its nodes. With the default of one "
+        "thread per core, independent nodes run concurrently and exceed the requested threads; bert-tiny's function "
+        "then takes 0.92 times as long at two threads.",
     ),
 )  # fmt: skip
 

@@ -83,7 +83,7 @@ FLAGS = (
         "threads_exceeded",
         f"CPU time over wall time exceeds the requested threads by more than {THREADS_MARGIN}",
         "The framework used more threads than `threads` says.",
-        "Compare it with cells of as many threads as it used.",
+        "Compare the cell with cells of as many threads as it used.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
         BOTH,
     ),
@@ -143,8 +143,8 @@ FLAGS = (
     ),
     Flag(
         HOST_SLOWED,
-        f"fewer than {ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} turns in which a fixed Python loop took at most "
-        f"{SLOW} times its full speed (the fastest {100 * FASTEST_SHARE:.0f} % of the run)",
+        f"fewer than {ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} turns with a fast control loop: at most "
+        f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
         "The host core was slow, for example because another tenant used its other hyperthread. All turns count, but "
         "published summaries omit the speedup.",
         "Measure on a host of your own, or with a larger BUDGET.",

@@ -64,7 +64,7 @@ def columns_page() -> str:
         "A missing value is empty, never 0. Units stand in brackets; `results.schema.json` has the types.",
         _table(("column", "meaning"), columns),
         "## Statuses",
-        "Every planned cell ends in exactly one record with one of these.",
+        "Every planned cell has exactly one record, with one of these statuses.",
         _table(("status", "meaning"), statuses),
         "## Flags",
         "A record's warnings. They change no status and no sign.",

@@ -18,8 +18,8 @@ from reports.numbers import text_of
 
 TITLE = "How it went"
 METHOD = (
-    "A step is a change of 2 % or more where binary segmentation splits a series. Student's t tests it, with the "
-    "larger scatter of processes or of runs, and Bonferroni's correction for all splits and lines. A step that all "
+    "A step is a change of 2 % or more where binary segmentation splits a series. Student's t-test uses the larger "
+    "scatter of processes or of runs, with Bonferroni's correction for all splits and lines. A step that all "
     "modes of a shape share may be the machine's."
 )
 MOST_RUNS = 12  # that have a column

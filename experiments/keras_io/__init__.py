@@ -95,14 +95,18 @@ CLAIMS = (
         of="all",
     ),
     Claim(
-        "It trains 3.43 times as fast if compiling also enables TF32, as in the source.",
+        "Compiled, it trains 3.43 times as fast if compiling also enables TF32, as in the source.",
         as_published("training", 3.43),
         of="all",
         devices=("gpu",),
     ),
-    Claim("Compiled, it predicts 2.52 times as fast.", same_arithmetic("inference", 2.52), of="all"),
     Claim(
-        "It predicts 2.52 times as fast if compiling also enables TF32.",
+        "Compiled, native PyTorch predicts with BERT 2.52 times as fast as in eager mode.",
+        same_arithmetic("inference", 2.52),
+        of="all",
+    ),
+    Claim(
+        "Compiled, it predicts 2.52 times as fast if compiling also enables TF32.",
         as_published("inference", 2.52),
         of="all",
         devices=("gpu",),

@@ -73,7 +73,7 @@ def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
     ladder = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
     names = {ladder.largest.after.mode, *(step.after.mode for step in ladder.rivals)}
     assert names == {"captured", "fused"}
-    assert "The largest step is inconclusive" in " ".join(sentences(ladder))
+    assert "The largest step cannot be determined" in " ".join(sentences(ladder))
 
 
 def test_where_nothing_is_shown_nothing_is_largest():

@@ -45,14 +45,14 @@ def shares(off: float, on: float) -> Evidence:
 def test_shares_of_matrix_products(off, on, falls, most, less):
     evidence = shares(off, on)
     assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == falls
-    assert verdict("tf32-mlp", "With TF32 off they take most", evidence) == most
-    assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == less
+    assert verdict("tf32-mlp", "With TF32 off, matrix products take most", evidence) == most
+    assert verdict("tf32-mlp", "With TF32 on, matrix products take less", evidence) == less
 
 
 def test_without_tf32_nothing_compares():
     evidence = Evidence(Records([]), shares(85, 40).profiles[:2])
     assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == OPEN
-    assert verdict("tf32-mlp", "With TF32 on they take less", evidence) == OPEN
+    assert verdict("tf32-mlp", "With TF32 on, matrix products take less", evidence) == OPEN
 
 
 @pytest.mark.parametrize(("on", "expected"), [(40, HOLDS), (1, FAILS), (11, OPEN)])
@@ -60,8 +60,8 @@ def test_graph_mode_gains_more_with_tf32(on, expected):
     records = [
         timed(1.0, gain, dtype=dtype, device="gpu:0", spread=0.02) for dtype, gain in (("fp32", 10), ("tf32", on))
     ]
-    assert verdict("tf32-mlp", "So graph mode gains more", Evidence(Records(records))) == expected
-    assert verdict("tf32-mlp", "So graph mode gains more", Evidence(Records(records[:1]))) == OPEN
+    assert verdict("tf32-mlp", "Graph mode gains more", Evidence(Records(records))) == expected
+    assert verdict("tf32-mlp", "Graph mode gains more", Evidence(Records(records[:1]))) == OPEN
 
 
 def test_the_published_shares():
@@ -89,7 +89,7 @@ def test_few_flops_are_outside_matrix_products(outside, expected):
 
 @pytest.mark.parametrize(("time", "expected"), [(30, HOLDS), (0.5, FAILS), (1.8, OPEN)])
 def test_they_take_more_time(time, expected):
-    assert verdict("first-principles", "In eager mode they take more", bert(time, time)) == expected
+    assert verdict("first-principles", "In eager mode these FLOPs take more", bert(time, time)) == expected
 
 
 @pytest.mark.parametrize(("time", "expected"), [(50, HOLDS), (1, FAILS), (500, FAILS), (24, OPEN)])
@@ -104,7 +104,7 @@ def test_pointwise_is_700_times_slower(time, expected):
 
 def test_what_was_not_profiled_tells_nothing():
     evidence = Evidence(Records([]), (profile("graph", {"matmul": 1.0}),))
-    for text in ("Less than 1 %", "In eager mode they take more", "Normalisation reaches", "Pointwise operators reach"):
+    for text in ("Less than 1 %", "In eager mode these FLOPs", "Normalisation reaches", "Pointwise operators reach"):
         assert verdict("first-principles", text, evidence) == OPEN
 
 

@@ -132,7 +132,7 @@ def test_the_sweeps_have_enough_workloads_for_an_average(pass_name):
 @pytest.mark.parametrize(("ratio", "expected"), [(1.41, [HOLDS, FAILS]), (1.51, [FAILS, HOLDS]), (3.0, [FAILS, FAILS])])
 def test_averages_of_training(ratio, expected):
     records = over_workloads([ratio] * 8, "training")
-    texts = ("On average it makes training", "In mixed precision it trains")
+    texts = ("On average compiling makes training", "In mixed precision compiled training")
     assert [verdict("geometric-mean", text, records) for text in texts] == expected
 
 
@@ -146,11 +146,15 @@ def bert(
 
 
 @pytest.mark.parametrize(
-    ("pass_name", "text", "published"), [("training", "Compiled, native", 3.43), ("inference", "Compiled, it", 2.52)]
+    ("pass_name", "text", "published"),
+    [
+        ("training", "Compiled, native PyTorch trains", 3.43),
+        ("inference", "Compiled, native PyTorch predicts", 2.52),
+    ],
 )
 def test_compiling_and_tf32_are_is_slower(pass_name, text, published):
     """A source whose compiled side alone has TF32: each side's share decides which of the two claims holds."""
-    after = {"training": "It trains so", "inference": "It predicts so"}[pass_name]
+    after = {"training": "Compiled, it trains", "inference": "Compiled, it predicts"}[pass_name]
 
     def answers(eager_tf32: float) -> list[Verdict]:
         compiled = 100 / published
@@ -238,7 +242,7 @@ def test_the_best_arm_trains_as_many_images_as_an_a100(mixed, expected):
 
 @pytest.mark.parametrize(("mixed", "expected"), [(2630.0, HOLDS), (2000.0, FAILS), (2500.0, OPEN)])
 def test_mixed_precision_against_tf32(mixed, expected):
-    text = "In eager mode that is 2.63 times"
+    text = "In eager mode mixed precision is 2.63"
     assert verdict("cnn-training", text, [resnet("bf16", mixed), resnet("tf32", 1000.0)]) == expected
     assert verdict("cnn-training", text, [resnet("bf16", mixed), resnet("tf32", 1000.0, layout="nchw")]) == OPEN
 

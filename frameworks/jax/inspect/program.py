@@ -112,7 +112,7 @@ def executed(call: Callable, inputs: Sequence[Any]) -> Program:
 def _run_under(trace: Any, call: Callable, inputs: Sequence[Any]) -> None:
     """Call under a trace. Raises Unsupported where this version of JAX keeps none for what runs op by op."""
     if _eval_trace is None:
-        raise Unsupported(f"JAX {jax.__version__} does not show what it runs op by op.")
+        raise Unsupported(f"JAX {jax.__version__} does not expose the operators of its op-by-op mode.")
     with _set_current_trace(trace):
         call(*inputs)
 

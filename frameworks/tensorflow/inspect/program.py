@@ -90,7 +90,7 @@ def graphs_called(call: Callable, inputs: tuple) -> list[list[tuple[FrameType, i
 def _watch(call: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:
     """Call eagerly, and `keep` each operator that it runs."""
     if op_callbacks is None:
-        raise NotImplementedError(f"TensorFlow {tf.__version__} does not show what it runs eagerly")
+        raise NotImplementedError(f"TensorFlow {tf.__version__} does not expose the operators of its eager mode")
 
     def on_operator(
         called: Any, operands: Any, attributes: Any, results: Any, op_name: Any = None, graph: Any = None
