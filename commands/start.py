@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from execution.starts import Starts
 from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.starts import WAYS
-from measurement.text import make_command
+from measurement.text import make_command, times
 from plan.aliases import choose
 from plan.options import Option, without
 from plan.sweep import split_words
@@ -58,14 +59,22 @@ def start(request: Request, chosen: list[str], processes: int) -> int:
     campaign = Campaign.start(request, console)
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
         raise UsageError("`start` measures inference only: omit PASS.")
+    names = [cell.group_id for cell in campaign.plan.cells if cell.id not in campaign.plan.impossible]
+    console.print(plan_text(names, chosen, processes), highlight=False, markup=False, soft_wrap=True)
     if request.dry_run:
-        console.print(f"{processes} processes of each: {', '.join(chosen)}.", soft_wrap=True)
-        return campaign.show()
+        return DONE
     with contextlib.ExitStack() as held:
         campaign.prepare()
         folder = begun(request, campaign, chosen, held)
         console.print(f"Run {folder.folder}", highlight=False, soft_wrap=True)
         return measure(campaign, folder, chosen, processes, console)
+
+
+def plan_text(cells: Sequence[str], strategies: Sequence[str], processes: int) -> str:
+    """Return what would be started."""
+    total = len(cells) * len(strategies) * processes
+    head = f"{times(total, 'process', 'processes')}, {processes} of each strategy: {', '.join(strategies)}"
+    return "\n  ".join((head, *cells))
 
 
 def with_defaults(flags: dict[str, Any]) -> dict[str, Any]:
