@@ -26,7 +26,7 @@ def printed(shell: str, capsys) -> str:
         (["b"], {"bench"}),
         (["bench", "--framework", ""], {"all", *frameworks.NAMES}),
         (["bench", "--mode", "inductor-max"], {name for name in completion.values()["mode"] if "inductor-max" in name}),
-        (["explain", "--workload", "bert"], {"bert-base", "bert-tiny"}),
+        (["explain", "--workload", "bert"], {name for name in workloads.names() if name.startswith("bert")}),
         (["report", "--wat"], {"--watch"}),
         (["report", "--out", ""], {"folder"}),
         (["bench", "--batch", ""], set()),
