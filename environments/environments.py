@@ -265,7 +265,9 @@ def _users_interpreter(python: str) -> Path:
     printed = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
     version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", printed)  # a site's own start-up may print above it
     if not version:
-        raise SetupError(f"'{python}' is no Python: asked for its version it printed {printed.strip()[-80:]!r}.")
+        raise SetupError(
+            f"'{python}' is not a Python interpreter: asked for its version, it printed {printed.strip()[-80:]!r}."
+        )
     if tuple(map(int, version.groups())) < MINIMUM_PYTHON:
         raise SetupError(f"interpreter '{python}' is Python {version[0].strip()}; workers need 3.11 or newer.")
     return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link

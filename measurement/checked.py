@@ -48,7 +48,7 @@ Reader = Callable[[Any, str], Any]  # of a value and of where it stands; raises 
 def read(kind: type, data: Any, where: str = "") -> Any:
     """Return an instance of the dataclass `kind`; what it has no field for is left out. Raises Misfit."""
     if not isinstance(data, dict):
-        raise Misfit(f"{where or kind.__name__} is no object")
+        raise Misfit(f"{where or kind.__name__} is not an object")
     values = {}
     for field, reader in _fields(kind):
         name = f"{where}.{field.name}" if where else field.name
@@ -106,7 +106,7 @@ def _ruled(reader: Reader, rules: tuple[Rule, ...], value: Any, where: str) -> A
 def _series(reader: Reader, value: Any, where: str) -> tuple:
     """Return a tuple of one type (`tuple[float, ...]`)."""
     if not isinstance(value, (list, tuple)) or len(value) > MOST_ITEMS:
-        raise Misfit(f"{where} is no list, or too long a one")
+        raise Misfit(f"{where} is not a list, or is too long")
     return tuple([reader(entry, where) for entry in value])
 
 
@@ -120,7 +120,7 @@ def _places(readers: tuple[Reader, ...], value: Any, where: str) -> tuple:
 
 def _mapping(reader: Reader, value: Any, where: str) -> dict:
     if not isinstance(value, dict) or len(value) > MOST_ITEMS:
-        raise Misfit(f"{where} is no object, or too large a one")
+        raise Misfit(f"{where} is not an object, or is too large")
     return {str(key): reader(entry, f"{where}.{key}"[:200]) for key, entry in value.items()}
 
 
@@ -133,7 +133,7 @@ def _single(kind: type, value: Any, where: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise Misfit(f"{where} is {type(value).__name__}, not {kind.__name__}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise Misfit(f"{where} is {value}, which is no number")
+        raise Misfit(f"{where} is {value}, which is not a number")
     if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         raise Misfit(f"{where} has too many digits")
     if isinstance(value, str) and len(value) > MOST_CHARACTERS:
@@ -145,7 +145,7 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
     """Any JSON, so deep and no deeper, all its numbers finite."""
     if isinstance(value, (dict, list, tuple)):
         if not depth or len(value) > MOST_ITEMS:
-            raise Misfit(f"{where} is too deep or too long")
+            raise Misfit(f"{where} is nested too deeply or is too long")
         if isinstance(value, dict):
             return {str(key): _any(entry, where, depth - 1) for key, entry in value.items()}
         return [_any(entry, where, depth - 1) for entry in value]

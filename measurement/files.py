@@ -24,7 +24,7 @@ def opened(path: Path | str) -> Iterator[BinaryIO]:
     # Without O_NONBLOCK opening a pipe waits for a writer.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Unfit("it is no file but a device, a pipe or a folder")
+            raise Unfit("it is not a file, but a device, a pipe or a folder")
         yield file
 
 

@@ -178,7 +178,8 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
         except (ValueError, KeyError, OverflowError):
             row = next(n for n, text in enumerate(texts) if not _is_of(text, kind, separator))
             raise Unreadable(
-                f"{path}, line {line_of(row)}: {name} holds {texts[row]!r:.60}, which is no {kind}; remove that line."
+                f"{path}, line {line_of(row)}: {name} holds {texts[row]!r:.60}, which is not of type {kind}; "
+                "remove that line."
             ) from None
     for name in loaded.columns.keys() - places.keys():
         loaded.columns[name] = [None] * len(frame)

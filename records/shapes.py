@@ -35,7 +35,7 @@ class Series:
     def from_json(data: Any) -> Any:
         """Return the list. Raises Misfit."""
         if not isinstance(data, list) or not set(map(type, data)) <= {float, int}:
-            raise Misfit("a series of times is no list of numbers")
+            raise Misfit("a series of times is not a list of numbers")
         # A NaN hides from the smallest and the largest, and shows in the sum.
         wrong = bool(data) and (_of_a_call(min(data)) or _of_a_call(max(data)))
         if wrong or not math.isfinite(math.fsum(data)):
@@ -50,7 +50,7 @@ class Kernel:
     def from_json(data: Any) -> Any:
         """Return the row. Raises Misfit."""
         if not isinstance(data, list) or len(data) not in (3, 4):
-            raise Misfit("a kernel is no list of its name, seconds and occurrences")
+            raise Misfit("a kernel is not a list of name, seconds and occurrences")
         kinds = (str, Part, Part, str)
         return [checked.value(kind, entry, "a kernel's entry") for kind, entry in zip(kinds, data, strict=False)]
 

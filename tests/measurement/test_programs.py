@@ -48,17 +48,17 @@ def test_a_program_that_compares_something_need_not_listen():
 
 # What PYTHON= names instead of an interpreter, and what is said of it.
 NO_PYTHON = {
-    "echo garbage": "is no Python: asked for its version it printed 'garbage'",
-    "exit 0": "is no Python: asked for its version it printed ''",
-    "echo 3": "is no Python",
-    "echo 3.11.x": "is no Python",
+    "echo garbage": "is not a Python interpreter: asked for its version, it printed 'garbage'",
+    "exit 0": "is not a Python interpreter: asked for its version, it printed ''",
+    "echo 3": "is not a Python interpreter",
+    "echo 3.11.x": "is not a Python interpreter",
     "echo 3.9": "is Python 3.9; workers need 3.11 or newer",
     "exit 3": "does not run, exit status 3",
     "exec sleep 1000": "does not run: it did not end within 0.5 s",
     "exec yes": "does not run: it printed more than 1 MiB",
     "while :; do echo x >&2; done": "does not run: it printed more than 1 MiB",
     "sleep 1000 & sleep 1000": "does not run: it did not end within 0.5 s",
-    "sleep 1000 & echo garbage": "is no Python: asked for its version it printed 'garbage'",
+    "sleep 1000 & echo garbage": "is not a Python interpreter: asked for its version, it printed 'garbage'",
     "trap '' TERM HUP INT; while :; do sleep 1; done": "does not run: it did not end within 0.5 s",
 }
 

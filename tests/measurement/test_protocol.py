@@ -21,8 +21,8 @@ pytestmark = pytest.mark.slow
 
 # mode -> its status, and what its reason says.
 LIES = {
-    "nan-sample": ("error", "with wrong content: samples is nan, which is no number"),
-    "infinite-sample": ("error", "with wrong content: samples is inf, which is no number"),
+    "nan-sample": ("error", "with wrong content: samples is nan, which is not a number"),
+    "infinite-sample": ("error", "with wrong content: samples is inf, which is not a number"),
     "zero-sample": ("error", "with wrong content: samples is 0, not above 0"),
     "negative-sample": ("error", "with wrong content: samples is -0.1, not above 0"),
     "no-fields": ("error", "with wrong content: samples is missing"),
@@ -30,9 +30,9 @@ LIES = {
     "no-reason": ("error", "with wrong content: reason is NoneType, not str"),
     "silent-refusal": ("unsupported", "does not say why"),
     "long-refusal": ("unsupported", "No. No. No."),
-    "null-hello": ("error", "a hello message with wrong content: versions is no object"),
-    "list-of-seconds": ("error", "with wrong content: seconds is no object"),
-    "deep-message": ("error", "with wrong content: compiler.a is too deep or too long"),
+    "null-hello": ("error", "a hello message with wrong content: versions is not an object"),
+    "list-of-seconds": ("error", "with wrong content: seconds is not an object"),
+    "deep-message": ("error", "with wrong content: compiler.a is nested too deeply or is too long"),
     "twice": ("error", "was not requested or was already reported"),
     "torn-outputs": ("error", "could not be turned into a record: BadZipFile"),
 }
@@ -116,16 +116,16 @@ def test_a_job_comes_back_as_it_was(cell):
     [
         ({"samples": []}, "samples holds none"),
         ({"samples": [True]}, "samples is bool, not float"),
-        ({"samples": "0.1"}, "samples is no list"),
+        ({"samples": "0.1"}, "samples is not a list"),
         ({"samples": [10**400]}, "samples is int, not float"),
-        ({"samples": [0.1] * 1_000_001}, "samples is no list, or too long a one"),
+        ({"samples": [0.1] * 1_000_001}, "samples is not a list, or is too long"),
         ({"calls_per_sample": 0}, "calls_per_sample is below 1"),
         ({"calls_per_sample": 1.5}, "calls_per_sample is float, not int"),
         ({"steady": 1}, "steady is int, not bool"),
         ({"first_call_s": -1}, "first_call_s is -1, not 0 or above"),
         ({"host_loop_s": [0.0]}, "host_loop_s is 0, not above 0"),
         ({"capture": {"whole": None}}, "capture.whole is NoneType"),
-        ({"noise": None}, "noise is no object"),
+        ({"noise": None}, "noise is not an object"),
         ({"noise": {"seconds": math.nan}}, "noise.seconds is nan"),
         ({"compiler": {"flags": math.inf}}, "compiler.flags is inf"),
         ({"outputs": 3}, "outputs is int, not str"),

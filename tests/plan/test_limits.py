@@ -26,7 +26,7 @@ def test_a_pipe_or_a_device_is_no_model(tmp_path):
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "device.py").symlink_to("/dev/zero")
     for name in ("pipe.py", "device.py"):
-        with pytest.raises(UsageError, match=f"{name} is not a model file: it is no file but a device"):
+        with pytest.raises(UsageError, match=f"{name} is not a model file: it is not a file, but a device"):
             user_models.register([str(tmp_path / name)])
 
 

@@ -84,7 +84,7 @@ def test_an_unknown_column_is_ignored_and_said(table):
 
 def test_a_number_that_is_none_is_refused_with_its_place(table):
     rewrite(table, lambda rows: [rows[0], [t if rows[0][n] != "batch_size" else "few" for n, t in enumerate(rows[1])]])
-    with pytest.raises(Unreadable, match="line 2: batch_size holds 'few', which is no int"):
+    with pytest.raises(Unreadable, match="line 2: batch_size holds 'few', which is not of type int"):
         load(table)
 
 
