@@ -137,7 +137,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
 
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
-    title="What compiling costs a fresh process: whole, by block, from caches",
+    title="Compile time in a fresh process: whole model, by block, from caches",
     source="PyTorch's devlog of 2026-05-11, accelerate#3529, sglang#28193 and #32696, pytorch#172547, torchtune#2831",
     claims=CLAIMS,
     tables=make_tables,
