@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,12 +15,14 @@ from rich.console import Console
 
 from analysis.starts import cells
 from execution import campaign as campaigns
+from execution import neighbours
 from execution.campaign import Campaign, Request
 from execution.starts import Starts
 from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.starts import WAYS
 from measurement.text import make_command, times
+from plan import user_models
 from plan.aliases import choose
 from plan.options import Option, without
 from plan.sweep import split_words
@@ -65,7 +68,7 @@ def start(request: Request, chosen: list[str], processes: int) -> int:
         return DONE
     with contextlib.ExitStack() as held:
         campaign.prepare()
-        folder = begun(request, campaign, chosen, held)
+        folder = begun(request, campaign, held)
         console.print(f"Run {folder.folder}", highlight=False, soft_wrap=True)
         return measure(campaign, folder, chosen, processes, console)
 
@@ -84,15 +87,16 @@ def with_defaults(flags: dict[str, Any]) -> dict[str, Any]:
     return flags if own else {"framework": FRAMEWORK} | flags
 
 
-def begun(request: Request, campaign: Campaign, strategies: list[str], held: contextlib.ExitStack) -> runs.Run:
+def begun(request: Request, campaign: Campaign, held: contextlib.ExitStack) -> runs.Run:
     """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others."""
     path = Path(request.out) / manifest.STARTS if request.out else None
-    given: dict[str, Any] = {**campaign.given, "strategy": strategies}
+    given = json.loads(json.dumps(campaign.given, default=str))  # as it is read back
     if path is None or not path.exists():
         run = runs.Run.create(request.out)
         held.enter_context(run.held())
         cells = [cell.id for cell in campaign.plan.cells]
         content: dict[str, Any] = {"given": given, "cells": cells, "python": campaign.python, "command": sys.argv}
+        content |= {"own": user_models.digests(campaign.sweep.user_models)} if campaign.sweep.user_models else {}
         content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
         manifest.write(run.folder / manifest.STARTS, content)
         run.write("machine.json", machine.facts())
@@ -100,8 +104,10 @@ def begun(request: Request, campaign: Campaign, strategies: list[str], held: con
     run = runs.Run(path.parent.resolve())
     held.enter_context(run.held())
     before = manifest.read(path)
-    if before["cells"] != [cell.id for cell in campaign.plan.cells] or before.get("python") != campaign.python:
+    asked = {name: value for name, value in before["given"].items() if name != "strategy"}
+    if (asked, before.get("python")) != (given, campaign.python):
         raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
+    user_models.check_unchanged(campaign.sweep.user_models, before.get("own", {}))
     if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
         raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
     return run
@@ -114,6 +120,8 @@ def measure(campaign: Campaign, run: runs.Run, strategies: list[str], processes:
     one = Starts(campaign.launcher(run), strategies, processes, say, (facts["machine_id"], facts["cpu"]))
     for cell, reason in campaign.plan.impossible.items():
         say(f"{cell}: unsupported: {reason}")
+    gpu = any(cell.device_kind == "gpu" for cell in campaign.plan.cells)
+    neighbours.await_quiet(console, gpu, campaign.sweep.force)
     try:
         one.take(campaign.groups)
     except KeyboardInterrupt:

@@ -18,7 +18,6 @@ from execution.launcher import Launcher
 from launchers import local
 from measurement import durable, protocol
 from measurement.protocol import START, Ended, Failed, Filled, Hello, Job, ProtocolError, Started
-from measurement.refusals import UsageError
 from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
@@ -84,7 +83,8 @@ class Starts:
         title = f"{cell.framework} {cell.workload}"
         ended = self.process(group, StartJob("eager", "", self.reference(group), refers=True))
         if not isinstance(ended[0], Filled) or ended[1] is None:
-            raise UsageError(f"{title} does not run: {getattr(ended[0], 'reason', 'its worker says nothing of it')}")
+            self.say(f"{title} does not run: {ended[0].reason if isinstance(ended[0], Failed) else ended[0]}")
+            return
         self.known[cell.group_id] = Known(ended[0], ended[1], self.facts(group, ended[1]))
         self.say(f"{title}: reference, {ended[0].seconds:.1f} s, not counted")
         while left := self.left(group, records):

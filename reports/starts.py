@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from analysis.starts import CALLS, BreakEven, Cell, Choice, Strategy
 from measurement.starts import PHASES
 from measurement.statistics import Interval
-from measurement.text import plain
+from measurement.text import plain, times
 from reports.numbers import plus_minus, speedup, text_of
 
 WIDTH = 80
@@ -23,7 +23,7 @@ def heading(cell: Cell) -> str:
     one = cell.record
     version = f" {one.framework_version}" if one.framework_version else ""
     rest = cell.name.rpartition("/")[2] or cell.name
-    return f"{one.framework}{version} {one.workload} ({rest}), {one.device} {one.dtype}, {one.threads} threads"
+    return f"{one.framework}{version} {one.workload} ({rest}), {one.device} {one.dtype}, {times(one.threads, 'thread')}"
 
 
 def rows(cell: Cell) -> list[tuple[str, ...]]:
@@ -42,7 +42,7 @@ def row(one: Strategy) -> tuple[str, ...]:
     right = _figure(steady) if steady else text_of(sum(calls) / len(calls))
     is_eager = one.name == "eager"
     gain = "" if is_eager or one.ratio is None else speedup(one.ratio.value, one.ratio)
-    return one.name, left, gain, right, "" if is_eager else pays(one.break_even)
+    return one.name, left, gain, right, "" if is_eager or len(one.pairs) < 3 else pays(one.break_even)
 
 
 def _figure(interval: Interval) -> str:

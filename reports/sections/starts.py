@@ -8,6 +8,7 @@ from html import escape
 
 from analysis.starts import Cell, Strategy
 from measurement.starts import WAYS
+from measurement.text import times
 from reports import drawing, starts
 from reports.content import Chart, Figure, Panel, Row, Section, Table
 from reports.numbers import text_of
@@ -39,18 +40,12 @@ def section(cells: Sequence[Cell]) -> Section:
 
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
     """Return the whole page of a run."""
-    parts = {
-        "title": escape(title),
-        "home": "",
-        "subtitle": escape(starts.heading(cells[0]) if len(cells) == 1 else f"{len(cells)} models"),
-        "navigation": "",
-        "filters": "",
-        "symbols": drawing.symbols(_looks()),
-        "body": fragment(section(cells)),
-        "commands": f"<ul><li><code>{escape(command)}</code></li></ul>",
-        "script": "",
-    }
-    return template.page(title, template.filled(template.asset("page.html"), parts))
+    subtitle = starts.heading(cells[0]) if len(cells) == 1 else times(len(cells), "cell")
+    body = (
+        f"{drawing.symbols(_looks())}<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p></header>"
+        f"<main>{fragment(section(cells))}</main><footer><p><code>{escape(command)}</code></p></footer>"
+    )
+    return template.page(title, body)
 
 
 def _looks() -> list[drawing.Look]:

@@ -69,6 +69,7 @@ def test_two_processes_have_no_interval():
     records = planted("eager", 2.0, 10.0, rounds=2) + planted("compile", 12.0, 5.0, rounds=2)
     found = by_name(records)["compile"]
     assert found.first is None and found.break_even is None
+    assert words.row(found) == ("compile", "12", "", "5", "")
     (cell,) = analysis.cells(records)
     assert words.choices(cell) == ""
 

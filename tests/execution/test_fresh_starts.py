@@ -96,6 +96,34 @@ def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
     assert (last.strategy, last.round, last.status) == ("ahead-of-time", 1, "ok")
 
 
+JAX_MODEL = """
+import jax.numpy as jnp
+import numpy as np
+
+def model():
+    weights = np.random.default_rng(0).normal(size=(8, 8)).astype("float32")
+    return (lambda params, x: jnp.tanh(x @ params)), jnp.asarray(weights)
+
+def inputs(batch_size=2):
+    return np.random.default_rng(1).normal(size=(batch_size, 8)).astype("float32")
+"""
+
+
+@pytest.mark.slow
+def test_jax_starts_in_every_way_but_by_region(tmp_path):
+    """A user model, in its own framework although none is named."""
+    interpreter("jax")
+    (tmp_path / "net.py").write_text(JAX_MODEL)
+    done = started(tmp_path / "run", "--workload", str(tmp_path / "net.py"), "--processes", "1")
+    assert done.code == DONE, done.output
+    records = {record.strategy: record for record in starts.read(done.folder)}
+    assert {name for name, record in records.items() if record.is_right} == WAYS.keys() - {"regional"}
+    assert records["regional"].status == "unsupported" and "jax.lax.scan" in records["regional"].reason
+    assert records["compile"].trace_s > 0 and records["compile"].kernels_s > 0
+    assert records["warm-cache"].kernels_s is None and records["warm-cache"].load_s > 0
+    assert records["ahead-of-time"].trace_s is None
+
+
 @pytest.mark.slow
 def test_another_model_needs_another_folder(finished, capsys):
     words = ["start", "--out", str(finished.folder), "--workload", "mlp", "--threads", "1"]

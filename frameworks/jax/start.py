@@ -1,0 +1,125 @@
+"""Ways of JAX from a fresh process to the first answer."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from frameworks.adapter import DTYPES, Capture, Step
+from frameworks.jax.models import build
+from frameworks.jax.user_model import model as user_model
+from frameworks.start import Place, Strategy
+
+EXECUTABLE, CACHE = "executable.pickle", "cache"
+LACKING = {"regional": "jax.jit compiles a repeated block once only where the model's own code is a jax.lax.scan"}
+
+
+@dataclass
+class Built:
+    """A model on its device: the function that is compiled, its first arguments, and how a step is made."""
+
+    function: Callable
+    arguments: tuple
+    step: Callable[[Callable], Step]
+
+
+def built(place: Place) -> Built:
+    """Return the place's model, built. A user model is called once, which finds out what it reaches and writes."""
+    adapter, cell = place.adapter, place.cell
+    capture = lambda: Capture(whole=False, compilations=sum(adapter.compilations._compiled.values()))  # noqa: E731
+    with place.phase("build"), adapter.on_device():
+        if cell.implementation == "own":
+            step = adapter.prepare(place.workload, replace(cell, mode=place.graph), place.weights, place.inputs)
+            model = adapter.user_models[cell.group_id]
+
+            def own(called: Callable) -> Step:
+                jitted = user_model.Jitted(model, called)
+                return Step(jitted, model.sets, capture, jitted.restore, user_model=step.user_model)
+
+            return Built(model.forward, model.arguments(), own)
+        dtype = DTYPES[cell.dtype]
+        load = partial(adapter.tensor, dtype=dtype)
+        params, forward, _ = build.build(place.workload, cell, place.weights, load, jnp.dtype(dtype))
+        sets = [adapter.place(cell, arrays) for arrays in place.inputs]
+        jax.block_until_ready((params, sets))
+        return Built(forward, (params, *sets[0]), lambda called: Step(partial(called, params), sets, capture))
+
+
+class Compile(Strategy):
+    """jax.jit of the whole model, stage by stage; the persistent cache is what the process finds."""
+
+    compiling = "kernels"  # the phase of the last stage
+
+    def compiled(self, place: Place, model: Built) -> Any:
+        """Return the executable of the model's function."""
+        with place.phase("trace"):
+            traced = jax.jit(model.function).trace(*model.arguments)
+        with place.phase("lowering"):
+            lowered = traced.lower()
+        with place.phase(self.compiling):
+            return lowered.compile()
+
+    def step(self, place: Place) -> Step:
+        model = built(place)
+        return model.step(self.compiled(place, model))
+
+    def fill(self, place: Place) -> None:
+        place.adapter.synchronize(self.step(place)())
+
+
+class Cached(Compile):
+    """The same with a persistent compilation cache, which has the executable but no trace."""
+
+    compiling = "load"
+
+
+class Shipped(Cached):
+    """The same from a copy of another process's cache, put into the empty one."""
+
+    def step(self, place: Place) -> Step:
+        with place.phase("load"):
+            shutil.copytree(place.artefact / CACHE, jax.config.jax_compilation_cache_dir, dirs_exist_ok=True)
+        return super().step(place)
+
+    def fill(self, place: Place) -> None:
+        place.adapter.synchronize(super().step(place)())
+        shutil.copytree(jax.config.jax_compilation_cache_dir, place.artefact / CACHE)
+
+
+class AheadOfTime(Compile):
+    """The executable that jax.experimental.serialize_executable wrote; nothing is traced."""
+
+    def imports(self) -> None:
+        import jax.experimental.serialize_executable  # noqa: F401
+
+    def step(self, place: Place) -> Step:
+        from jax.experimental import serialize_executable
+
+        model = built(place)
+        with place.phase("load"):
+            parts = pickle.loads((place.artefact / EXECUTABLE).read_bytes())
+            executable = serialize_executable.deserialize_and_load(*parts)
+        return model.step(executable)
+
+    def fill(self, place: Place) -> None:
+        from jax.experimental import serialize_executable
+
+        executable = self.compiled(place, built(place))
+        (place.artefact / EXECUTABLE).write_bytes(pickle.dumps(serialize_executable.serialize(executable)))
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "eager": Strategy,
+    "compile": Compile,
+    "warm-cache": Cached,
+    "shipped-cache": Shipped,
+    "ahead-of-time": AheadOfTime,
+    "ahead-of-time-no-compiler": AheadOfTime,
+}
