@@ -29,6 +29,7 @@ def completed(words: Sequence[str]) -> list[str]:
     Raises UsageError where no interpreter has one and the words name none.
     """
     from commands import table
+    from measurement.refusals import UsageError
     from workloads.user_model import is_user_model
 
     words = list(words) or ["--help"]
@@ -37,6 +38,8 @@ def completed(words: Sequence[str]) -> list[str]:
     if words[0] == "start" and len(words) > 1 and is_user_model(words[1]):
         words.insert(1, "--workload")
     command = table.COMMANDS.get(table.current(words[0], ())[0])
+    if command is None and Path(words[0]).exists():
+        raise UsageError(f"{words[0]} is no Python file: give the path of a .py file with model() and inputs().")
     if command is None or not command.measures or {"-h", "--help", "HELP=1"} & set(words):
         return words
     named = [place for place, word in enumerate(words) if word.startswith(("PYTHON=", "--python"))]
@@ -68,7 +71,7 @@ def _interpreter() -> tuple[str, str, list[str]]:
     """
     from measurement.refusals import UsageError
 
-    own = [name for name, module in MODULES.items() if importlib.util.find_spec(module)]
+    own = [name for name, module in MODULES.items() if _is_package(module)]
     if own:
         return sys.executable, "this command's environment", own
     active = os.environ.get("VIRTUAL_ENV")
@@ -78,8 +81,14 @@ def _interpreter() -> tuple[str, str, list[str]]:
             return python, "the active environment", found
     raise UsageError(
         f"{sys.prefix} has no PyTorch, JAX, TensorFlow or PaddlePaddle: install one there, name an interpreter "
-        f"that has one with --python PATH, or let --python {LOCKED} make environments (some GB)."
+        f"that has one with --python PATH, or install the suite's own with --python {LOCKED} (some GB)."
     )
+
+
+def _is_package(module: str) -> bool:
+    """Return whether a module is installed here; a folder of its name without `__init__.py` is none."""
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.origin is not None
 
 
 def _installed_for(python: str) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 
 import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT))
 from eager_vs_graph import console
+from measurement import places
 from measurement.refusals import UsageError
 
 
@@ -16,8 +18,10 @@ from measurement.refusals import UsageError
 def installed(monkeypatch):
     """Return a function that says which modules this interpreter has."""
 
-    def have(*modules: str) -> None:
-        monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: name if name in modules else None)
+    def have(*modules: str, folders: tuple[str, ...] = ()) -> None:
+        specs = {name: ModuleSpec(name, None, origin=f"/{name}/__init__.py") for name in modules}
+        specs |= {name: ModuleSpec(name, None) for name in folders}
+        monkeypatch.setattr(console.importlib.util, "find_spec", lambda name: specs.get(name))
 
     have()
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
@@ -57,18 +61,20 @@ def test_commands_that_measure_nothing_are_left_alone(installed, words, capsys):
 def test_an_interpreter_that_is_named_is_taken_and_said(installed, words, capsys):
     for command in ("bench", "doctor", "selfcheck"):
         assert console.completed([command, *words]) == [command, *words]
-        assert capsys.readouterr().err == "Measuring with /a/python, as --python says.\n"
+        assert capsys.readouterr().err == "Measuring with /a/python (--python).\n"
 
 
 @pytest.mark.parametrize("words", [["--python", "locked"], ["--python=locked"], ["PYTHON=locked"]])
 def test_locked_asks_for_the_suites_own_environments(installed, words, capsys):
     assert console.completed(["bench", *words, "--batch", "1"]) == ["bench", "--batch", "1"]
-    assert capsys.readouterr().err == "Measuring in the suite's own environments, as --python says.\n"
+    assert capsys.readouterr().err == "Measuring in the suite's own environments (--python).\n"
 
 
-def test_without_any_framework_one_sentence_names_the_ways_out(installed):
-    with pytest.raises(UsageError, match=r"has no PyTorch.*--python PATH.*--python locked"):
+def test_without_any_framework_one_sentence_names_the_ways_out(installed, monkeypatch):
+    with pytest.raises(UsageError, match=r"has no PyTorch.*--python PATH.*--python locked") as refused:
         console.completed(["bench"])
+    monkeypatch.setattr(places, "PROGRAM", "egvg")
+    assert places.as_typed(str(refused.value)) == str(refused.value)  # a wheel's "make" is another word
 
 
 def test_the_active_environment_is_said_where_the_command_has_its_own(installed, monkeypatch, tmp_path, capsys):
@@ -85,3 +91,17 @@ def test_an_active_environment_is_taken_where_this_one_has_no_framework(installe
     home = ROOT / ".venvs/torch-cpu"
     monkeypatch.setenv("VIRTUAL_ENV", str(home))
     assert console.completed(["bench"])[-4:] == ["--python", f"{home}/bin/python", "--framework", "torch"]
+
+
+def test_a_folder_of_a_framework_s_name_is_no_framework(installed):
+    installed("torch", folders=("jax",))
+    assert console.completed(["bench"])[-2:] == ["--framework", "torch"]
+
+
+@pytest.mark.parametrize("name", ["folder", "text.txt"])
+def test_what_is_no_python_file_is_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.txt").write_text("")
+    with pytest.raises(UsageError, match=rf"{name} is no Python file: give the path of a .py file"):
+        console.completed([name])
