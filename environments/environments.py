@@ -44,6 +44,7 @@ __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
 ASKED = (60.0, programs.MOST)  # seconds and bytes within which an interpreter must print its version
+WAY_OUT = "give the path of one, such as /path/to/venv/bin/python."
 RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
 DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check", "own-index")
 
@@ -260,13 +261,14 @@ def _users_interpreter(python: str) -> Path:
     """The interpreter that `python` (a path, or a name on PATH) names, once it has run and told a fitting version."""
     executable = shutil.which(os.path.expanduser(python))
     if executable is None:
-        raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
+        raise SetupError(f"no interpreter '{python}'; {WAY_OUT}")
     command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     printed = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
     version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", printed)  # a site's own start-up may print above it
     if not version:
+        said = printed.strip()[-80:]
         raise SetupError(
-            f"'{python}' is not a Python interpreter: asked for its version, it printed {printed.strip()[-80:]!r}."
+            f"'{python}' is not a Python interpreter: asked for its version, it printed {said!r}; {WAY_OUT}"
         )
     if tuple(map(int, version.groups())) < MINIMUM_PYTHON:
         raise SetupError(f"interpreter '{python}' is Python {version[0].strip()}; workers need 3.11 or newer.")

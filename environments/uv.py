@@ -127,7 +127,8 @@ def run(
     tail = "\n".join("  " + line for line in kept)
     hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, output)), "")
     hint = f"{hint} {offline.hint(offline.folder())}".strip()
-    raise SetupError(f"{failed}, exit status {done.code}:\n{tail}\n{hint}".rstrip())
+    words = f":\n{tail}\n{hint}".rstrip() if output or hint else "."
+    raise SetupError(f"{failed}, exit status {done.code}{words}")
 
 
 @contextlib.contextmanager

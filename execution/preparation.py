@@ -11,6 +11,7 @@ import frameworks
 from environments import environments
 from execution.progress import duration
 from measurement import machine
+from measurement.places import INSTALLED
 from measurement.refusals import UsageError
 from measurement.text import times
 from plan import plan
@@ -101,5 +102,5 @@ def check_packages(python: str, users: Mapping[str, Path]) -> None:
     others = f", or measure only FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
     raise UsageError(
         f"PYTHON={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
-        f"or omit PYTHON to use the suite's environments{others}."
+        f"or {'give PYTHON=locked' if INSTALLED else 'omit PYTHON'} to use the suite's environments{others}."
     )

@@ -49,11 +49,11 @@ def test_a_program_that_compares_something_need_not_listen():
 # What PYTHON= names instead of an interpreter, and what is said of it.
 NO_PYTHON = {
     "echo garbage": "is not a Python interpreter: asked for its version, it printed 'garbage'",
-    "exit 0": "is not a Python interpreter: asked for its version, it printed ''",
+    "exit 0": "is not a Python interpreter: asked for its version, it printed ''; give the path of one",
     "echo 3": "is not a Python interpreter",
     "echo 3.11.x": "is not a Python interpreter",
     "echo 3.9": "is Python 3.9; workers need 3.11 or newer",
-    "exit 3": "does not run, exit status 3",
+    "exit 3": "does not run, exit status 3.\n",
     "exec sleep 1000": "does not run: it did not end within 0.5 s",
     "exec yes": "does not run: it printed more than 1 MiB",
     "while :; do echo x >&2; done": "does not run: it printed more than 1 MiB",
