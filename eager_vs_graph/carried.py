@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,23 @@ def carried():
 
 
 def model():
-    return carried()["model"]
+    return {model}
 
 
 def inputs():
     return carried()["inputs"]
 '''
+# A function of torch's users becomes a module, which is what a file of torch gives.
+FUNCTION = """
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs, **named):
+        return self.function(*inputs, **named)
+"""
 LOSS = """
 
 def loss(output):
@@ -52,8 +65,11 @@ class Unfit(ValueError):
 
 def write(folder: Path, model: Any, inputs: Any, loss: Any = None, framework: str | None = None) -> Path:
     """Write the pickle and the file into a folder; return the file's path. Raises Unfit."""
-    framework = framework or framework_of(model, inputs)
+    framework = framework_of(model, inputs) if framework is None else _installed(framework)
+    if why := problem(model, inputs):
+        raise Unfit(why)
     model = _uncompiled(model)
+    wrapped = framework == "torch" and not hasattr(model, "forward")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content = _pickled({"model": model, "inputs": inputs, "loss": loss}, framework)
@@ -63,9 +79,11 @@ def write(folder: Path, model: Any, inputs: Any, loss: Any = None, framework: st
             f"choose another folder with out=.")  # fmt: skip
         (folder / PICKLE).write_bytes(content)
         path = [entry for entry in (str(Path(entry).resolve()) for entry in sys.path) if Path(entry) != HOME]
-        text = FILE.format(module=OWNERS[framework][0], framework=framework, path=path, name=PICKLE)
+        made = 'Function(carried()["model"])' if wrapped else 'carried()["model"]'
+        text = FILE.format(module=OWNERS[framework][0], framework=framework, path=path, name=PICKLE, model=made)
+        text += (FUNCTION if wrapped else "") + (LOSS if loss is not None else "")
         file = folder / "model.py"
-        file.write_text(text + (LOSS if loss is not None else ""), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Unfit(f"{folder} cannot be written ({error.strerror}): choose another folder with out=.") from None
     return file
@@ -82,6 +100,36 @@ def framework_of(model: Any, inputs: Any) -> str:
     raise Unfit(f"The model's framework is unknown: name it with framework=, one of {', '.join(OWNERS)}.")
 
 
+def _installed(framework: str) -> str:
+    """Return a framework that a caller names. Raises Unfit where there is none of that name here."""
+    if framework not in OWNERS:
+        raise Unfit(f"There is no framework {framework!r}; choose from {', '.join(OWNERS)}.")
+    module = OWNERS[framework][0]
+    if module not in sys.modules and importlib.util.find_spec(module) is None:
+        raise Unfit(f"{sys.executable} has no {module}: install it there, or call compare from a Python that has it.")
+    return framework
+
+
+def problem(model: Any, inputs: Any) -> str | None:
+    """Return why a model and its inputs cannot be measured, in one sentence with the way out; None where they may."""
+    function = model[0] if isinstance(model, tuple) and model else model
+    if isinstance(function, type):
+        return f"The model is the class {function.__name__}: give an instance, such as {function.__name__}(…)."
+    if not callable(function):
+        kind = type(function).__name__
+        return f"The model is a {kind}, which cannot be called: give a module, a layer or a function."
+    if any(isinstance(value, Iterator) for value in (inputs, *_leaves(inputs))):
+        return "The inputs hold an iterator, which gives its values once: give tensors, such as next(iterator)."
+    if any(str(getattr(value, "device", "")) == "meta" for value in (*_parameters(model), *_leaves(inputs))):
+        return 'The device "meta" holds no values: load weights and make inputs on another device before compare.'
+    return None
+
+
+def _parameters(model: Any) -> list[Any]:
+    """Return the parameters of a torch module; none of anything else."""
+    return list(model.parameters()) if hasattr(model, "forward") and hasattr(model, "buffers") else []
+
+
 def _leaves(value: Any) -> list[Any]:
     """Return the values within tuples, lists and dicts."""
     if isinstance(value, dict):
@@ -92,8 +140,8 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _uncompiled(model: Any) -> Any:
-    """Return the module inside what torch.compile returned: the suite compiles it itself."""
-    return getattr(model, "_orig_mod", model)
+    """Return the module or function inside what torch.compile returned: the suite compiles it itself."""
+    return getattr(model, "_orig_mod", None) or getattr(model, "_torchdynamo_orig_callable", model)
 
 
 def _pickled(content: dict[str, Any], framework: str) -> bytes:

@@ -81,7 +81,7 @@ def compare(
     eager and the default graph modes. `loss` has `pass_="training"` measure an optimizer iteration. `options` are those
     of the command line: `threads=2`, `budget=5`. Progress goes to stderr unless `quiet`. Raises Problem.
     """
-    folder = Path(out) if out else Path(tempfile.mkdtemp(prefix="run-", dir=_runs()))
+    folder = Path(out) if out else _new_folder()
     try:
         file = carried.write(folder / "model", model, inputs, loss, framework)
     except carried.Unfit as problem:
@@ -92,17 +92,20 @@ def compare(
         options["mode"] = modes if isinstance(modes, str) else ",".join(modes)
     words = ["bench", "--workload", str(file), "--json"]
     words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return Result(json.loads(_run(words, quiet)), folder / "run")
+    answer = json.loads(_run(words, quiet))
+    if not any(figure["latency_ms_median"] for figure in answer["figures"]):
+        raise Problem("; ".join(dict.fromkeys(figure["reason"] for figure in answer["figures"] if figure["reason"])))
+    return Result(answer, folder / "run")
 
 
-def _runs() -> Path:
-    """Return the folder of runs, which is made in the working folder."""
-    folder = Path.cwd() / "egvg-runs"
+def _new_folder() -> Path:
+    """Make a folder in the working folder's egvg-runs and return it. Raises Problem."""
+    runs = Path.cwd() / "egvg-runs"
     try:
-        folder.mkdir(exist_ok=True)
+        runs.mkdir(exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="run-", dir=runs))
     except OSError as error:
-        raise Problem(f"{folder} cannot be made ({error.strerror}): choose a folder with out=.") from None
-    return folder
+        raise Problem(f"{runs} cannot be written ({error.strerror}): choose a folder with out=.") from None
 
 
 def _run(words: list[str], quiet: bool) -> str:
@@ -110,19 +113,24 @@ def _run(words: list[str], quiet: bool) -> str:
     command = [sys.executable, "-m", "eager_vs_graph", *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(carried.HOME), os.environ.get("PYTHONPATH", "")])}
     said = []
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, errors="replace"
-    ) as process:
+    with (  # a file takes what a pipe that nobody reads meanwhile would not
+        tempfile.TemporaryFile("w+", encoding="utf-8") as answer,
+        subprocess.Popen(
+            command, stdout=answer, stderr=subprocess.PIPE, text=True, env=environment, errors="replace"
+        ) as process,
+    ):
         try:
             for line in process.stderr or io.StringIO():
                 said.append(line)
                 if not quiet:  # sys.stderr is the notebook's
                     sys.stderr.write(line)
-            printed = process.stdout.read() if process.stdout else ""
+            process.wait()
         except KeyboardInterrupt:
             process.terminate()
             process.wait()
             raise
+        answer.seek(0)
+        printed = answer.read()
     if process.returncode not in CODES or not printed.strip():
         raise Problem(" ".join(said[-1:]).removeprefix("runner.py: ").strip() or f"exit code {process.returncode}")
     return printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -12,12 +13,31 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT))
-from eager_vs_graph import carried
+import eager_vs_graph as evg
+from eager_vs_graph import carried, interface
 from workloads import signature
 
 
 class Owned:
     """A class that counts as one of torch's."""
+
+    device = "cpu"
+
+    def __call__(self, x):
+        return x
+
+    def forward(self, x):
+        return x
+
+    def buffers(self):
+        return []
+
+    def parameters(self):
+        return [self]
+
+
+class OnMeta(Owned):
+    device = "meta"
 
 
 Owned.__module__ = "torch.nn"
@@ -36,19 +56,93 @@ def test_what_torch_compile_returned_is_measured_uncompiled(tmp_path):
     assert carried._uncompiled(compiled) is compiled._orig_mod
 
 
+def test_a_function_of_torch_becomes_a_module(tmp_path):
+    text = carried.write(tmp_path / "a", abs, Owned(), framework=None).read_text()
+    assert "class Function(torch.nn.Module)" in text and 'Function(carried()["model"])' in text
+    assert "Function" not in carried.write(tmp_path / "b", Owned(), 3).read_text()
+
+
+def test_a_compiled_function_is_measured_uncompiled():
+    compiled = lambda x: x  # noqa: E731
+    compiled._torchdynamo_orig_callable = abs
+    assert carried._uncompiled(compiled) is abs
+
+
+def lacking(x):
+    """A function that holds what no pickle takes."""
+    return x, FRAME
+
+
+FRAME = sys._getframe()
+WRONG = {
+    "no framework": (lambda x: x, 3, {}, "name it with framework="),
+    "nothing": ([], {}, {}, "name it with framework="),
+    "an unknown framework": (Owned(), 3, {"framework": "pytorch"}, "choose from torch, paddle, tensorflow, jax"),
+    "a missing framework": (abs, 3, {"framework": "jax"}, "has no jax: install it there"),
+    "a class": (Owned, Owned(), {}, "the class Owned: give an instance, such as Owned"),
+    "a path": ("model.py", Owned(), {}, "The model is a str, which cannot be called: give a module"),
+    "None": (None, Owned(), {}, "The model is a NoneType, which cannot be called"),
+    "a generator": (Owned(), (x for x in ()), {}, "give tensors, such as next"),
+    "a generator among inputs": (Owned(), {"x": iter([3])}, {}, "give tensors, such as next"),
+    "a model on meta": (OnMeta(), 3, {}, "load weights and make inputs on another device"),
+    "inputs on meta": (Owned(), (OnMeta(),), {}, "load weights and make inputs on another device"),
+    "a frame": (lambda x: lacking(FRAME), Owned(), {}, "cannot be pickled .* run eager-vs-graph on it"),
+}
+
+
+@pytest.mark.parametrize(("model", "inputs", "options", "sentence"), WRONG.values(), ids=WRONG)
+def test_what_does_not_fit_is_one_sentence_with_the_way_out(tmp_path, model, inputs, options, sentence):
+    with pytest.raises(evg.Problem, match=sentence) as refused:
+        evg.compare(model, inputs, out=tmp_path, **options)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
-    ("model", "inputs", "sentence"),
+    ("error", "sentence"),
     [
-        (lambda x: x, 3, "framework is unknown"),
-        ([], {}, "framework is unknown"),
-        ((number for number in range(3)), Owned(), "cannot be pickled"),
-        (sys._getframe(), Owned(), "cannot be pickled"),
+        (MemoryError(), "do not fit into memory.* run eager-vs-graph on it"),
+        (OSError(28, "No space left on device"), "No space left on device.*out="),
     ],
 )
-def test_what_does_not_fit_is_one_sentence_with_the_way_out(tmp_path, model, inputs, sentence):
-    with pytest.raises(carried.Unfit, match=sentence) as refused:
-        carried.write(tmp_path / "model", model, inputs)
-    assert any(way in str(refused.value) for way in ("framework=", "eager-vs-graph")) and "\n" not in str(refused.value)
+def test_a_model_too_large_for_memory_or_disk_is_one_sentence(tmp_path, monkeypatch, error, sentence):
+    def fail(*arguments):
+        raise error
+
+    if isinstance(error, OSError):
+        monkeypatch.setattr(Path, "write_bytes", fail)
+    else:
+        monkeypatch.setattr("cloudpickle.dumps", lambda *arguments, **options: fail())
+    with pytest.raises(evg.Problem, match=sentence):
+        evg.compare(Owned(), 3, out=tmp_path)
+
+
+def test_a_working_folder_that_takes_no_run_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("egvg-runs").write_text("")
+    with pytest.raises(evg.Problem, match=r"egvg-runs cannot be written .*out="):
+        evg.compare(Owned(), 3)
+
+
+def test_a_model_without_figures_is_its_record_s_reason(tmp_path, monkeypatch):
+    figure = {"latency_ms_median": None, "reason": "every value is NaN: give other inputs."}
+    monkeypatch.setattr(interface, "_run", lambda words, quiet: json.dumps({"figures": [figure, figure]}))
+    with pytest.raises(evg.Problem, match=r"^every value is NaN: give other inputs\.$"):
+        evg.compare(Owned(), 3, out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"modes": "foo"}, "There is no mode 'foo'"),
+        ({"device": "tpu"}, "There is no device 'tpu'"),
+        ({"dtype": "int9"}, "There is no dtype 'int9'"),
+        ({"profile": "fast"}, "There is no profile 'fast'"),
+        ({"batch": 8}, "BATCH has no effect"),
+    ],
+)
+def test_an_option_that_is_unknown_is_one_sentence(tmp_path, option, sentence):
+    with pytest.raises(evg.Problem, match=sentence):
+        evg.compare(Owned(), 3, out=tmp_path, quiet=True, **option)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
@@ -80,6 +174,31 @@ except evg.Problem as error:
 frame = result.frame
 print(json.dumps([list(frame["mode"]), list(frame.status), result.verdict, str(result.report()), problem]))
 """
+# The same model as a file.
+FILE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x).relu()
+
+def model():
+    return Net()
+
+def inputs():
+    return (torch.randn(4, 8),)
+"""
+PROGRAM = ("cell", "status", "program", "flops", "bytes", "graphs", "parity_reference", "computes_in")
+
+
+def programs(run: Path) -> list[list[str]]:
+    """Return what each cell of a run executed."""
+    with open(run / "results.csv", encoding="utf-8", newline="") as file:
+        return [[row[name] for name in PROGRAM] for row in csv.DictReader(file)]
 
 
 @pytest.mark.slow
@@ -94,4 +213,12 @@ def test_a_module_of_main_is_measured(tmp_path):
     modes, statuses, verdict, page, problem = json.loads(done.stdout.splitlines()[-1])
     assert modes == ["eager", "inductor"] and statuses == ["ok", "ok"] and "torch" in verdict
     assert Path(page).read_text().startswith("<!DOCTYPE html>")
+    (tmp_path / "model.py").write_text(FILE)
+    words = [*("--mode", "inductor", "--budget", "0.3", "--threads", "1"), "--out", str(tmp_path / "file")]
+    command = [sys.executable, "-m", "eager_vs_graph", "model.py", *words]
+    environment["PYTHONPATH"] += os.pathsep + str(ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    carried_form, file_form = (programs(tmp_path / folder) for folder in ("a/run", "file"))
+    assert carried_form == file_form and len(file_form) == 2
     assert "does not run" in problem
