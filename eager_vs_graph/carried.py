@@ -17,21 +17,30 @@ OWNERS = {"torch": ("torch",), "paddle": ("paddle",), "tensorflow": ("tensorflow
 OWNERS |= {"jax": ("jax", "jaxlib", "flax", "equinox", "haiku")}
 FILE = '''"""Loads what a Python process handed to `eager_vs_graph.compare`."""
 
+import gc
 import pickle
 import sys
 from functools import cache
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import {module}
 
 settings = {{"framework": {framework!r}}}
+CALLER = sys.modules["carried_caller"] = ModuleType("carried_caller")
 sys.path += [folder for folder in {path!r} if folder not in sys.path]
 
 
 @cache
 def carried():
     with open(Path(__file__).with_name({name!r}), "rb") as file:
-        return pickle.load(file)
+        content = pickle.load(file)
+    for found in gc.get_objects():  # functions of the caller's __main__: compilers look their globals up by module
+        if type(found) is FunctionType and found.__globals__.get("__name__") == "__main__":
+            if found.__globals__ is not vars(sys.modules["__main__"]):
+                found.__globals__["__name__"] = CALLER.__name__
+                vars(CALLER).update(found.__globals__)
+    return content
 
 
 def model():

@@ -59,7 +59,7 @@ def test_what_torch_compile_returned_is_measured_uncompiled(tmp_path):
 def test_a_function_of_torch_becomes_a_module(tmp_path):
     text = carried.write(tmp_path / "a", abs, Owned(), framework=None).read_text()
     assert "class Function(torch.nn.Module)" in text and 'Function(carried()["model"])' in text
-    assert "Function" not in carried.write(tmp_path / "b", Owned(), 3).read_text()
+    assert "class Function(" not in carried.write(tmp_path / "b", Owned(), 3).read_text()
 
 
 def test_a_compiled_function_is_measured_uncompiled():
