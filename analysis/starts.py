@@ -8,19 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
+from analysis.rounds import least, mean
 from measurement.starts import WAYS
 from measurement.statistics import Interval
-from records.intervals import over_processes
 from records.starts import StartRecord
 
 CALLS = (1, 100, 10_000, 1_000_000)
 MOST_CALLS = 1e9
 STEPS = 60  # of a bisection on a logarithmic axis, which then is exact to 1e-9
-
-
-def mean(values: Sequence[float]) -> Interval | None:
-    """Return the mean over processes, one value each, with its 95 % interval; None for fewer than three."""
-    return over_processes([[value] for value in values]) if len(values) > 2 else None
 
 
 @dataclass(frozen=True)
@@ -139,20 +134,9 @@ class Cell:
 
         The fastest on average is the choice where the paired ratio of every other to it has an interval above 1.
         """
-        there = [one for one in self.strategies if len(one.records) > 2 and not WAYS[one.name].beside]
-        if not there:
-            return Choice(calls, ())
-        means = {one.name: fmean(total_s(record, calls) for record in one.records) for one in there}
-        best = min(there, key=lambda one: means[one.name])
-        return Choice(calls, tuple(one.name for one in there if one is best or not _slower(one, best, calls)))
-
-
-def _slower(one: Strategy, best: Strategy, calls: int) -> bool:
-    """Return whether the totals of the same rounds show one strategy to take longer than another."""
-    others = {record.round: record for record in best.records}
-    pairs = [(record, others[record.round]) for record in one.records if record.round in others]
-    found = mean([math.log(total_s(record, calls) / total_s(other, calls)) for record, other in pairs])
-    return found is not None and found.low > 0
+        there = [one for one in self.strategies if not WAYS[one.name].beside]
+        figures = {one.name: {record.round: total_s(record, calls) for record in one.records} for one in there}
+        return Choice(calls, least(figures))
 
 
 def cells(records: Sequence[StartRecord]) -> list[Cell]:

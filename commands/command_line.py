@@ -26,7 +26,8 @@ WHAT, WHERE, READ = "what to measure", "where it runs", "which cells"
 MEASURING = ("profile", "timeout")  # options of a command that measures: it has one of them
 # Groups of the help, and the flags in each.
 GROUPS = {
-    WHAT: "framework workload strategy impl mode pass dtype shapes unseen-seq weights sweep preset table filter seed",
+    WHAT: "framework workload strategy lengths calls caches impl mode pass dtype shapes unseen-seq weights sweep "
+    "preset table filter seed",
     "how long and how carefully": "profile budget processes timeout isolate compile-cache policy force repeats load",
     WHERE: "device threads python requirements",
     "on a cluster": "launcher nodes partition account time gres constraint lines scratch container",

@@ -250,7 +250,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
         tuple(explanation.explained(profiles)),
         paired=partial(paired, samples),
         by_process=lambda record: speedups_by_process(samples[record], record, eager[record]),
-        starts=tuple(cell for part in chosen for cell in cells(starts.read(folder / part.name))),
+        starts=tuple(cell for part in chosen for cell in cells(starts.JOURNAL.read(folder / part.name))),
     )
 
 

@@ -35,7 +35,7 @@ def completed(words: Sequence[str]) -> list[str]:
     words = list(words) or ["--help"]
     if is_user_model(words[0]):
         words[:1] = ["bench", "--workload", words[0]]
-    if words[0] == "start" and len(words) > 1 and is_user_model(words[1]):
+    if words[0] in ("start", "stream") and len(words) > 1 and is_user_model(words[1]):
         words.insert(1, "--workload")
     command = table.COMMANDS.get(table.current(words[0], ())[0])
     if command is None and Path(words[0]).exists():

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import frameworks
 from execution import artefacts
-from execution.launcher import Launcher
-from launchers import local
-from measurement import durable, protocol
-from measurement.protocol import START, Ended, Failed, Filled, Hello, Job, ProtocolError, Started
+from execution.rounds import Rounds, failure
+from measurement import durable
+from measurement.protocol import START, Ended, Filled, Hello, Started
 from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
-from records.runs import Run, git_revision, utc_now
 from records.starts import START_SCHEMA_VERSION, StartRecord
 
 # A name that begins or ends in what a version or a target adds.
@@ -40,42 +36,22 @@ class Known:
     facts: dict[str, Any]
 
 
-@dataclass
-class Starts:
-    """The starts of a run. `say` takes a line for each process; `machine` is the machine's id and its processor."""
+class Starts(Rounds):
+    """The starts of a run."""
 
-    launcher: Launcher
-    strategies: Sequence[str]
-    processes: int
-    say: Callable[[str], None]
-    machine: tuple[str, str] = ("", "")
-    known: dict[str, Known] = field(default_factory=dict)
-
-    @property
-    def run(self) -> Run:
-        return self.launcher.run
-
-    def take(self, groups: Sequence[Group]) -> None:
-        """Start every process that has no record yet; each record is on disk before the next process begins."""
-        for group in groups:
-            records = [record for record in starts.read(self.run.folder) if record.cell == group.cells[0].group_id]
-            if self.left(group, records):
-                self.take_group(group, records)
+    journal = starts.JOURNAL
+    known: dict[str, Known]
 
     def left(self, group: Group, records: Sequence[StartRecord]) -> list[tuple[int, int, str]]:
         """Return what is to be started: round, place within it, and strategy.
 
         A strategy that failed in any way but by its answer starts no more.
         """
-        seed, cell = self.launcher.sweep.seed, group.cells[0].group_id
         done = {(record.round, record.strategy) for record in records}
         over = {record.strategy for record in records if record.status not in ("ok", "mismatch")}
-        rounds = []
-        for number in range(self.processes):
-            order = random.Random(f"{seed}/{cell}/{number}").sample(list(WAYS), len(WAYS))
-            chosen = [name for name in order if name in self.strategies]
-            rounds += [(number, place, name) for place, name in enumerate(chosen)]
-        return [one for one in rounds if (one[0], one[2]) not in done and one[2] not in over]
+        rounds = enumerate(self.order(group, WAYS))
+        found = [(number, place, name) for number, names in rounds for place, name in enumerate(names)]
+        return [one for one in found if (one[0], one[2]) not in done and one[2] not in over]
 
     def take_group(self, group: Group, records: list[StartRecord]) -> None:
         """Start the processes of one cell."""
@@ -83,14 +59,14 @@ class Starts:
         title = f"{cell.framework} {cell.workload}"
         ended = self.process(group, StartJob("eager", "", self.reference(group), refers=True))
         if not isinstance(ended[0], Filled) or ended[1] is None:
-            self.say(f"{title} does not run: {ended[0].reason if isinstance(ended[0], Failed) else ended[0]}")
+            self.say(f"{title} does not run: {failure(ended[0])[1]}")
             return
         self.known[cell.group_id] = Known(ended[0], ended[1], self.facts(group, ended[1]))
         self.say(f"{title}: reference, {ended[0].seconds:.1f} s, not counted")
         while left := self.left(group, records):
             number, place, strategy = left[0]
             record = self.start(group, number, place, strategy)
-            starts.append(self.run.folder, record)
+            self.journal.append(self.run.folder, record)
             records.append(record)
             self.say(line(title, record, self.processes))
 
@@ -114,22 +90,10 @@ class Starts:
 
     def start(self, group: Group, number: int, place: int, strategy: str) -> StartRecord:
         """Start one process and return its record."""
-        cell, known = group.cells[0], self.known[group.cells[0].group_id]
-        way, begun = WAYS[strategy], utc_now()
+        known, way = self.known[group.cells[0].group_id], WAYS[strategy]
         parts: dict[str, Any] = {
             "schema_version": START_SCHEMA_VERSION,
-            "run_id": self.run.id,
-            "git_revision": git_revision(),
-            "started_at": begun,
-            "machine_id": self.machine[0],
-            "cell": cell.group_id,
-            "framework": cell.framework,
-            "framework_version": known.hello.versions.get(frameworks.describe(cell.framework).distributions[0]),
-            "workload": cell.workload,
-            "device": cell.device,
-            "device_name": known.hello.effective.device_name or self.machine[1],
-            "dtype": cell.dtype,
-            "threads": cell.threads,
+            **self.columns(group, known.hello),
             "strategy": strategy,
             "round": number,
             "place": place,
@@ -145,7 +109,7 @@ class Starts:
         job = StartJob(strategy, str(folder), filled.reference, filled.eager, settings=filled.settings)
         ended, _ = self.process(group, job, warm=folder if way.warm else None, hidden=way.hides_compilers)
         if not isinstance(ended, Started):
-            status, reason = (ended.status, ended.reason) if isinstance(ended, Failed) else ("crash", str(ended))
+            status, reason = failure(ended)
             return StartRecord(**parts, status=status, reason=reason)
         return StartRecord(**parts, **figures(ended))
 
@@ -167,7 +131,7 @@ class Starts:
         ended, _ = self.process(group, job, keeps=folder if WAYS[strategy].warm else None)
         if not isinstance(ended, Filled):
             artefacts.remove(folder)
-            return (ended.status, ended.reason) if isinstance(ended, Failed) else ("crash", str(ended))
+            return failure(ended)
         artefacts.seal(folder, facts, ended.seconds)
         self.say(f"{group.cells[0].framework} {strategy}: artefact, {ended.seconds:.1f} s, not counted")
         return None
@@ -185,11 +149,9 @@ class Starts:
         Its caches are empty, or a copy of `warm`; afterwards they become the folder `keeps`. All processes have them
         at one path.
         """
-        folder, live = self.run.new_launch(), self.run.folder / "launches" / "cache"
-        artefacts.remove(live)
+        folder, live = self.run.new_launch(), self.caches()
         if warm:
-            shutil.copytree(warm, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names))
-        (live / "tmp").mkdir(parents=True, exist_ok=True)
+            shutil.copytree(warm, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names), dirs_exist_ok=True)
         begun = self.launcher.start_of(group.cells[0], folder, live)
         environment = begun.environment | {"TMPDIR": str(live / "tmp")}
         if hidden:
@@ -200,21 +162,6 @@ class Starts:
             shutil.copytree(live, keeps, dirs_exist_ok=True)
         artefacts.remove(live)
         return ended
-
-    def ended(self, begun: local.Launch, job: Job) -> tuple[Ended | str, Hello | None]:
-        """Return the last message on the cell, or why there is none, and what the worker said of its framework."""
-        hello: Hello | None = None
-        ended: Ended | str = "The worker ended without a word."
-        try:
-            for message in map(protocol.message, self.launcher.messages(begun, job)):
-                hello = message if isinstance(message, Hello) else hello
-                ended = message if isinstance(message, Ended) else ended
-        except local.WorkerFailure as error:
-            last = local.log_tail(begun.log).rpartition("\n")[2]
-            return f"{error} Its last line: {last}" if last else str(error), hello
-        except ProtocolError as error:
-            return str(error), hello
-        return ended, hello
 
 
 def figures(ended: Started) -> dict[str, Any]:

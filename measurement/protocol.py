@@ -17,6 +17,7 @@ from measurement.checked import Count, Duration, Misfit, Positive, data_of, read
 from measurement.noise import Noise
 from measurement.profiles import Profile
 from measurement.starts import Start, StartJob
+from measurement.streams import Stream, StreamJob
 from measurement.user_model import UserModelReport
 
 # Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once, a profiling one
@@ -24,6 +25,7 @@ from measurement.user_model import UserModelReport
 # Of one start `measurement/starts.py` has what is asked for.
 MEASURE, PRIME, EXPLAIN, CHECK, PROFILE = "measure", "prime", "explain", "check", "profile"
 START = "start"
+STREAM = "stream"  # calls of different lengths, see `measurement/streams.py`
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000
@@ -93,6 +95,7 @@ class Job:
     full_speed_s: Positive | None = None  # of the host's loop at full speed, as earlier processes know it
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
     start: StartJob | None = None
+    stream: StreamJob | None = None
 
     @property
     def cells(self) -> list[Cell]:
@@ -356,6 +359,22 @@ class Filled(Ended):
     status: str = "filled"
 
 
+@dataclass(frozen=True)
+class Streamed(Ended):
+    """A stream of calls, from its first to its last."""
+
+    stream: Stream
+    status: str = "streamed"
+
+
+@dataclass(frozen=True)
+class Referred(Ended):
+    """Eager mode's outputs of some lengths, as a file, which those of strategies are compared with."""
+
+    reference: str
+    status: str = "referred"
+
+
 _ENDED: dict[str, type[Ended]] = {
     "measured": Report,
     "primed": Primed,
@@ -363,6 +382,8 @@ _ENDED: dict[str, type[Ended]] = {
     "profiled": Profiled,
     "started": Started,
     "filled": Filled,
+    "streamed": Streamed,
+    "referred": Referred,
 }
 _KINDS: dict[str, type[Message]] = {
     kind.TYPE: kind for kind in (Where, Phase, Progress, Provisional, Hello, Done, Ended)

@@ -16,11 +16,11 @@ from measurement import durable
 from measurement.refusals import UsageError
 from records import jsonfiles
 
-# What `bench`, `reproduce`, `explain`, `ab` and `start` write first of all.
-PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS = (
-    *("plan.json", "reproduction.json", "explanation.json", "ab.json", "start.json"),
+# What `bench`, `reproduce`, `explain`, `ab`, `start` and `stream` write first of all.
+PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS, STREAMS = (
+    *("plan.json", "reproduction.json", "explanation.json", "ab.json", "start.json", "stream.json"),
 )
-FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS
+FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS, STREAMS
 NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
 # What decides what is measured.
 _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")

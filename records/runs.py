@@ -20,14 +20,14 @@ from measurement.places import INSTALLED, NAME, RUNS, SUITE, shown
 from measurement.refusals import UsageError
 from measurement.text import make_word
 from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
-from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS
+from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
 from records.record import NAMES, Record
 
 VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 LOCK = "launches/lock"
-_MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, "records.jsonl")
+_MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, "records.jsonl")
 
 
 class Run:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from measurement import durable
 from measurement.starts import PHASES
-from records import jsonfiles, lines
-from records.record import Column, col, must
+from records.journal import Journal
+from records.record import col, must
 
 START_SCHEMA_VERSION = 1
-LINES, TABLE = "starts.jsonl", "starts.csv"
 
 
 def _phase(name: str) -> Any:
@@ -86,39 +80,4 @@ class StartRecord:
         return {name: seconds for name, seconds in found.items() if seconds is not None}
 
 
-START_COLUMNS = tuple(
-    Column(one.name, str(one.type).partition(" ")[0], one.metadata["unit"], one.metadata["meaning"])
-    for one in fields(StartRecord)
-)
-_NAMES = [column.name for column in START_COLUMNS]
-
-
-def append(folder: Path, record: StartRecord) -> None:
-    """Add a record, on disk before this returns."""
-    lines.append(folder / LINES, asdict(record), synced=True)
-
-
-def read(folder: Path) -> list[StartRecord]:
-    """Return the records of a folder, the first of each process; none where there is no file. Raises Unreadable."""
-    found: dict[tuple[str, str, int], StartRecord] = {}
-    for row in jsonfiles.lines(folder / LINES):
-        values: dict[str, Any] = {name: row.get(name) for name in _NAMES}
-        record = StartRecord(**values)
-        found.setdefault((record.cell, record.strategy, record.round), record)
-    return list(found.values())
-
-
-def write_csv(folder: Path, records: Iterable[StartRecord]) -> None:
-    """Write the records as CSV, at once and whole."""
-    with durable.replacing(folder / TABLE) as file:
-        table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
-        writer = csv.writer(table)
-        writer.writerow(_NAMES)
-        writer.writerows([_text(value) for value in asdict(record).values()] for record in records)
-        table.detach()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+JOURNAL = Journal("starts", StartRecord, lambda record: (record.cell, record.strategy, record.round))

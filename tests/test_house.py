@@ -87,6 +87,7 @@ BOUNDARY |= {
         "user_model",
         "values",
         "start",
+        "stream",
     )
 }
 
@@ -94,7 +95,7 @@ BOUNDARY |= {
 # What each part of the runner may import: all that is below, the parts before it, and these of others.
 BELOW = {"measurement.*", "launchers.*", "workloads", "frameworks", "frameworks.description"}
 BELOW |= {"frameworks.policies", "numpy"} | {
-    f"workloads.{name}" for name in ("user_model", "signature", "spec", "rounding")
+    f"workloads.{name}" for name in ("user_model", "signature", "spec", "rounding", "lengths")
 }
 TYPES = {f"records.{name}" for name in ("record", "shapes", "statuses")}
 REPORTS = {"reports", "reports.*"}
@@ -132,6 +133,8 @@ def allowed_to(path: Path) -> set[str] | None:
             "values.py": {"numpy"},
             "start.py": {"frameworks", "frameworks.", "frameworks.adapter"}
             | {"measurement.cells", "measurement.starts", "workloads.spec"},
+            "stream.py": {"frameworks", "frameworks.", "frameworks.adapter"}
+            | {"measurement.cells", "measurement.streams", "workloads.spec"},
             "generating.py": {"frameworks.adapter", "frameworks.program"},
             "adapter.py": {
                 "frameworks.program",

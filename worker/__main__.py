@@ -15,8 +15,21 @@ import frameworks
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
-from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, PROFILE, START, TRACES, Done, Job, Phase, Refused
-from worker import start, writing
+from measurement.protocol import (
+    CHECK,
+    DUMPS,
+    EXPLAIN,
+    MARKER,
+    PROFILE,
+    START,
+    STREAM,
+    TRACES,
+    Done,
+    Job,
+    Phase,
+    Refused,
+)
+from worker import start, stream, writing
 from worker.channel import Channel
 from worker.context import Context
 from worker.explanation import EagerProfile, Explanation, load_profiler
@@ -36,7 +49,8 @@ def work(context: Context) -> None:
         context.start(cells[0])
     if trouble:
         return
-    {EXPLAIN: explain, PROFILE: explain, CHECK: check}.get(context.job.kind, measure)(context, cells)
+    works = {EXPLAIN: explain, PROFILE: explain, CHECK: check, STREAM: stream.serve}
+    works.get(context.job.kind, measure)(context, cells)
     context.channel.send(Done())
 
 

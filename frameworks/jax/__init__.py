@@ -139,4 +139,5 @@ FRAMEWORK = Framework(
     defaults={"layout": "nhwc", "cell": "scan"},  # as Flax has them
     dumps=hlo.DUMPS,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
+    streams=("static", "powers-of-two", "multiples-of-64", "quantiles", "longest", "polymorphic"),
 )

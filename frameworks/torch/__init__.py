@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from frameworks.description import Crossing, Framework, Mode, Rung, openmp_environment
 
+STREAMS = (
+    *("static", "automatic", "dynamic", "marked"),
+    *("powers-of-two", "multiples-of-64", "quantiles", "longest"),
+)
+
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
     """Return variables a worker needs before it starts: thread counts, no network, weights that are no constants."""
@@ -165,4 +170,5 @@ FRAMEWORK = Framework(
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+    streams=(*STREAMS, *(f"{name}-cuda-graphs" for name in STREAMS)),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 from analysis.starts import Cell, Strategy
 from measurement.starts import WAYS
@@ -12,7 +11,7 @@ from measurement.text import times
 from reports import drawing, starts
 from reports.content import Chart, Figure, Panel, Row, Section, Table
 from reports.numbers import text_of
-from reports.page import fragment, template
+from reports.sections import rounds
 
 SENTENCES = (
     "The time of a process runs from exec until its first output exists and agrees with the reference. In each round "
@@ -41,16 +40,7 @@ def section(cells: Sequence[Cell]) -> Section:
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
     """Return the whole page of a run."""
     subtitle = starts.heading(cells[0]) if len(cells) == 1 else times(len(cells), "cell")
-    body = (
-        f"{drawing.symbols(_looks())}<header><h1>{escape(title)}</h1><p>{escape(subtitle)}</p></header>"
-        f"<main>{fragment(section(cells))}</main><footer><p><code>{escape(command)}</code></p></footer>"
-    )
-    return template.page(title, body)
-
-
-def _looks() -> list[drawing.Look]:
-    """Return the look of each strategy, in their order; that of eager mode is hollow."""
-    return [drawing.Look(drawing.TONES[n], n % len(drawing.PATHS), name == "eager") for n, name in enumerate(WAYS)]
+    return rounds.html(section(cells), WAYS, title, subtitle, command)
 
 
 def _panel(cell: Cell) -> Panel:

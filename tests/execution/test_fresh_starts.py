@@ -13,7 +13,7 @@ from doubles.environment import interpreter
 from doubles.suite import Finished
 
 import runner
-from commands import start
+from commands import rounds
 from measurement.refusals import DONE, UsageError
 from measurement.starts import MOST_UNACCOUNTED, WAYS
 from records import manifest, starts
@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_way_to_start_gives_the_right_answer(finished):
-    records = {record.strategy: record for record in starts.read(finished.folder)}
+    records = {record.strategy: record for record in starts.JOURNAL.read(finished.folder)}
     assert set(records) == set(WAYS)
     for name, record in records.items():
         assert record.status == "ok", (name, record.reason)
@@ -75,7 +75,7 @@ def test_every_way_to_start_gives_the_right_answer(finished):
 
 @pytest.mark.slow
 def test_a_package_loads_where_no_compiler_is_on_the_path(finished):
-    records = {record.strategy: record for record in starts.read(finished.folder)}
+    records = {record.strategy: record for record in starts.JOURNAL.read(finished.folder)}
     assert records["ahead-of-time"].compiler
     without = records["ahead-of-time-no-compiler"]
     assert (without.compiler, without.programs, without.status) == (None, None, "ok")
@@ -86,12 +86,12 @@ def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
     """The same OUT goes on with what is missing: one more process of one way."""
     (package,) = finished.folder.glob("artefacts/*/ahead-of-time/model.pt2")
     os.truncate(package, package.stat().st_size // 2)
-    before = starts.read(finished.folder)
+    before = starts.JOURNAL.read(finished.folder)
     model = str(finished.folder.parent / "net.py")
     done = started(finished.folder, "--workload", model, "--processes", "2", "--strategy", "ahead-of-time")
     assert done.code == DONE, done.output
     assert "The artefact of ahead-of-time is made again: model.pt2 is truncated or was changed." in done.output
-    *kept, last = starts.read(finished.folder)
+    *kept, last = starts.JOURNAL.read(finished.folder)
     assert kept == before
     assert (last.strategy, last.round, last.status) == ("ahead-of-time", 1, "ok")
 
@@ -146,9 +146,9 @@ def test_what_start_does_not_take_is_refused_in_a_sentence(words, sentence, caps
 
 
 def test_a_user_model_is_started_in_its_own_framework():
-    assert start.with_defaults({}) == {"framework": "torch", "workload": "mlp"}
-    assert start.with_defaults({"workload": ["a/net.py"]}) == {"workload": ["a/net.py"]}
-    assert start.with_defaults({"framework": ["jax"]})["framework"] == ["jax"]
+    assert rounds.with_defaults({}, "mlp") == {"framework": "torch", "workload": "mlp"}
+    assert rounds.with_defaults({"workload": ["a/net.py"]}, "mlp") == {"workload": ["a/net.py"]}
+    assert rounds.with_defaults({"framework": ["jax"]}, "mlp")["framework"] == ["jax"]
 
 
 def test_a_plan_of_starts_is_held_by_its_digest(tmp_path):

@@ -1,0 +1,138 @@
+"""What streams say: their whole time by strategy, from which call a strategy leads eager mode, and which to take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from statistics import fmean, median
+
+from analysis.rounds import least, mean
+from measurement.statistics import Interval
+from measurement.streams import CACHES, EAGER, STRATEGIES
+from records.streams import StreamRecord
+
+
+def lead(calls: Sequence[float], eager: Sequence[float], setup: float = 0.0) -> int | None:
+    """Return the call, from 1, after which a stream is ahead of eager mode's to its end; None where it never is."""
+    own, base = list(accumulate(calls, initial=setup))[1:], list(accumulate(eager))
+    behind = [number for number, (a, b) in enumerate(zip(own, base, strict=True), start=1) if a >= b]
+    after = behind[-1] + 1 if behind else 1
+    return after if after <= len(own) else None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The processes of one strategy with one kind of caches that gave right outputs, and eager mode's of the rounds."""
+
+    name: str
+    caches: str
+    records: tuple[StreamRecord, ...]
+    eager: dict[int, StreamRecord]
+    reason: str = ""  # why there are none
+
+    def average(self, figure: Callable[[StreamRecord], float | None]) -> float | None:
+        """Return the mean of a figure over the processes; None where none has it."""
+        known = [value for record in self.records if (value := figure(record)) is not None]
+        return fmean(known) if known else None
+
+    @property
+    def total(self) -> Interval | None:
+        """Return seconds of the whole stream."""
+        return mean([record.total_s or 0.0 for record in self.records])
+
+    @cached_property
+    def pairs(self) -> list[tuple[StreamRecord, StreamRecord]]:
+        """Return its processes, each with eager mode's of its round."""
+        return [(one, self.eager[one.round]) for one in self.records if one.round in self.eager]
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Return eager mode's whole time over its own, paired by round."""
+        logs = mean([math.log((base.total_s or math.nan) / (one.total_s or math.nan)) for one, base in self.pairs])
+        return logs.map(math.exp) if logs else None
+
+    @property
+    def slower(self) -> float | None:
+        """Return how many calls are slower than eager mode's median call, a mean over processes."""
+        counts = [sum(call > median(base.calls) for call in one.calls) for one, base in self.pairs]
+        return fmean(counts) if counts else None
+
+    @property
+    def leads(self) -> list[int | None]:
+        """Return by process the call from which it leads eager mode for good."""
+        return [lead(one.calls, base.calls, one.setup_s or 0.0) for one, base in self.pairs]
+
+    @property
+    def leads_from(self) -> int | None:
+        """Return the median of these; None where it never leads in half of the processes or more."""
+        found = [math.inf if call is None else call for call in self.leads]
+        middle = median(found) if found else math.inf
+        return None if math.isinf(middle) else round(middle)
+
+    @property
+    def fell_back(self) -> int | None:
+        """Return the earliest call that ran no graph, from 1; None where there is none."""
+        return min((record.fell_back for record in self.records if record.fell_back), default=None)
+
+    @property
+    def miscounted(self) -> bool:
+        """Say whether the framework's own counter differs from the suite's in any process."""
+        return any("miscounted" in (record.flags or "") for record in self.records)
+
+    def cumulated(self, calls: int) -> tuple[float, Interval | None]:
+        """Return mean seconds until so many calls are done, and their interval from three processes on."""
+        seconds = [(record.setup_s or 0.0) + sum(record.calls[:calls]) for record in self.records]
+        return fmean(seconds), mean(seconds)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The strategy that takes the least time, or all between which intervals do not decide."""
+
+    caches: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The arms of one cell, strategies in the order in which they are always named."""
+
+    name: str
+    record: StreamRecord  # any, for what they have in common
+    arms: tuple[Arm, ...]
+
+    def of(self, caches: str) -> list[Arm]:
+        """Return the arms with one kind of caches."""
+        return [arm for arm in self.arms if arm.caches == caches]
+
+    def choice(self, caches: str) -> Choice:
+        """Return the choice: the fastest on average, if the paired ratio of every other to it has an interval above 1.
+
+        A strategy that fell back to eager mode is no choice.
+        """
+        there = [arm for arm in self.of(caches) if not arm.fell_back]
+        figures = {arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there}
+        return Choice(caches, least(figures))
+
+
+def cells(records: Sequence[StreamRecord]) -> list[Cell]:
+    """Return the cells of a run's records; only processes with right outputs count."""
+    found = []
+    for name in dict.fromkeys(record.cell for record in records):
+        own = [record for record in records if record.cell == name]
+        arms = []
+        for caches in CACHES:
+            mine = [record for record in own if record.caches == caches]
+            eager = {record.round: record for record in mine if record.strategy == EAGER and record.is_right}
+            for strategy in STRATEGIES:
+                its = [record for record in mine if record.strategy == strategy]
+                right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
+                wrong = next((one for one in its if not one.is_right), None)
+                if its:
+                    why = "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"
+                    arms.append(Arm(strategy, caches, right, eager, why))
+        found.append(Cell(name, own[0], tuple(arms)))
+    return found

@@ -1,0 +1,135 @@
+"""What commands have in common that start fresh processes of several strategies: `start` and `stream`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from execution import neighbours
+from execution.campaign import Campaign, Request
+from execution.rounds import Rounds
+from measurement import durable, machine
+from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
+from measurement.text import make_command, times
+from plan import user_models
+from plan.options import Option
+from plan.sweep import split_words
+from records import manifest, runs
+from records.journal import Journal
+from workloads.user_model import is_user_model
+
+FRAMEWORK = "torch"  # where none is named
+LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container"  # options of bench
+
+
+def processes_option(default: int) -> Option:
+    """Return the option of how many processes each strategy has."""
+    return Option("processes", f"number of fresh processes per strategy (default: {default})", "N", default, int)
+
+
+def check_from_1(name: str, value: int) -> None:
+    """Raise UsageError for a number below 1."""
+    if value < 1:
+        raise UsageError(f"{name} must be a whole number of at least 1, not {value}.")
+
+
+def with_defaults(flags: dict[str, Any], workload: str) -> dict[str, Any]:
+    """Return what is asked for, with the default model, and its framework unless a user model has its own."""
+    flags = {"workload": workload} | flags
+    own = any(map(is_user_model, split_words(flags["workload"])))
+    return flags if own else {"framework": FRAMEWORK} | flags
+
+
+def show(campaign: Campaign, command: str, strategies: Sequence[str], processes: int, console: Console) -> None:
+    """Print what would be started. Raises UsageError for another pass than inference."""
+    if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
+        raise UsageError(f"`{command}` measures inference only: omit PASS.")
+    cells = [cell.group_id for cell in campaign.plan.cells if cell.id not in campaign.plan.impossible]
+    total = times(len(cells) * len(strategies) * processes, "process", "processes")
+    head = f"{total}, {processes} of each strategy: {', '.join(strategies)}"
+    console.print("\n  ".join((head, *cells)), highlight=False, markup=False, soft_wrap=True)
+
+
+def voice(console: Console) -> Callable[[str], None]:
+    """Return what prints a line for each process."""
+    return lambda text: console.print(text, highlight=False, soft_wrap=True)
+
+
+def machine_of(run: runs.Run) -> tuple[str, str]:
+    """Return the id of a run's machine and its processor."""
+    facts = run.read("machine.json")
+    return facts["machine_id"], facts["cpu"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The files of a command and how its records are shown: lines for a terminal, and a page by title and command."""
+
+    command: str
+    manifest: str
+    journal: Journal
+    lines: Callable[[list[Any]], list[str]]
+    page: Callable[[list[Any], str, str], str]
+
+    def begun(
+        self, request: Request, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack
+    ) -> runs.Run:
+        """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others.
+
+        `more` is what decides beside the campaign's options; strategies may be others when a run goes on.
+        """
+        path = Path(request.out) / self.manifest if request.out else None
+        given = json.loads(json.dumps({**campaign.given, **more}, default=str))  # as it is read back
+        if path is None or not path.exists():
+            run = runs.Run.create(request.out)
+            held.enter_context(run.held())
+            cells = [cell.id for cell in campaign.plan.cells]
+            content: dict[str, Any] = {"given": given, "cells": cells, "python": campaign.python, "command": sys.argv}
+            content |= {"own": user_models.digests(campaign.sweep.user_models)} if campaign.sweep.user_models else {}
+            content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
+            manifest.write(run.folder / self.manifest, content)
+            run.write("machine.json", machine.facts())
+            return run
+        run = runs.Run(path.parent.resolve())
+        held.enter_context(run.held())
+        before = manifest.read(path)
+        asked = {name: value for name, value in before["given"].items() if name != "strategy"}
+        if (asked, before.get("python")) != (given, campaign.python):
+            raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
+        user_models.check_unchanged(campaign.sweep.user_models, before.get("own", {}))
+        if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
+            raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
+        return run
+
+    def measure(self, campaign: Campaign, rounds: Rounds, console: Console) -> int:
+        """Start the processes and print what they say; the exit code."""
+        run, journal = rounds.run, self.journal
+        rounds.say(f"Run {run.folder}")
+        again = make_command(self.command, {"OUT": str(run.folder)})
+        for cell, reason in campaign.plan.impossible.items():
+            rounds.say(f"{cell}: unsupported: {reason}")
+        gpu = any(cell.device_kind == "gpu" for cell in campaign.plan.cells)
+        neighbours.await_quiet(console, gpu, campaign.sweep.force)
+        try:
+            rounds.take(campaign.groups)
+        except KeyboardInterrupt:
+            journal.write_csv(run.folder, journal.read(run.folder))
+            rounds.say(f"Stopped. Resume with the same command and {again}")
+            return INTERRUPTED
+        records = journal.read(run.folder)
+        journal.write_csv(run.folder, records)
+        for text in self.lines(records):
+            console.print(text, highlight=False, soft_wrap=True)
+        page = run.folder / f"{journal.name}.html"
+        title = f"{journal.name.capitalize()}: {run.id}"
+        durable.replace(page, self.page(records, title, again).encode("utf-8", "backslashreplace"))
+        rounds.say(f"CSV: {run.folder / journal.table}  Page: {page}")
+        ended = {record.status for record in records}
+        return DONE if "ok" in ended and ended <= {"ok", "unsupported"} else INCOMPLETE

@@ -1,0 +1,117 @@
+"""The command `stream`: calls of different lengths one after the other, by strategy."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+import frameworks
+import workloads
+from analysis.streams import cells
+from commands import rounds
+from commands.rounds import Form
+from execution import campaign as campaigns
+from execution.campaign import Campaign, Request
+from execution.streams import Streams
+from measurement.cells import Cell
+from measurement.refusals import DONE, UsageError
+from measurement.streams import CACHES, EAGER, STRATEGIES
+from plan.aliases import choose
+from plan.options import Option, without
+from plan.sweep import split_words
+from records import manifest, streams
+from reports import terminal
+from reports.sections import streams as section
+from reports.streams import blocks
+from workloads import lengths
+from workloads.lengths import Lengths, NoLengths
+
+PROCESSES, CALLS, LONGEST = 5, 1000, 512
+WORKLOAD = "bert-tiny"  # where none is named
+FORM = Form(
+    "stream",
+    manifest.STREAMS,
+    streams.JOURNAL,
+    lambda records: blocks(cells(records)),
+    lambda records, title, command: section.html(cells(records), title, command),
+)
+
+
+def options() -> list[Option]:
+    """Return the options of `stream`."""
+    return [
+        *without(campaigns.local_options(), f"{rounds.LEFT} shapes"),
+        Option("lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length,count", "NAME|FILE", lengths.NAMES[0]),
+        Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
+        Option("strategy", "ways to serve lengths (default: all that the device has)", "A,B"),
+        Option("caches", f"{', '.join(CACHES)} (default: both)", "A,B", ",".join(CACHES)),
+        rounds.processes_option(PROCESSES),
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve calls of different lengths by each strategy; the same OUT goes on with what is missing."""
+    rounds.check_from_1("PROCESSES", arguments.processes)
+    rounds.check_from_1("CALLS", arguments.calls)
+    named = [choose(word, STRATEGIES, "strategy") for word in split_words(arguments.strategy or "")]
+    caches = [choose(word, CACHES, "kind of caches") for word in split_words(arguments.caches)]
+    try:
+        drawn = lengths.read(arguments.lengths)
+    except NoLengths as error:
+        raise UsageError(str(error)) from None
+    arguments.mode, arguments.resume, arguments.shapes = "eager", None, "static"
+    arguments.seq = arguments.seq or str(LONGEST)
+    console, request = terminal.console(), Request.from_arguments(arguments)
+    request = replace(request, flags=rounds.with_defaults(request.flags, WORKLOAD))
+    campaign = Campaign.start(request, console)
+    strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
+    rounds.show(campaign, "stream", strategies, arguments.processes, console)
+    maximum, say = longest(campaign), rounds.voice(console)
+    say(described(drawn, maximum))
+    if request.dry_run:
+        return DONE
+    given = {"lengths": drawn.counts, "calls": arguments.calls}
+    with contextlib.ExitStack() as held:
+        campaign.prepare()
+        begun = FORM.begun(request, campaign, given, held)
+        streams_of = Streams(
+            campaign.launcher(begun),
+            strategies,
+            arguments.processes,
+            say,
+            rounds.machine_of(begun),
+            caches_of=caches,
+            lengths=drawn,
+            maximum=maximum,
+            calls=arguments.calls,
+        )
+        return FORM.measure(campaign, streams_of, console)
+
+
+def longest(campaign: Campaign) -> int:
+    """Return the length of the longest call. Raises UsageError for what has no streams."""
+    for cell in campaign.plan.cells:
+        taken = [parameter.name for parameter in workloads.get(cell.workload, cell.pass_name).parameters]
+        if "seq_len" not in taken:
+            raise UsageError(f"{cell.workload} has no sequence length: a stream needs the parameter seq_len.")
+    found = {int(dict(cell.parameters)["seq_len"]) for cell in campaign.plan.cells}
+    if len(found) != 1:
+        raise UsageError("SEQ is the length of the longest call, one number.")
+    return found.pop()
+
+
+def usual(measured: Iterable[Cell]) -> list[str]:
+    """Return the strategies that any of the cells' frameworks has on its device."""
+    there = {name for cell in measured for name in frameworks.describe(cell.framework).streams
+             if cell.device_kind == "gpu" or not STRATEGIES[name].cuda_graphs}  # fmt: skip
+    return [name for name in STRATEGIES if name in there]
+
+
+def described(drawn: Lengths, maximum: int) -> str:
+    """Return what lengths are drawn from, and which share of the calls is cut."""
+    share = drawn.share_above(maximum)
+    cut = f"; {share:.1%} are longer and are cut to it" if share else ""
+    cutoff = min(maximum, drawn.longest)
+    return f"Lengths: {drawn.name}, {drawn.shortest} to {cutoff} tokens{cut}."

@@ -1,0 +1,108 @@
+"""Ways of JAX to serve calls of different lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import export
+
+from frameworks.adapter import DTYPES, Unsupported
+from frameworks.jax import FRAMEWORK, runtime
+from frameworks.jax.models import build
+from frameworks.jax.modes import compiling
+from frameworks.jax.modes.graphs import COMPILED
+from frameworks.stream import Counts, Place, Server
+
+TRACED, LOWERED = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration"
+_EACH = "JAX compiles for each shape; its own way is polymorphic"
+LACKING = {
+    **dict.fromkeys(("automatic", "dynamic", "marked"), _EACH),
+    "cuda-graphs": "XLA chooses command buffers itself, in every strategy",
+}
+
+
+class Eager(Server):
+    """Operator by operator: each is compiled for each shape."""
+
+    def __init__(self, place: Place):
+        super().__init__(place)
+        self._compiled, self._seconds = 0, 0.0
+        self._traced = 0.0  # the longest trace since the latest lowering: those within it are its own
+        jax.monitoring.register_event_duration_secs_listener(self._count)
+
+    def _count(self, event: str, seconds: float, **details: Any) -> None:
+        if event == TRACED:
+            self._traced = max(self._traced, seconds)
+        elif event in (LOWERED, COMPILED):
+            self._seconds += seconds + self._traced
+            self._traced = 0.0
+        if event == COMPILED and self._is_counted(str(details.get("fun_name", ""))):
+            self._compiled += 1
+
+    def _is_counted(self, function: str) -> bool:
+        return True
+
+    def counts(self) -> Counts:
+        return Counts(self._compiled, None, 0, self._seconds)
+
+    def device_bytes(self) -> int | None:
+        found = runtime.memory(self.place.adapter.device)
+        return found["bytes_in_use"] if found else None
+
+
+class Jitted(Eager):
+    """jax.jit of the whole model, which compiles for each shape that it meets."""
+
+    def __init__(self, place: Place):
+        if place.step.user_model is not None:
+            raise Unsupported("streams of user models have graphs in torch alone so far.")
+        self._name = compiling.name(place.cell)
+        super().__init__(place)
+        adapter, cell, dtype = place.adapter, place.cell, DTYPES[place.cell.dtype]
+        self.params, self.forward, _ = build.build(
+            place.workload, cell, place.weights, lambda array: adapter.tensor(array, dtype), jnp.dtype(dtype)
+        )
+        self._graph = jax.jit(self._named(self.forward))
+
+    def _named(self, function: Any) -> Any:
+        def whole_model(*arguments: Any) -> Any:
+            return function(*arguments)
+
+        whole_model.__name__ = whole_model.__qualname__ = self._name
+        return whole_model
+
+    def _is_counted(self, function: str) -> bool:
+        return self._name in function
+
+    def __call__(self, inputs: tuple) -> Any:
+        return self._graph(self.params, *inputs)
+
+    def counts(self) -> Counts:
+        return Counts(self._compiled, self._graph._cache_size(), 0, self._seconds)
+
+
+class Polymorphic(Jitted):
+    """jax.export with a symbolic length: traced once; XLA still compiles for each shape."""
+
+    def setup(self) -> None:
+        limits = [f"n >= {self.place.shortest}", f"n <= {self.place.longest}"]
+        (size,) = export.symbolic_shape("n", constraints=limits)
+        one, other = self.place.examples
+        shapes = [
+            jax.ShapeDtypeStruct(tuple(size if m != n else m for m, n in zip(a.shape, b.shape, strict=True)), a.dtype)
+            for a, b in zip(one, other, strict=True)
+        ]
+        try:
+            exported = export.export(jax.jit(self.forward))(runtime.shapes(self.params), *shapes)
+        except Exception as error:
+            words = " ".join(str(error).split())[:300]
+            raise Unsupported(f"jax.export cannot export the model ({type(error).__name__}: {words}).") from error
+        self._graph = jax.jit(self._named(exported.call))
+
+
+SERVERS: dict[str, type[Server]] = {
+    "eager": Eager,
+    **{name: Polymorphic if name == "polymorphic" else Jitted for name in FRAMEWORK.streams},
+}

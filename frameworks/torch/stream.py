@@ -1,0 +1,142 @@
+"""Ways of PyTorch to serve calls of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from frameworks.adapter import Unsupported
+from frameworks.stream import Counts, Place, Server
+from frameworks.torch import FRAMEWORK
+from frameworks.torch.modes import graphs
+
+MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
+LACKING = {"polymorphic": "torch's are dynamic and marked"}
+DYNAMIC = {"automatic": None, "dynamic": True}  # what torch.compile is given; other strategies give it False
+
+
+class Backend(graphs.CountingBackend):
+    """Inductor as torch.compile would call it, with a count of its graphs and a note of each one that runs.
+
+    One strategy has the process, so that caches are torch's own.
+    """
+
+    ran = False
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        self._compile_ids.append(self._compile_context.current_compile_id())
+        compiled = self._compile(graph, inputs)
+
+        def run(*arguments: Any) -> Any:
+            self.ran = True
+            return compiled(*arguments)
+
+        return run
+
+    @property
+    def compiled(self) -> int:
+        """The graphs compiled so far."""
+        return len(self._compile_ids)
+
+    @property
+    def recorded(self) -> int:
+        """The CUDA graphs recorded so far."""
+        return len(self._recordings())
+
+
+class Eager(Server):
+    """Operator by operator."""
+
+    def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
+        if MASK not in inputs[1]:
+            raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
+        one, other = (pytree.tree_leaves(example) for example in self.place.examples)
+        leaves, form = pytree.tree_flatten(inputs)
+        made = [_padded(leaf, _axes(a, b), length, padded) for leaf, a, b in zip(leaves, one, other, strict=True)]
+        return pytree.tree_unflatten(made, form)
+
+    def device_bytes(self) -> int | None:
+        device = self.place.adapter.device
+        return torch.cuda.memory_reserved(device) if device.type == "cuda" else None
+
+
+class Compiled(Eager):
+    """torch.compile as users call it: graph breaks and its limit of recompilations end in eager mode."""
+
+    def __init__(self, place: Place):
+        super().__init__(place)
+        mode = "inductor-reduce-overhead" if place.strategy.cuda_graphs else "inductor"
+        if problem := graphs.missing_toolchain(mode, place.adapter.device):
+            raise Unsupported(problem)
+        self.backend = Backend(mode, place.adapter.device)
+        self._counters = graphs.internal("torch._dynamo.utils", "counters")
+        self._spent = graphs.internal("torch._dynamo.utils", "calculate_time_spent")
+        own = place.step.user_model
+        self._around = own.autograd if own else torch.inference_mode
+        model = own.module if own else place.adapter.model(place.workload, place.cell, place.weights)
+        dynamic = DYNAMIC.get(place.strategy.name.removesuffix("-cuda-graphs"), False)
+        self._compiled = torch.compile(model, backend=self.backend, fullgraph=False, dynamic=dynamic)
+        self._own = own is not None
+
+    def __call__(self, inputs: tuple) -> Any:
+        self.backend.ran = False
+        with self._around():
+            output = self._compiled(*inputs[0], **inputs[1]) if self._own else self._compiled(*inputs)
+        self.ran_graph = self.backend.ran
+        return output
+
+    def counts(self) -> Counts:
+        spent = self._spent()
+        return Counts(
+            self.backend.compiled,
+            self._counters["stats"]["unique_graphs"],
+            self.backend.recorded,
+            spent["total_wall_time"],
+        )
+
+
+class Marked(Compiled):
+    """torch.compile after torch._dynamo.mark_dynamic of the axis of lengths, with its bounds.
+
+    torch specialises on a size of 1, which cannot be marked.
+    """
+
+    def __init__(self, place: Place):
+        super().__init__(place)
+        one, other = (pytree.tree_leaves(example) for example in place.examples)
+        self._places = [_axes(a, b) for a, b in zip(one, other, strict=True)]
+
+    def mark(self, inputs: tuple) -> tuple:
+        for leaf, axes in zip(pytree.tree_leaves(inputs), self._places, strict=True):
+            for axis in axes:
+                if leaf.shape[axis] > 1:
+                    least = max(2, self.place.shortest)
+                    torch._dynamo.mark_dynamic(leaf, axis, min=least, max=self.place.longest)
+        return inputs
+
+
+def _axes(one: Any, other: Any) -> list[int]:
+    """Return the axes in which two tensors, of calls of different lengths, differ."""
+    if not isinstance(one, torch.Tensor) or one.dim() != other.dim():
+        return []
+    return [axis for axis, (a, b) in enumerate(zip(one.shape, other.shape, strict=True)) if a != b]
+
+
+def _padded(leaf: Any, axes: Sequence[int], length: int, padded: int) -> Any:
+    """Return a tensor with zeros behind it, along the axes of its length."""
+    for axis in axes:
+        if leaf.shape[axis] != length:
+            raise Unsupported(f"an input has {leaf.shape[axis]} places where a call has {length} tokens.")
+        shape = list(leaf.shape)
+        shape[axis] = padded - length
+        leaf = torch.cat([leaf, leaf.new_zeros(shape)], axis)
+    return leaf
+
+
+SERVERS: dict[str, type[Server]] = {
+    "eager": Eager,
+    **{name: Marked if name.startswith("marked") else Compiled for name in FRAMEWORK.streams},
+}

@@ -1,0 +1,108 @@
+"""Strategies of `make stream`, and what a process that serves a stream of lengths is asked for and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from measurement.checked import Count, Duration, Positive
+
+SMALLEST, MULTIPLE, PARTS = 16, 64, 8  # of buckets: the smallest power of two, the multiple, the number of quantiles
+COLD, WARM = "cold", "warm"
+CACHES = (COLD, WARM)
+EAGER = "eager"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to serve calls of different lengths. `pads` names the lengths that calls are padded to; empty: none."""
+
+    name: str
+    summary: str
+    pads: str = ""
+    cuda_graphs: bool = False
+
+
+_PLAIN = (
+    Strategy("static", "a graph for each length, until the framework's limit"),
+    Strategy("automatic", "the first length alone, then what changes is dynamic"),
+    Strategy("dynamic", "sizes dynamic from the first call on"),
+    Strategy("marked", "the length marked dynamic, with bounds"),
+    Strategy("powers-of-two", "padded to powers of two", "powers"),
+    Strategy("multiples-of-64", "padded to multiples of 64", "multiples"),
+    Strategy("quantiles", "padded to eight quantiles of the lengths", "quantiles"),
+    Strategy("longest", "padded to the longest", "longest"),
+)
+STRATEGIES = {
+    one.name: one
+    for one in (
+        Strategy(EAGER, "no graph, no padding"),
+        *_PLAIN,
+        Strategy("polymorphic", "exported once with a symbolic length"),
+        *(Strategy(f"{one.name}-cuda-graphs", one.summary, one.pads, True) for one in _PLAIN),
+    )
+}
+
+
+def bounds(pads: str, longest: int, quantiles: Sequence[int]) -> list[int]:
+    """Return the lengths that calls are padded to, in order; the last is the longest."""
+    if pads == "powers":
+        found = [1 << power for power in range(SMALLEST.bit_length() - 1, longest.bit_length())]
+    elif pads == "multiples":
+        found = list(range(MULTIPLE, longest, MULTIPLE))
+    elif pads == "quantiles":
+        found = list(quantiles)
+    else:
+        found = []
+    return [*(bound for bound in found if bound < longest), longest]
+
+
+def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: Sequence[int]) -> tuple[int, ...]:
+    """Return the length of each call as the model gets it."""
+    if not strategy.pads:
+        return tuple(lengths)
+    to = bounds(strategy.pads, longest, quantiles)
+    return tuple(next(bound for bound in to if bound >= length) for length in lengths)
+
+
+@dataclass(frozen=True)
+class StreamJob:
+    """What a process is asked for: the lengths of calls, as they are and as the model gets them.
+
+    After the stream it computes the lengths `compared` once more, and compares them with the file `reference`; with
+    `refers` it makes that file in eager mode instead.
+    """
+
+    strategy: str
+    lengths: tuple[int, ...]
+    padded: tuple[int, ...]
+    shortest: int
+    longest: int
+    compared: tuple[int, ...] = ()
+    reference: str = ""
+    refers: bool = False
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a process reports of its stream: seconds of each call, what was compiled, memory, and whether it is right.
+
+    `compilations` are counted where the compiler is entered, `reported` by the framework's own counter. `fell_back` is
+    the first call, from 0, that ran no graph.
+    """
+
+    calls_s: tuple[Positive, ...]
+    setup_s: Duration  # before the first call: an export
+    compilations: Count
+    reported: int | None
+    recorded: Count
+    compile_s: Duration
+    fell_back: int | None
+    parity: Duration | None  # the smallest tolerance that all outputs are within; None where nothing is comparable
+    tolerance: Duration
+    right: bool
+    memory_before_bytes: Count
+    memory_bytes: Count
+    device_before_bytes: int | None = None
+    device_bytes: int | None = None
+    host_loop_s: tuple[Positive, ...] = ()

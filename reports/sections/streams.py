@@ -1,0 +1,92 @@
+"""A page on streams: cumulated time over calls by strategy, and a table of what each strategy costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from analysis.streams import Arm, Cell
+from measurement.streams import COLD, EAGER, STRATEGIES
+from measurement.text import times
+from reports import drawing, streams
+from reports.content import Chart, Figure, Panel, Row, Section, Table
+from reports.numbers import multiple, text_of
+from reports.sections import rounds
+
+SENTENCES = (
+    "Each process is fresh and serves the same calls one after the other; a call is timed until its output is there. "
+    "In each round every strategy serves once, in random order, and ratios are paired by round.",
+    "Outputs of padded calls are compared with those of eager mode without padding.",
+)
+AXES = "seconds (up) until so many calls are done (across), both logarithmic; bands are 95 % intervals"
+POINTS_A_DECADE = 8
+COLUMNS = (
+    *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "calls over eager's median"),
+    *("compilations", "framework's count", "CUDA graphs", "s compiling", "MB", "MB growth", "GPU MB growth"),
+    *("padding", "tokens/s", "leads from call", "eager from call"),
+)
+
+
+def section(cells: Sequence[Cell]) -> Section:
+    """Return a panel for each cell."""
+    return Section.make("streams", "Calls of different lengths", SENTENCES, cells, _panel)
+
+
+def html(cells: Sequence[Cell], title: str, command: str) -> str:
+    """Return the whole page of a run."""
+    subtitle = streams.heading(cells[0]) if len(cells) == 1 else times(len(cells), "cell")
+    return rounds.html(section(cells), STRATEGIES, title, subtitle, command)
+
+
+def _panel(cell: Cell) -> Panel:
+    numbers = {name: str(place) for place, name in enumerate(STRATEGIES)}
+    caches = COLD if any(arm.records for arm in cell.of(COLD)) else cell.arms[0].caches
+    drawn = [arm for arm in cell.of(caches) if arm.records]
+    charts: tuple[Chart, ...] = ()
+    if drawn:
+        curves = [_curve(arm, numbers[arm.name]) for arm in drawn]
+        charts = (Chart(drawing.curves(curves), f"Seconds over calls with {caches} caches, by strategy"),)
+    legend = drawing.legend({numbers[arm.name]: arm.name for arm in drawn})
+    kinds = dict.fromkeys(arm.caches for arm in cell.arms)
+    notes = (*filter(None, (streams.recommendation(cell, kind) for kind in kinds)), *streams.notes(cell))
+    table = Table.make(COLUMNS, [arm for arm in cell.arms if arm.records], _row).filled()
+    return Panel(streams.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
+
+
+def _curve(arm: Arm, number: str) -> drawing.Curve:
+    """Return mean cumulated seconds at calls evenly spread on a logarithmic axis, in a band where it is known."""
+    count = min(len(record.calls) for record in arm.records)
+    steps = max(1, round(math.log10(max(count, 2)) * POINTS_A_DECADE))
+    calls = dict.fromkeys(round(count ** (step / steps)) for step in range(steps + 1))
+    found = [(call, *arm.cumulated(call)) for call in calls]
+    band = tuple((call, max(known.low, seconds / 10), known.high) for call, seconds, known in found if known)
+    return drawing.Curve(arm.name, number, tuple((call, seconds) for call, seconds, _ in found), band)
+
+
+def _row(arm: Arm) -> Row:
+    def figure(name: str, scale: float = 1.0) -> str | Figure:
+        value = arm.average(lambda record: getattr(record, name))
+        return "" if value is None else Figure(text_of(value * scale), value * scale)
+
+    speedup = "" if arm.name == EAGER or arm.ratio is None else multiple(arm.ratio)
+    slower, leads = arm.slower, arm.leads_from
+    padding = arm.average(lambda record: record.padded_share) or 0.0
+    return Row(
+        (
+            arm.name,
+            arm.caches,
+            Figure(streams.total(arm), arm.average(lambda record: record.total_s) or 0.0),
+            speedup,
+            *(figure(name) for name in ("p50_ms", "p99_ms")),
+            figure("longest_ms", 1e-3),
+            "" if slower is None else Figure(text_of(slower), slower),
+            *(figure(name) for name in ("compilations", "reported")),
+            figure("recorded") if arm.average(lambda record: record.recorded) else "",
+            figure("compile_s"),
+            *(figure(name, 1e-6) for name in ("memory_bytes", "memory_growth_bytes", "device_growth_bytes")),
+            Figure(f"{padding:.0%}", padding) if padding else "",
+            figure("tokens_per_s"),
+            "" if leads is None or arm.name == EAGER else Figure(f"{leads:,}", leads),
+            "" if arm.fell_back is None else Figure(f"{arm.fell_back:,}", arm.fell_back),
+        )
+    )

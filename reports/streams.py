@@ -1,0 +1,125 @@
+"""Streams in words: a block for a terminal, and the sentence that says what to take."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from analysis.streams import Arm, Cell
+from measurement.statistics import Interval
+from measurement.streams import COLD, EAGER, STRATEGIES
+from measurement.text import plain
+from reports.numbers import listed, plus_minus, span, text_of
+
+WIDTH, MOST_ROWS = 80, 10  # of the table, its heading included
+HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")
+
+
+def heading(cell: Cell) -> str:
+    """Return what a cell is, and what its lengths are."""
+    one = cell.record
+    version = f" {one.framework_version}" if one.framework_version else ""
+    cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
+    number = next((arm.records[0].number for arm in cell.arms if arm.records), None)
+    calls = f"{number:,} calls" if number else "calls"
+    return f"{one.framework}{version} {one.workload} {one.device} {one.dtype}: {calls} of {one.lengths}{cut}"
+
+
+def strategies(cell: Cell) -> list[str]:
+    """Return the strategies that have figures, eager mode first and then the fastest; the table has room for nine."""
+    means: dict[str, float] = {}
+    for arm in cell.arms:
+        if arm.records:
+            means.setdefault(arm.name, arm.average(lambda record: record.total_s) or 0.0)
+    names = sorted(means, key=lambda name: (name != EAGER, means[name]))
+    return names[: MOST_ROWS - 1]
+
+
+def by_caches(cell: Cell, name: str) -> dict[str, Arm]:
+    """Return the arms of one strategy that have figures, by caches."""
+    return {arm.caches: arm for arm in cell.arms if arm.name == name and arm.records}
+
+
+def row(cell: Cell, name: str) -> tuple[str, ...]:
+    """Return a strategy's figures: those of a call with cold caches, or else with warm ones."""
+    arms = by_caches(cell, name)
+    one = arms.get(COLD) or next(iter(arms.values()))
+    compiled = text_of(one.average(lambda record: record.compilations)) + ("!" if one.miscounted else "")
+    return (
+        name,
+        total(arms.get("cold")),
+        total(arms.get("warm")),
+        text_of(one.average(lambda record: record.p50_ms)),
+        text_of(one.average(lambda record: record.p99_ms)),
+        text_of((one.average(lambda record: record.longest_ms) or 0.0) / 1000),
+        compiled,
+        f"call {one.fell_back}" if one.fell_back else "",
+    )
+
+
+def total(arm: Arm | None) -> str:
+    """Return the seconds of a whole stream; with its half-width from three processes on."""
+    if arm is None:
+        return ""
+    known = arm.total
+    if known is None:
+        return text_of(arm.average(lambda record: record.total_s))
+    return f"{text_of(known.value)} {plus_minus(known)}"
+
+
+def recommendation(cell: Cell, caches: str) -> str:
+    """Return one sentence on what to take; empty with fewer than three processes."""
+    names = cell.choice(caches).names
+    if not names:
+        return ""
+    begin = f"With {caches} caches"
+    if len(names) > 1:
+        return f"{begin}: inconclusive between {listed(names)}."
+    arms = {arm.name: arm for arm in cell.of(caches)}
+    best, eager = arms[names[0]], arms.get(EAGER)
+    if best.name == EAGER:
+        return f"{begin} stay eager: {_interval(best.total)} s for the stream, less than any graph."
+    summary = STRATEGIES[best.name].summary
+    base = f", eager {_interval(eager.total)} s" if eager and eager.total else ""
+    since = f"; below {best.leads_from:,} calls stay eager" if best.leads_from and best.leads_from > 1 else ""
+    return f"{begin} take {best.name} ({summary}): {_interval(best.total)} s for the stream{base}{since}."
+
+
+def _interval(found: Interval | None) -> str:
+    if found is None:
+        return ""
+    return f"{text_of(found.value)} ({span(found.low, found.high).replace(' to ', '–')})"
+
+
+def notes(cell: Cell) -> list[str]:
+    """Return what strategies cannot do, and where they fell back to eager mode, a line each."""
+    found = {}
+    for arm in cell.arms:
+        if arm.reason:
+            found[arm.name] = f"{arm.name}: {arm.reason}"
+        elif arm.fell_back:
+            found[arm.name] = f"{arm.name} runs eager mode's code for new lengths from call {arm.fell_back} on."
+    return list(found.values())
+
+
+def block(cell: Cell) -> list[str]:
+    """Return a heading, a table of at most ten lines of 80 columns, notes, and a sentence for each kind of caches."""
+    table = [HEADS, *(row(cell, name) for name in strategies(cell))]
+    kept = [place for place in range(len(HEADS)) if any(texts[place] for texts in table[1:])]
+    widths = [max(len(texts[place]) for texts in table) for place in range(len(HEADS))]
+    lines = [textwrap.shorten(plain(heading(cell)), WIDTH, placeholder=" …")]
+    for texts in table:
+        cells = (texts[place].rjust(widths[place]) for place in kept[1:])
+        lines.append("  ".join([texts[0].ljust(widths[0]), *cells]).rstrip()[:WIDTH])
+    lines += [textwrap.shorten(plain(note), WIDTH, placeholder=" …") for note in notes(cell)]
+    for caches in dict.fromkeys(arm.caches for arm in cell.arms):
+        lines += textwrap.wrap(recommendation(cell, caches), WIDTH)
+    return lines
+
+
+def blocks(cells: Sequence[Cell]) -> list[str]:
+    """Return the lines of all cells, with an empty one between them."""
+    lines: list[str] = []
+    for cell in cells:
+        lines += ["", *block(cell)] if lines else block(cell)
+    return lines

@@ -1,0 +1,176 @@
+"""What streams say, on planted rows: totals, the call from which a strategy leads, choices, fall-backs, words."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from analysis import streams as analysis
+from execution.streams import figures
+from measurement.streams import CACHES, STRATEGIES, Stream, StreamJob, bounds, padded
+from records import streams as rows
+from records.streams import StreamRecord
+from reports import streams as words
+from reports.sections import streams as section
+
+CELL = "torch/bert-tiny/plain/inference/cpu/fp32/threads=1/batch_size=1/seq_len=512"
+
+
+def stream(calls_s, **changes):
+    """What a process reports of calls of so many seconds."""
+    given = {
+        "setup_s": 0.0,
+        "compilations": 1,
+        "reported": 1,
+        "recorded": 0,
+        "compile_s": 0.5,
+        "fell_back": None,
+        "parity": 1e-6,
+        "tolerance": 1e-4,
+        "right": True,
+        "memory_before_bytes": 100,
+        "memory_bytes": 150,
+    }
+    return Stream(calls_s=tuple(calls_s), **{**given, **changes})
+
+
+def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches="cold", **changes):
+    """Records of a strategy whose first call compiles, and whose figures are known."""
+    noise = random.Random(f"{strategy}/{scatter}")
+    found = []
+    for number in range(rounds):
+        factor = 1 + scatter * noise.uniform(-1, 1)
+        seconds = [factor * (first_s if call == 0 else call_s) for call in range(calls)]
+        job = StreamJob(strategy, (10,) * calls, (16 if STRATEGIES[strategy].pads else 10,) * calls, 10, 16)
+        found.append(
+            StreamRecord(
+                schema_version=1,
+                run_id="run",
+                started_at="2026-01-01T00:00:00Z",
+                cell=CELL,
+                framework="torch",
+                workload="bert-tiny",
+                device="cpu",
+                dtype="fp32",
+                threads=1,
+                lengths="chat",
+                clipped=0.6,
+                strategy=strategy,
+                caches=caches,
+                round=number,
+                place=0,
+                **figures(stream(seconds, **changes), job, 1, strategy),
+            )
+        )
+    return found
+
+
+def by_name(records, caches="cold"):
+    (cell,) = analysis.cells(records)
+    return {arm.name: arm for arm in cell.of(caches)}
+
+
+def test_figures_of_a_stream_are_those_of_its_calls():
+    seconds = [2.0] + [0.001] * 98 + [0.1]
+    job = StreamJob("longest", (10,) * 100, (40,) * 100, 10, 40)
+    found = figures(stream(seconds, setup_s=0.5), job, 2, "longest")
+    assert found["total_s"] == pytest.approx(2.698) and found["longest_ms"] == 2000
+    assert (found["p50_ms"], found["p99_ms"]) == pytest.approx((1.0, 100.0))
+    assert found["padded_share"] == pytest.approx(0.75)
+    assert found["tokens_per_s"] == pytest.approx(2 * 1000 / 2.698)
+    assert found["memory_growth_bytes"] == 50 and found["flags"] is None
+
+
+def test_counters_that_differ_and_a_fall_back_are_flags():
+    job = StreamJob("static", (10, 11), (10, 11), 10, 11)
+    found = figures(stream([1.0, 0.1], reported=2, fell_back=1), job, 1, "static")
+    assert found["flags"] == "fell_back;miscounted" and found["fell_back"] == 2
+    assert figures(stream([1.0, 0.1], reported=None), job, 1, "static")["flags"] is None
+    assert (
+        figures(stream([1.0], right=False), StreamJob("static", (1,), (1,), 1, 1), 1, "static")["status"] == "mismatch"
+    )
+
+
+def test_a_strategy_leads_from_the_call_after_which_it_is_never_behind():
+    eager = [1.0] * 10
+    assert analysis.lead([5.0] + [0.5] * 9, eager) == 10  # 5 + 0.5 n < 1 + n from n = 9 calls more
+    assert analysis.lead([0.5] * 10, eager) == 1
+    assert analysis.lead([20.0] + [0.5] * 9, eager) is None
+    assert analysis.lead([0.1, 0.1, 5.0, *[0.1] * 7], eager) == 6  # a stall: ahead, behind, then ahead for good
+    assert analysis.lead([0.5] * 10, eager, setup=2.0) == 5
+
+
+def test_arms_are_paired_by_round():
+    found = by_name(planted("eager", 0.01, 0.01) + planted("longest", 0.302, 0.002))
+    assert found["longest"].total.value == pytest.approx(0.5)
+    assert found["longest"].ratio.value == pytest.approx(2.0)
+    assert found["longest"].leads_from == 38 and found["longest"].slower == 1
+    assert found["longest"].cumulated(2)[0] == pytest.approx(0.304)
+
+
+def test_a_choice_needs_an_interval():
+    base = planted("eager", 0.01, 0.01, 0.01)
+    (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01))
+    assert cell.choice("cold").names == ("longest",)
+    assert "take longest (padded to the longest)" in words.recommendation(cell, "cold")
+    (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01) + planted("marked", 0.3, 0.002, 0.011))
+    assert set(cell.choice("cold").names) == {"longest", "marked"}
+    assert "inconclusive between " in words.recommendation(cell, "cold")
+    (cell,) = analysis.cells(base + planted("longest", 9.0, 0.002, 0.01))
+    assert words.recommendation(cell, "cold").startswith("With cold caches stay eager: ")
+    (cell,) = analysis.cells(base[:2])
+    assert words.recommendation(cell, "cold") == ""
+
+
+def test_what_fell_back_or_is_wrong_is_no_choice():
+    base = planted("eager", 0.01, 0.01, 0.01)
+    (cell,) = analysis.cells(base + planted("static", 0.01, 0.001, 0.01, fell_back=8) + planted(
+        "longest", 0.01, 0.001, 0.01, right=False))  # fmt: skip
+    assert cell.choice("cold").names == ("eager",)
+    assert "static runs eager mode's code for new lengths from call 9 on." in words.notes(cell)
+    assert any(note.startswith("longest: mismatch") for note in words.notes(cell))
+
+
+def test_buckets_hold_every_length():
+    assert bounds("powers", 100, ()) == [16, 32, 64, 100]
+    assert bounds("multiples", 200, ()) == [64, 128, 192, 200]
+    assert bounds("quantiles", 50, (5, 20, 50)) == [5, 20, 50]
+    for strategy in STRATEGIES.values():
+        to = padded(strategy, (1, 17, 64, 100), 100, (5, 20, 100))
+        assert all(a >= b for a, b in zip(to, (1, 17, 64, 100), strict=True))
+        assert (to == (1, 17, 64, 100)) == (not strategy.pads)
+    assert padded(STRATEGIES["longest"], (1, 100), 100, ()) == (100, 100)
+
+
+def test_records_are_read_as_they_were_written(tmp_path):
+    records = planted("eager", 0.01, 0.01, rounds=2)
+    for record in (*records, records[0]):
+        rows.JOURNAL.append(tmp_path, record)
+    assert rows.JOURNAL.read(tmp_path) == records
+    rows.JOURNAL.write_csv(tmp_path, records)
+    head, *body = (tmp_path / rows.JOURNAL.table).read_text().splitlines()
+    assert len(body) == 2 and head.split(",")[:2] == ["schema_version", "run_id"] and "calls" not in head.split(",")
+
+
+def test_the_block_has_ten_lines_of_table_and_the_page_a_chart():
+    plain = [name for name in STRATEGIES if not name.endswith("graphs") and name != "polymorphic"]
+    records = [
+        record
+        for caches in CACHES
+        for place, name in enumerate(plain)
+        for record in planted(name, 0.1 + place, 0.01 / (1 + place), 0.02, caches=caches)
+    ]
+    records += [
+        StreamRecord(**{**vars(one), "status": "unsupported", "reason": "it needs a GPU", "total_s": None, "calls": ()})
+        for one in planted("longest-cuda-graphs", 1.0, 1.0, rounds=1)
+    ]
+    found = analysis.cells(records)
+    lines = words.block(found[0])
+    assert all(len(line) <= 80 for line in lines)
+    table = lines[1 : 1 + words.MOST_ROWS]
+    assert [line.split()[0] for line in table[1:]] == words.strategies(found[0]) and table[1].startswith("eager")
+    assert any("longest-cuda-graphs: unsupported: it needs a GPU" in line for line in lines)
+    page = section.html(found, "Streams", "make stream")
+    assert page.count("<polyline") == len(plain) and page.count("<tr") == 2 * len(plain) + 1
+    assert "NaN" not in page

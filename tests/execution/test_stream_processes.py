@@ -1,0 +1,120 @@
+"""Streams of real processes: PyTorch's strategies give eager's outputs, counters agree, a fall-back is a flag."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doubles.environment import interpreter
+from doubles.suite import Finished
+
+import runner
+from measurement.refusals import DONE
+from records import streams
+
+ROOT = Path(__file__).resolve().parents[2]
+# torch compiles one graph for the first length, and a limit of one lets the next run eagerly.
+MODEL = """
+import torch
+import torch._dynamo
+
+torch._dynamo.config.recompile_limit = 1
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(10, 4)
+
+    def forward(self, ids):
+        return torch.relu(self.embed(ids)).cumsum(1)
+
+def model():
+    torch.manual_seed(0)
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return torch.randint(10, (batch_size, seq_len))
+"""
+
+
+def streamed(folder: Path, *more: str) -> tuple[Finished, dict[str, streams.StreamRecord]]:
+    """Serve a few calls of three lengths in one process of each strategy."""
+    (folder / "few.csv").write_text("length,count\n5,1\n9,1\n12,1\n")
+    out, given = folder / "run", ("--lengths", str(folder / "few.csv"), "--processes", "1", "--caches", "cold")
+    command = [sys.executable, "runner.py", "stream", "--out", str(out), "--threads", "1", "--seq", "12", *given, *more]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Finished(done.returncode, done.stdout, out), {one.strategy: one for one in streams.JOURNAL.read(out)}
+
+
+@pytest.mark.slow
+def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_path):
+    interpreter("torch")
+    names = "marked,longest,longest-cuda-graphs,polymorphic"
+    words = ("--workload", "bert-tiny", "--impl", "plain", "--calls", "8", "--strategy", names)
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    for name in ("eager", "marked", "longest"):
+        record = found[name]
+        assert record.status == "ok", (name, record.reason)
+        assert record.parity <= record.tolerance and record.compilations == record.reported, name
+        assert record.fell_back is None and record.number == 8 and len(record.calls) == 8, name
+    assert (found["eager"].compilations, found["marked"].compilations, found["longest"].compilations) == (0, 1, 1)
+    assert (found["marked"].shapes, found["longest"].shapes) == (3, 1)
+    assert found["longest"].padded_share > 0 == found["marked"].padded_share
+    assert found["longest"].compile_s > 0
+    assert "need a GPU" in found["longest-cuda-graphs"].reason
+    assert "torch's are dynamic and marked" in found["polymorphic"].reason
+
+
+@pytest.mark.slow
+def test_jax_compiles_for_each_shape_unless_calls_are_padded(tmp_path):
+    interpreter("jax")
+    words = ("--framework", "jax", "--workload", "bert-tiny", "--impl", "plain", "--calls", "8")
+    done, found = streamed(tmp_path, *words, "--strategy", "static,longest,polymorphic,dynamic")
+    assert done.code == DONE, done.output
+    for name, compilations in {"static": 3, "longest": 1, "polymorphic": 3}.items():
+        record = found[name]
+        assert record.status == "ok", (name, record.reason)
+        assert record.parity <= record.tolerance, name
+        assert record.compilations == record.reported == compilations, name
+    assert found["polymorphic"].setup_s > found["static"].setup_s
+    assert "JAX compiles for each shape" in found["dynamic"].reason
+
+
+@pytest.mark.slow
+def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(MODEL)
+    words = ("--workload", str(tmp_path / "net.py"), "--calls", "6", "--strategy", "static,longest")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    static = found["static"]
+    assert (static.status, static.flags, static.compilations, static.reported) == ("ok", "fell_back", 1, 1)
+    assert 2 <= static.fell_back <= 6
+    assert f"static runs eager mode's code for new lengths from call {static.fell_back} on." in done.output
+    assert (found["longest"].status, found["longest"].reason) == (
+        "unsupported",
+        "padded calls need a mask, and inputs() gives no 'attention_mask' by keyword.",
+    )
+    kept = streams.JOURNAL.read(done.folder)
+    again, _ = streamed(tmp_path, *words[:-1], "static")
+    assert again.code == DONE and streams.JOURNAL.read(done.folder) == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--processes", "0"], "PROCESSES must be a whole number of at least 1, not 0."),
+        (["--calls", "0"], "CALLS must be a whole number of at least 1, not 0."),
+        (["--strategy", "lazy"], "There is no strategy 'lazy'"),
+        (["--lengths", "news"], "LENGTHS is chat, retrieval, or a CSV file"),
+        (["--pass", "training"], "`stream` measures inference only: omit PASS."),
+        (["--seq", "64,128"], "SEQ is the length of the longest call, one number."),
+    ],
+)
+def test_what_stream_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path):
+    assert runner.main(["stream", "--out", str(tmp_path / "run"), *words]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

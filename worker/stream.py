@@ -1,0 +1,185 @@
+"""Serve calls of different lengths by one strategy: time each call, then report compilations, memory and parity."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+
+from frameworks import stream as strategies
+from frameworks.adapter import Step, Unsupported
+from measurement.cells import Cell
+from measurement.host import loop_seconds
+from measurement.parity import differences
+from measurement.protocol import OUTPUTS, Phase, Referred, Streamed
+from measurement.streams import STRATEGIES, Stream, StreamJob
+from worker import writing
+from worker.context import Context
+from worker.group import GroupWork
+
+SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
+LOOPS = 5  # of the host's control, before the stream and behind it
+PAGE = resource.getpagesize()
+
+
+class StreamWork(GroupWork):
+    """The one cell of a job whose stream is served, or whose reference is made."""
+
+    def __init__(self, context: Context, cell: Cell):
+        super().__init__(context, context.job.groups[0])
+        self.cell, self.job = cell, context.job.stream or StreamJob("", (), (), 1, 1)
+        self.step: Step
+        self.server: strategies.Server
+
+    def run(self) -> None:
+        """Serve the stream, or make the reference; the cell ends in one message."""
+        kind = strategies.load(self.context.job.framework, self.job.strategy, self.cell.device_kind)
+        self.channel.phase(self.cell, "prepare")
+        longest, shorter = (self.arrays(length) for length in (self.job.longest, max(1, self.job.longest - 1)))
+        self.step = self.prepared(self.cell, self.weights(), [longest])
+        examples = [self.adapter.place(self.cell, arrays) for arrays in (longest, shorter)]
+        self.server = kind(
+            strategies.Place(
+                self.adapter,
+                self.workload,
+                self.cell,
+                self.weights(),
+                self.step,
+                self.job.shortest,
+                self.job.longest,
+                STRATEGIES[self.job.strategy],
+                examples,
+            )
+        )
+        self.channel.send(self.refer() if self.job.refers else self.serve())
+
+    def arrays(self, length: int) -> dict[str, np.ndarray]:
+        """Return the inputs of a call of so many tokens."""
+        return self.workload.inputs({**dict(self.cell.parameters), "seq_len": length}, self.context.job.seed + length)
+
+    def inputs(self, length: int, padded: int) -> tuple:
+        """Return the inputs of a call on the device as the strategy has them, with their mask where it pads."""
+        arrays, pads = self.arrays(length), bool(STRATEGIES[self.job.strategy].pads)
+        if pads and self.workload.has_reference:
+            name = self.workload.padding
+            if name is None:
+                raise Unsupported(f"padded calls need a mask, and {self.workload.name} takes none.")
+            arrays |= {name: np.ones((len(next(iter(arrays.values()))), length), np.int64)}
+            arrays = {key: np.pad(array, ((0, 0), (0, padded - length))) for key, array in arrays.items()}
+        placed = self.adapter.place(self.cell, arrays)
+        if pads and not self.workload.has_reference:
+            placed = self.server.pad(placed, length, padded)
+        return self.server.mark(placed)
+
+    def serve(self) -> Streamed:
+        """Return what the stream took."""
+        job, server = self.job, self.server
+        pairs = dict.fromkeys(zip(job.lengths, job.padded, strict=True))
+        kept = {pair: self.inputs(*pair) for pair in pairs}
+        loops = [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
+        memory, device = resident_bytes(), server.device_bytes()
+        before = server.counts()
+        self.channel.phase(self.cell, "stream")
+        begin = time.perf_counter()
+        server.setup()
+        setup = time.perf_counter() - begin
+        seconds, fell_back = self.timed(kept)
+        after = server.counts()
+        memory_after, device_after = resident_bytes(), server.device_bytes()
+        loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
+        self.channel.phase(self.cell, "compare")
+        parity, tolerance = self.parity()
+        return Streamed(
+            self.cell.id,
+            Stream(
+                calls_s=tuple(seconds),
+                setup_s=setup,
+                compilations=after.compilations - before.compilations,
+                reported=None if after.reported is None else after.reported - (before.reported or 0),
+                recorded=after.recorded - before.recorded,
+                compile_s=max(0.0, after.seconds - before.seconds),
+                fell_back=fell_back,
+                parity=parity if math.isfinite(parity) else None,
+                tolerance=tolerance,
+                right=parity <= tolerance,
+                memory_before_bytes=memory,
+                memory_bytes=memory_after,
+                device_before_bytes=device,
+                device_bytes=device_after,
+                host_loop_s=tuple(loops),
+            ),
+        )
+
+    def timed(self, kept: dict[tuple[int, int], tuple]) -> tuple[list[float], int | None]:
+        """Return seconds of each call, and the first call, from 0, that ran no graph where the strategy has them."""
+        clock, synchronize, server, fresh = time.perf_counter, self.adapter.synchronize, self.server, self.step.fresh
+        seconds: list[float] = []
+        fell_back, alive = None, clock()
+        for number, pair in enumerate(zip(self.job.lengths, self.job.padded, strict=True)):
+            inputs = fresh(kept[pair]) if fresh else kept[pair]
+            begin = clock()
+            synchronize(server(inputs))
+            end = clock()
+            seconds.append(end - begin)
+            if fell_back is None and not server.ran_graph:
+                fell_back = number
+            if end - alive > SIGN_OF_LIFE_S:
+                self.channel.send(Phase(self.cell.id, f"call {number + 1}"))
+                alive = end
+        return seconds, fell_back
+
+    def outputs(self, length: int, padded: int) -> dict[str, np.ndarray]:
+        """Return a call's outputs, on the host."""
+        inputs = self.inputs(length, padded)
+        output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
+        self.adapter.synchronize(output)
+        subject = self.step.user_model
+        return self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
+
+    def refer(self) -> Referred:
+        """Save eager mode's outputs of the lengths that are compared, unpadded."""
+        found = {
+            f"{length}.{name}": array
+            for length in self.job.compared
+            for name, array in self.outputs(length, length).items()
+        }
+        path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
+        return Referred(self.cell.id, writing.save(path, found))
+
+    def parity(self) -> tuple[float, float]:
+        """Return the smallest tolerance that all outputs are within at real positions, and the one that they have."""
+        padded = dict(zip(self.job.lengths, self.job.padded, strict=True))
+        worst = (math.inf, 1.0)
+        with np.load(self.job.reference) as reference:
+            expected = {key: reference[key] for key in reference.files}
+        found = {}
+        for length in self.job.compared:
+            for name, array in self.outputs(length, padded[length]).items():
+                found[f"{length}.{name}"] = at_real_positions(array, expected.get(f"{length}.{name}"))
+        for number, (name, error) in enumerate(differences(found, expected).items()):
+            tolerance = self.workload.tolerance_of(name, self.cell.dtype)
+            one = (error.needed if error.unequal == 0 else math.inf, tolerance)
+            worst = one if number == 0 else max(worst, one, key=lambda pair: pair[0] / pair[1])
+        return worst
+
+
+def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndarray:
+    """Return an output cut to the size that it has without padding, which stands behind what is real."""
+    if expected is None or expected.ndim != array.ndim:
+        return array
+    return array[tuple(slice(0, size) for size in expected.shape)]
+
+
+def resident_bytes() -> int:
+    """Return the process's resident memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def serve(context: Context, cells: list[Cell]) -> None:
+    """Serve one stream, or make what streams are compared with."""
+    (cell,) = cells
+    with context.reporting([cell]):
+        StreamWork(context, cell).run()
