@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import fmean
 
 from analysis.rounds import least, mean
-from measurement.starts import WAYS
+from measurement.starts import EAGER, WAYS
 from measurement.statistics import Interval
 from records.starts import StartRecord
 
@@ -144,7 +144,7 @@ def cells(records: Sequence[StartRecord]) -> list[Cell]:
     found = []
     for name in dict.fromkeys(record.cell for record in records):
         own = [record for record in records if record.cell == name]
-        eager = {record.round: record for record in own if record.strategy == "eager" and record.is_right}
+        eager = {record.round: record for record in own if record.strategy == EAGER and record.is_right}
         strategies = []
         for way in WAYS:
             its = [record for record in own if record.strategy == way]

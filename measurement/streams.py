@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from measurement.checked import Count, Duration, Positive
+from measurement.starts import EAGER
 
 SMALLEST, MULTIPLE, PARTS = 16, 64, 8  # of buckets: the smallest power of two, the multiple, the number of quantiles
 COLD, WARM = "cold", "warm"
 CACHES = (COLD, WARM)
-EAGER = "eager"
 
 
 @dataclass(frozen=True)

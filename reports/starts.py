@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 
 from analysis.starts import CALLS, BreakEven, Cell, Choice, Strategy
-from measurement.starts import PHASES
+from measurement.starts import EAGER, PHASES
 from measurement.statistics import Interval
 from measurement.text import plain, times
 from reports.numbers import plus_minus, speedup, text_of
@@ -40,7 +40,7 @@ def row(one: Strategy) -> tuple[str, ...]:
     left = _figure(first) if first else text_of(sum(shown) / len(shown))
     calls = [record.steady_ms or 0.0 for record in one.records]
     right = _figure(steady) if steady else text_of(sum(calls) / len(calls))
-    is_eager = one.name == "eager"
+    is_eager = one.name == EAGER
     gain = "" if is_eager or one.ratio is None else speedup(one.ratio.value, one.ratio)
     return one.name, left, gain, right, "" if is_eager or len(one.pairs) < 3 else pays(one.break_even)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from analysis.starts import Cell, Strategy
-from measurement.starts import WAYS
+from measurement.starts import EAGER, WAYS
 from measurement.text import times
 from reports import drawing, starts
 from reports.content import Chart, Figure, Panel, Row, Section, Table
@@ -69,7 +69,7 @@ def _curve(one: Strategy, number: str) -> drawing.Curve:
 def _seconds(one: Strategy) -> str:
     """Return at how many seconds a strategy pays, with the calls' interval."""
     found = one.break_even
-    if found is None or math.isinf(found.high) or one.name == "eager":
+    if found is None or math.isinf(found.high) or one.name == EAGER:
         return ""
     return f"{text_of(found.seconds)} ({starts.calls_text(found.low)} to {starts.calls_text(found.high)} calls)"
 

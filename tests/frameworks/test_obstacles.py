@@ -53,7 +53,7 @@ MESSAGES = [
     ("Unknown: no kernel image is available for execution on the device", "no kernels for this GPU: install a build"),
     ("Torch not compiled with CUDA enabled", "supports the CPU only: install one for CUDA"),
     ("operator torchvision::nms does not exist", "install both from one package index, or set PYTHON"),
-    ("Unable to load cuDNN. Is it installed?", "cuDNN cannot be loaded: install the build that brings NVIDIA's"),
+    ("Unable to load cuDNN. Is it installed?", "cuDNN cannot be loaded: install the build that includes NVIDIA's"),
     (
         "Outdated cuDNN installation found.\nVersion JAX was built against: 8907\nMinimum supported: 9100\n"
         "Installed version: 8907\nThe local installation version must be no lower than 9100.",
