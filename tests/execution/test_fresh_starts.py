@@ -90,7 +90,7 @@ def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
     model = str(finished.folder.parent / "net.py")
     done = started(finished.folder, "--workload", model, "--processes", "2", "--strategy", "ahead-of-time")
     assert done.code == DONE, done.output
-    assert "The artefact of ahead-of-time is made again: model.pt2 is truncated or was changed." in done.output
+    assert "Making the artefact of ahead-of-time again, because model.pt2 is truncated or was changed." in done.output
     *kept, last = starts.JOURNAL.read(finished.folder)
     assert kept == before
     assert (last.strategy, last.round, last.status) == ("ahead-of-time", 1, "ok")
