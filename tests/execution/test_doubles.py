@@ -46,7 +46,7 @@ EXPECTED = {
     "raises": (("error",), "RuntimeError: kernel launch failed", "the framework's own last words"),
     "poisons": (("error",), "RuntimeError: an illegal memory access", "RuntimeError: an illegal memory access"),
     "rubbish": (MEASURED, "", ""),  # it stands in the worker's log
-    "half-message": (("error",), "that does not fit: cell is missing", "half-message: first call"),
+    "half-message": (("error",), "with wrong content: cell is missing", "half-message: first call"),
     "crash": (("crash",), "killed by SIGKILL", "terminate called without an active exception"),
     "hang": (("timeout",), f"was silent for {SILENCE} s", "waiting for a lock"),
 }

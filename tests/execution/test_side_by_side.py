@@ -65,7 +65,7 @@ def test_every_gpu_serves_with_its_share_of_the_threads(host):
         ((), {}, "There is no GPU for gpu:all: nvidia-smi lists none"),
         ((0, 1), {"threads": "5"}, "THREADS can be at most 4 on each of 2 GPUs side by side, not 5"),
         ((0, 1), {"device": "gpu:2"}, "There is no gpu:2: this machine has 2 GPUs, from gpu:0"),
-        ((0, 1), {"device": "gpu:every"}, "DEVICE is cpu, gpu, gpu:<index> or gpu:all"),
+        ((0, 1), {"device": "gpu:every"}, "DEVICE must be cpu, gpu, gpu:<index> or gpu:all"),
     ],
 )
 def test_what_makes_no_sense_is_refused(host, numbers, flags, sentence):

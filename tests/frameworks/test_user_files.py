@@ -118,7 +118,7 @@ def test_a_file_of_no_framework_is_asked_about(tmp_path):
 def test_a_file_of_two_frameworks_is_asked_about(tmp_path):
     path = tmp_path / "net.py"
     path.write_text("import jax, torch\ndef model(): pass\ndef inputs(): pass")
-    with pytest.raises(UsageError, match=r"net\.py imports torch and jax: say which one the model is for"):
+    with pytest.raises(UsageError, match=r"net\.py imports torch and jax: name the model's framework"):
         sweep.resolve({"workload": str(path)})
     (cell,) = plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax", "mode": "eager"}))
     assert cell.framework == "jax"

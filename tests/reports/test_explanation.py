@@ -92,7 +92,7 @@ def test_a_framework_s_own_refusal_is_printed():
     refusal, mask = explanation.refusals([eager, graph])
     assert refusal.startswith("graph: the attention operator is called 12 times a call with query bfloat16")
     assert refusal.endswith(
-        "alpha chooses its composed path (math), no fused kernel. "
+        "alpha uses its composed path (math) and no fused kernel. "
         "Refused: flash: Flash Attention does not support a mask; cuDNN: torch gives no reason."
     )
     assert mask == "Attention mask: none in eager, bool (64,1,512,512) stride (0,512,1,0) in graph."

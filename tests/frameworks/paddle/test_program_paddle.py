@@ -24,7 +24,7 @@ PLANTED = {
     "Transposed": ("matmul: transpose_y True in eager, False in the graph",),
     "Transposition": ("matmul: transpose_y True in eager, False in the graph",),
     "flash": ("flash_attn: ", "attn_mask none in eager, float16 (2,1,4,4) in the graph", "causal False in eager, True"),
-    "Unseen": ("unknown: gelu was dispatched by a way on which its attributes are not seen",),
+    "Unseen": ("unknown: Paddle does not log the attributes of gelu",),
     "Branching": ("unknown: the graph holds a branch or loop (if)",),
 }
 SWEEP = ["--framework", "paddle", "--workload", "bert-tiny,mlp", "--batch", "2", "--seq", "16", "--width", "32",
