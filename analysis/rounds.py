@@ -15,13 +15,19 @@ def mean(values: Sequence[float]) -> Interval | None:
     return over_processes([[value] for value in values]) if len(values) > 2 else None
 
 
+def typical(values: Sequence[float]) -> Interval | None:
+    """Return the geometric mean over processes of positive values and its 95 % interval; None below three."""
+    logs = mean([math.log(value) for value in values]) if all(value > 0 for value in values) else None
+    return logs.map(math.exp) if logs else None
+
+
 def least(figures: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
-    """Return the strategy with the least mean and those that are not shown to take more, in the order given.
+    """Return the strategy with the least geometric mean and those that are not shown to take more, in the order given.
 
     `figures` holds by strategy a figure for each round. A strategy takes more where the ratio to the least, paired by
     round, has an interval above 1. A strategy with fewer than three rounds is none.
     """
-    means = {name: fmean(of_rounds.values()) for name, of_rounds in figures.items() if len(of_rounds) > 2}
+    means = {name: fmean(map(math.log, ones.values())) for name, ones in figures.items() if len(ones) > 2}
     if not means:
         return ()
     best = min(means, key=lambda name: means[name])

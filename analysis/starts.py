@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from analysis.rounds import least, mean
+from analysis.rounds import least, mean, typical
 from measurement.starts import EAGER, WAYS
 from measurement.statistics import Interval
 from records.starts import StartRecord
@@ -40,12 +40,12 @@ class Strategy:
     @property
     def first(self) -> Interval | None:
         """Return seconds to the first answer."""
-        return mean([record.first_answer_s or 0.0 for record in self.records])
+        return typical([record.first_answer_s or 0.0 for record in self.records])
 
     @property
     def steady(self) -> Interval | None:
         """Return milliseconds per call afterwards."""
-        return mean([record.steady_ms or 0.0 for record in self.records])
+        return typical([record.steady_ms or 0.0 for record in self.records])
 
     @cached_property
     def pairs(self) -> list[tuple[StartRecord, StartRecord]]:
@@ -73,7 +73,7 @@ class Strategy:
 
     def total(self, calls: float) -> Interval | None:
         """Return seconds from exec until so many calls are answered."""
-        return mean([total_s(record, calls) for record in self.records])
+        return typical([total_s(record, calls) for record in self.records])
 
     @property
     def break_even(self) -> BreakEven | None:

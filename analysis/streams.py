@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 from statistics import fmean, median
 
-from analysis.rounds import least, mean
+from analysis.rounds import least, mean, typical
 from measurement.statistics import Interval
 from measurement.streams import CACHES, EAGER, STRATEGIES
 from records.streams import StreamRecord
@@ -41,7 +41,7 @@ class Arm:
     @property
     def total(self) -> Interval | None:
         """Return seconds of the whole stream."""
-        return mean([record.total_s or 0.0 for record in self.records])
+        return typical([record.total_s or 0.0 for record in self.records])
 
     @cached_property
     def pairs(self) -> list[tuple[StreamRecord, StreamRecord]]:
@@ -83,9 +83,10 @@ class Arm:
         return any("miscounted" in (record.flags or "") for record in self.records)
 
     def cumulated(self, calls: int) -> tuple[float, Interval | None]:
-        """Return mean seconds until so many calls are done, and their interval from three processes on."""
+        """Return seconds until so many calls are done, a mean over processes, and its interval from three on."""
         seconds = [(record.setup_s or 0.0) + sum(record.calls[:calls]) for record in self.records]
-        return fmean(seconds), mean(seconds)
+        found = typical(seconds)
+        return found.value if found else fmean(seconds), found
 
 
 @dataclass(frozen=True)
