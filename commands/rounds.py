@@ -6,20 +6,20 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from execution import neighbours
+from execution import campaign, neighbours
 from execution.campaign import Campaign, Request
 from execution.rounds import Rounds
 from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import user_models
-from plan.options import Option
+from plan.options import Option, without
 from plan.sweep import split_words
 from records import manifest, runs
 from records.journal import Journal
@@ -27,6 +27,14 @@ from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
 LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container"  # options of bench
+
+
+def options_of_bench(workload: str, left: str = "") -> list[Option]:
+    """Return bench's options that apply here, but those in `left`, with the defaults of these commands."""
+    defaults = {"framework": f"frameworks, or all (default: {FRAMEWORK})"}
+    defaults["workload"] = f"what is computed (default: {workload})"
+    options = without(campaign.local_options(), f"{LEFT} {left}")
+    return [replace(option, help=defaults.get(option.flag, option.help)) for option in options]
 
 
 def processes_option(default: int) -> Option:

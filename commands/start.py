@@ -9,13 +9,12 @@ from dataclasses import replace
 from analysis.starts import cells
 from commands import rounds
 from commands.rounds import Form
-from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.starts import Starts
 from measurement.refusals import DONE
 from measurement.starts import WAYS
 from plan.aliases import choose
-from plan.options import Option, without
+from plan.options import Option
 from plan.sweep import split_words
 from records import manifest, starts
 from reports import terminal
@@ -36,7 +35,7 @@ FORM = Form(
 def options() -> list[Option]:
     """Return the options of `start`."""
     return [
-        *without(campaigns.local_options(), rounds.LEFT),
+        *rounds.options_of_bench(WORKLOAD),
         Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all)", "A,B"),
         rounds.processes_option(PROCESSES),
     ]

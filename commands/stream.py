@@ -12,14 +12,13 @@ import workloads
 from analysis.streams import cells
 from commands import rounds
 from commands.rounds import Form
-from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.streams import Streams
 from measurement.cells import Cell
 from measurement.refusals import DONE, UsageError
 from measurement.streams import CACHES, EAGER, STRATEGIES
 from plan.aliases import choose
-from plan.options import Option, without
+from plan.options import Option
 from plan.sweep import split_words
 from records import manifest, streams
 from reports import terminal
@@ -42,7 +41,7 @@ FORM = Form(
 def options() -> list[Option]:
     """Return the options of `stream`."""
     return [
-        *without(campaigns.local_options(), f"{rounds.LEFT} shapes"),
+        *rounds.options_of_bench(WORKLOAD, "shapes"),
         Option("lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length,count", "NAME|FILE", lengths.NAMES[0]),
         Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
         Option("strategy", "ways to serve lengths (default: all that the device has)", "A,B"),
