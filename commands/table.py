@@ -58,7 +58,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             {"watch": "commands.watch", "gather": "commands.gather", "site": "publish.site"},
         ),
         Command(
-            "compare", "commands.compare", "two runs; of three or more: a history", "A=RUN B=RUN",
+            "compare", "commands.compare", "two runs; three or more: a history", "A=RUN B=RUN",
             {"history": "commands.history"},
         ),
         Command("export", "commands.export", "a run for other tools", "FORMAT=csv"),

@@ -47,7 +47,8 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
         return "it holds a link"
     there = {str(path.relative_to(folder)) for path in _files(folder)}
     if there != set(files):
-        return f"{min(there ^ set(files))} is {'missing' if set(files) - there else 'not of it'}"
+        odd = min(there ^ set(files))
+        return f"{odd} is {'missing' if odd in files else 'unexpected'}"
     changed = [name for name, digest in files.items() if durable.sha256(folder / name) != digest]
     return f"{changed[0]} is truncated or was changed" if changed else None
 

@@ -62,7 +62,7 @@ class Cluster:
         left_out |= {node: f"its hardware differs: {described(told[node])}" for node in told.keys() - serving.keys()}
         if not serving:
             whys = "; ".join(f"{node}: {why}" for node, why in left_out.items())
-            way = "use CONSTRAINT= to request the same type of nodes as before" if begun_on else "look there"
+            way = "use CONSTRAINT= to request the same type of nodes as before" if begun_on else "inspect these nodes"
             raise UsageError(f"No node of job {job.job} can be used ({whys}); {way}.")
         first = next(iter(serving.values()))
         return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})

@@ -12,7 +12,7 @@ from reports.numbers import estimate, ratio, text_of
 SENTENCES = (
     "Each rung adds something to the rung before; all rungs of a shape were interleaved in the same processes. A "
     "step's ratio is the time before over the time after; the product of all steps is the whole speedup.",
-    "Some rungs are not for deployment: they only show the parts of other rungs.",
+    "Some rungs are not for deployment: they only divide a larger step.",
 )
 AXIS = (
     "ms per call, lower is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is the step's "

@@ -56,7 +56,7 @@ def link(folder):
         (change, "inner/kernel.so is truncated or was changed"),
         (link, "it holds a link"),
         (lambda folder: (folder / "model.pt2").unlink(), "model.pt2 is missing"),
-        (lambda folder: (folder / "more.so").write_bytes(b""), "more.so is not of it"),
+        (lambda folder: (folder / "more.so").write_bytes(b""), "more.so is unexpected"),
         (lambda folder: (folder / "manifest.json").unlink(), "it has no whole manifest"),
         (lambda folder: os.truncate(folder / "manifest.json", 20), "it has no whole manifest"),
         (shutil.rmtree, ""),

@@ -98,7 +98,7 @@ def refuse_channels_first(cell: Cell, dtype: tf.DType) -> None:
         without = "convolutions without oneDNN (TF_ENABLE_ONEDNN_OPTS=1 asks for it)"
         lacking = f"{cell.dtype} convolutions" if onednn else without
     raise Unsupported(
-        f"TensorFlow's {lacking} take channels last on this CPU, except in function-xla: set LAYOUT=nhwc or "
+        f"TensorFlow's {lacking} need channels last on this CPU, except in function-xla: set LAYOUT=nhwc or "
         "MODE=function-xla."
     )
 
