@@ -109,6 +109,7 @@ def test_the_table_is_read_only_where_it_has_all_records(tmp_path, capsys):
 def test_a_report_reads_every_column_that_it_looks_at():
     """A column that is not read is no empty value but an error, in whatever report first asks for it."""
     others = {"compare.py", "run_headings.py", "columns.py", "explanation.py"}
+    others |= {"starts.py", "streams.py", "rounds.py"}  # of records of their own
     paths = [path for path in (ROOT / "reports").rglob("*.py") if path.name not in others]
     paths += [ROOT / "analysis" / f"{name}.py" for name in ("points", "facts", "settings", "rules")]
     trees = [ast.parse(path.read_text()) for path in (ROOT / "records/record.py", *paths)]
