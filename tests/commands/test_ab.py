@@ -258,7 +258,7 @@ def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
     folder = tmp_path / "a pair"
     assert done.returncode in (0, 1, 3) and "Traceback" not in done.stdout, done.stdout  # noise may hide even this
     page = (folder / "comparison.md").read_text()
-    assert "took turns" in page and "### old → new: " in page and "- **A**: old · " in page
+    assert "alternated" in page and "### old → new: " in page and "- **A**: old · " in page
     begun = []
     for letter in "ab":
         run = Finished(0, "", folder / f"a pair-{letter}")

@@ -134,7 +134,7 @@ def test_a_job_comes_back_as_it_was(cell):
 def test_a_report_that_does_not_fit_is_one_sentence(report, changes, reason):
     good = sent(report(cell="a"))
     assert protocol.message(good).cell == "a"
-    with pytest.raises(ProtocolError, match="does not fit") as caught:
+    with pytest.raises(ProtocolError, match="with wrong content") as caught:
         protocol.message(good | changes)
     assert reason in str(caught.value)
     assert str(caught.value).endswith(".")
