@@ -116,7 +116,7 @@ def test_jax_starts_in_every_way_but_by_region(tmp_path):
     (tmp_path / "net.py").write_text(JAX_MODEL)
     done = started(tmp_path / "run", "--workload", str(tmp_path / "net.py"), "--processes", "1")
     assert done.code == DONE, done.output
-    records = {record.strategy: record for record in starts.read(done.folder)}
+    records = {record.strategy: record for record in starts.JOURNAL.read(done.folder)}
     assert {name for name, record in records.items() if record.is_right} == WAYS.keys() - {"regional"}
     assert records["regional"].status == "unsupported" and "jax.lax.scan" in records["regional"].reason
     assert records["compile"].trace_s > 0 and records["compile"].kernels_s > 0

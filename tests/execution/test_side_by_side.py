@@ -75,7 +75,7 @@ def test_what_makes_no_sense_is_refused(host, numbers, flags, sentence):
 
 def test_gpus_of_two_kinds_do_not_stand_in_for_each_other(monkeypatch):
     monkeypatch.setattr(hosts, "visible_gpus", lambda: (gpu(0), gpu(1, "Another GPU")))
-    with pytest.raises(UsageError, match="Another GPU of 1024 MiB, Some GPU of 1024 MiB: choose"):
+    with pytest.raises(UsageError, match="Another GPU of 1024 MiB, Some GPU of 1024 MiB: select"):
         sweep.resolve({**ASKED, "device": "gpu:all"})
 
 

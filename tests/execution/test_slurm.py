@@ -166,7 +166,7 @@ def test_without_a_node_left_the_run_ends_and_nothing_is_called_a_crash():
 
     _, given_up, error = served(work)
     assert given_up == []
-    assert "was given up, since 3 bundles in a row were lost there" in str(error)
+    assert "was given up, because 3 bundles in a row were lost there" in str(error)
 
 
 def test_a_job_that_is_over_is_no_fault_of_a_cell():

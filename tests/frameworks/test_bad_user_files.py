@@ -38,7 +38,7 @@ LINES = {
     "huge": ("pass", ("oom", " (huge.py:10)")),
     "misses": (
         "pass",
-        ("error", "ModuleNotFoundError: No module named 'absent_here' (misses.py:2): name an interpreter"),
+        ("error", "ModuleNotFoundError: No module named 'absent_here' (misses.py:2): set PYTHON to an interpreter"),
     ),
 }
 

@@ -126,7 +126,7 @@ def test_a_file_of_two_frameworks_is_asked_about(tmp_path):
 
 def test_a_framework_that_a_file_is_not_for_is_refused(net):
     for words in (str(net), f"{net},mlp"):
-        with pytest.raises(UsageError, match=r"net\.py is for torch, and FRAMEWORK=jax names another: leave"):
+        with pytest.raises(UsageError, match=r"net\.py is for torch, and FRAMEWORK=jax names another: omit FRAMEWORK"):
             sweep.resolve({"workload": words, "framework": "jax"})
 
 
@@ -194,7 +194,7 @@ def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, t
 
 def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
     flags = {"workload": str(net), "pass": "training", "mode": "eager"}
-    with pytest.raises(UsageError, match=r"Give net\.py a function loss\(output\)"):
+    with pytest.raises(UsageError, match=r"Add a function loss\(output\) that returns a scalar to net\.py"):
         plan.cells_of(sweep.resolve(flags))
     net.write_text(NET + "settings = {'tolerance': {'bf16': 0.1}}\nfrom torch.nn.functional import relu as loss\n")
     workloads._USER_MODELS.clear()
