@@ -212,7 +212,7 @@ def take_rounds(
 
     `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
     is worth its time where the host had its full speed: the profile's minimum is one of such rounds, for each ratio.
-    Beyond the budget sampling continues only where some round was good.
+    Beyond twice the budget sampling continues only where some round was good.
 
     Returns the full speed as it is known now; None without `control`.
     """
@@ -236,7 +236,7 @@ def take_rounds(
             known = host.full_seconds(loops, full_s)
             good = good_rounds(variants, known)
             fewest = min(map(len, good))
-            if over and not fewest:
+            if not fewest and spent >= 2 * profile.seconds_per_cell * share:
                 return known  # more rounds on a host this slow would be as vain
             if fewest < profile.minimum_rounds:
                 continue

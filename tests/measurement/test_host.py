@@ -145,7 +145,7 @@ def test_on_a_host_of_two_speeds_the_ratio_is_the_one_at_full_speed(cell, report
         if not slowed:  # else there is no headline
             errors.append(math.log(interval.value / 4))
             covered += interval.low <= 4 <= interval.high
-    assert len(errors) >= 0.8 * trials
+    assert len(errors) >= 0.9 * trials
     assert abs(fmean(errors)) < 0.005
     assert covered / len(errors) >= 0.85  # 95 % less three standard errors
 
@@ -167,8 +167,8 @@ def test_a_host_that_is_slow_throughout_later_processes_says_so(cell, report):
     assert slowed and list(map(len, turns)) == [len(made.samples) for made in reports]
 
 
-@pytest.mark.parametrize(("period", "rounds"), [(None, 25), (20, 100), (40, 100), (8, 41), (2, 25)])
-def test_beyond_its_budget_a_process_samples_only_where_some_turn_was_good(period, rounds):
+@pytest.mark.parametrize(("period", "rounds"), [(None, 50), (20, 100), (40, 100), (8, 41), (2, 25)])
+def test_beyond_twice_its_budget_a_process_samples_only_where_some_turn_was_good(period, rounds):
     """25 turns of 40 ms fill the budget of 1 s, 100 the maximum of 4 s; six good ones are asked for, one a period."""
     now, loops = [0.0], itertools.count()
     variant = Variant("eager", lambda: None, lambda output: now.__setitem__(0, now[0] + 40e-3), calls_per_sample=1)
