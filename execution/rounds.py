@@ -31,6 +31,7 @@ class Rounds(ABC):
     say: Callable[[str], None]
     machine: tuple[str, str] = ("", "")
     known: dict[str, Any] = field(default_factory=dict)  # by cell, from a process that is not counted
+    revision: str | None = field(default_factory=git_revision)
 
     @property
     def run(self) -> Run:
@@ -65,7 +66,7 @@ class Rounds(ABC):
         cell = group.cells[0]
         return {
             "run_id": self.run.id,
-            "git_revision": git_revision(),
+            "git_revision": self.revision,
             "started_at": utc_now(),
             "machine_id": self.machine[0],
             "cell": cell.group_id,

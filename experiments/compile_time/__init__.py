@@ -40,7 +40,7 @@ def ratio(cell: Cell, this: str, other: str, of: Callable[[StartRecord, StartRec
     """Return a figure of `this` over that of `other`, paired by round; `of` takes a start and eager mode's."""
     values = [(of(mine, eager), of(theirs, eager)) for mine, theirs, eager in pairs(cell, this, other)]
     if any(min(both) <= 0 for both in values):
-        return None  # a cost that cannot be told from nothing has no ratio
+        return None  # a cost lost in the scatter has no ratio
     logs = mean([math.log(mine / theirs) for mine, theirs in values])
     return logs.map(math.exp) if logs else None
 
@@ -72,7 +72,7 @@ def claim(sentence: str, figure: Figure, this: str, other: str, judge: Judge) ->
 
 
 def cell_name(cell: Cell) -> str:
-    """Return the workload with what tells cells apart."""
+    """Return the workload and its shape, for texts."""
     parts = cell.name.split("/")
     return " ".join((parts[1], *parts[-1].replace("batch_size=", "").replace("seq_len=", "×").split(",")[:2]))
 
