@@ -219,7 +219,7 @@ class Recorder:
 def check_a_recording_takes_each_input_set_or_is_refused(device: str) -> None:
     for file, refusal in {
         "keywords": "", "writes_to_input": "", "passed_twice": "", "func_grad": "", "scalar": "other scalars",
-        "cache_argument": "Cache among the inputs",
+        "cache_argument": "Cache in the inputs",
     }.items():  # fmt: skip
         step = prepared(file)
         model, expected = step.user_model, outputs(step, 3)

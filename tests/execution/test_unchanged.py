@@ -86,7 +86,7 @@ def test_one_version_is_measured_in_a_run(cell, tmp_path):
     for other in ({"torch": "2.13.0"}, {"python": "3.12.1"}, {"nvidia-cudnn-cu12": "9"}):
         with pytest.raises(UsageError, match=f"{next(iter(other))} was .* when this run was started and is .* now"):
             note_versions(run, cell(), installed | other)
-    with pytest.raises(UsageError, match=r"triton was 3.3 when this run was started and is not there now"):
+    with pytest.raises(UsageError, match=r"triton was 3.3 when this run was started and is not installed now"):
         note_versions(run, cell(), {name: version for name, version in installed.items() if name != "triton"})
     note_versions(run, cell(framework="jax"), {"python": "3.11.7", "jax": "0.6"})
     assert run.read("versions.json").keys() == {"torch-cpu", "jax-cpu"}

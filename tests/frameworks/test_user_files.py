@@ -56,14 +56,14 @@ def test_a_file_is_read_and_not_run(net):
     [
         ("def inputs(batch_size, width): pass", "width needs a default"),
         ("def inputs(width=2.5): pass", "whole number or a word"),
-        ("def inputs(:", "no Python, line 1"),
+        ("def inputs(:", "not valid Python, line 1"),
         ("settings = {'speed': 1}", "settings must be a dict"),
         ("settings = {'tolerance': 3}", "from 0 to 1"),
         ("settings = {'framework': 'mxnet'}", "framework must be one of"),
         ("settings = 1 + 1", "settings must be a dict"),
         ("settings = {'framework': ['torch']}", "framework must be one of"),
         ("settings = {[1]: 2}", "settings must be a dict"),
-        ("\0", "no Python"), ("# caf\udce9", "not in UTF-8, line 1: save it"),
+        ("\0", "not valid Python"), ("# caf\udce9", "not in UTF-8, line 1: save it"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):

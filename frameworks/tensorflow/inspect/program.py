@@ -60,7 +60,7 @@ RANK_OF_SCORES = 4
 def executed(call: Callable, inputs: tuple) -> Program:
     """Return the operators that an eager `call(*inputs)` runs.
 
-    Raises NotImplementedError where this version of TensorFlow does not show it.
+    Raises NotImplementedError where this version of TensorFlow does not expose it.
     """
     operations: list[Operation] = []
 

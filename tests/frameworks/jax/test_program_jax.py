@@ -179,7 +179,7 @@ def test_a_version_of_jax_without_the_trace_says_so(run):
             with patch.object(program, "_eval_trace", None):
                 program.executed(jnp.tanh, (q,))
         except Unsupported as error:
-            assert "does not show" in str(error)
+            assert "does not expose" in str(error)
         else:
             raise AssertionError("listed without a trace")
         """,

@@ -172,7 +172,7 @@ def test_a_version_of_tensorflow_without_callbacks_says_so(run):
             with patch.object(program, "op_callbacks", None):
                 program.executed(tf.tanh, (q,))
         except NotImplementedError as error:
-            assert "does not show" in str(error)
+            assert "does not expose" in str(error)
         else:
             raise AssertionError("listed without callbacks")
         """,
