@@ -40,16 +40,19 @@ def _having(implementation: str, family: str) -> str:
 
 
 def modes_table() -> str:
-    """Return a row for every mode of every framework that is no reference: its call, or of a rung what it does."""
+    """Return a row for every mode of every framework that is no reference, but for those of ladders alone."""
     described = [frameworks.describe(name) for name in frameworks.NAMES]
     rows = []
     for framework in (one for one in described if not one.is_reference):
         for mode in framework.modes:
-            words = _code(modes.words_for(framework.name, mode.name)) or "its name alone"
+            groups = modes.words_for(framework.name, mode.name)
+            if groups == ["ladder"]:
+                continue
             devices = "" if len(mode.devices) > 1 else mode.devices[0].upper()
             passes = "" if set(mode.passes) == set(workloads.PASSES) else ", ".join(mode.passes)
             does = f"`{mode.call}`" if mode.call and mode.deployed else mode.summary
-            rows.append((framework.name, f"`{mode.name}`", does, "; ".join(filter(None, (devices, passes))), words))
+            only = "; ".join(filter(None, (devices, passes)))
+            rows.append((framework.name, f"`{mode.name}`", does, only, _code(groups) or "its name alone"))
     return _table(("framework", "`MODE`", "call or meaning", "only", "meant by"), rows)
 
 
