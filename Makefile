@@ -5,7 +5,7 @@ SHELL := /bin/bash
 override GIVEN := $(sort $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v))))
 # These say how environments are made, and may come from the environment as well.
 override SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION
-override COMMANDS := bench ab start stream reproduce explain ladder report compare export list new setup doctor
+override COMMANDS := bench ab start stream reproduce publish explain ladder report compare export list new setup doctor
 override FORMER := history watch gather site new-workload selfcheck wheelhouse
 override TARGETS := help $(COMMANDS) test test-fast lint lock clean
 .PHONY: $(TARGETS) $(FORMER)

@@ -31,7 +31,7 @@ GROUPS = {
     "how long and how carefully": "profile budget processes timeout isolate compile-cache policy force repeats load",
     WHERE: "device threads python requirements",
     "on a cluster": "launcher nodes partition account time gres constraint lines scratch container",
-    "output": "out resume dry-run json max-slowdown across watch gather site from",
+    "output": "out resume dry-run json max-slowdown across watch gather site from edition place minutes",
 }
 _VARIABLE = re.compile(r"([^\W\d][\w-]*)=(.*)", re.DOTALL)
 

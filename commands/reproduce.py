@@ -211,23 +211,23 @@ def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
 def measure(
     part: Sweep, folder: Path | None, python: str | None, arguments: argparse.Namespace, console: Console
 ) -> int:
-    """Run one sweep with bench's own command, or go on with it; the exit code."""
-    out = folder / part.name if folder else None
+    """Run one sweep with the command that measures it, or resume it; the exit code."""
     console.print(f"{part.name}: {shown(part.path)}", style="bold", highlight=False)
     if part.about.get("scaled_down"):
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
-    exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
-    request = Request(
-        flags=part.flags,
-        out=str(out) if out else None,
-        resume=str(out) if exists else None,
-        python=python,
-        timeout=arguments.timeout,
-        dry_run=arguments.dry_run,
-        again=foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None,
-    )
+    again = foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None
+    request = Request(part.flags, timeout=arguments.timeout, python=python, dry_run=arguments.dry_run, again=again)
+    return run_sweep(part, request, folder / part.name if folder else None)
+
+
+def run_sweep(part: Sweep, request: Request, out: Path | None) -> int:
+    """Run a sweep with the command that measures it, or resume what its folder `out` holds; the exit code."""
     if part.measures == "start":
-        return start.start(replace(request, resume=None), part.about["strategies"], part.about["processes"])
+        request = replace(request, out=str(out) if out else None)
+        return start.start(request, part.about["strategies"], part.about["processes"])
+    exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
+    place = str(out) if out else None
+    request = replace(request, out=place, resume=place if exists else None)
     return (explain.explain if part.measures == "explain" else bench.bench)(request)
 
 

@@ -44,6 +44,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command(
             "reproduce", "commands.reproduce", "a published table; alone: the list", "TABLE=paddle-bert", measures=True
         ),
+        Command("publish", "publish.edition", "the edition of results: what it lacks", "PLACE=h100", measures=True),
     ),
     "Explain": (
         Command("explain", "commands.explain", "where a call's time goes, by mode", "MODE=eager,graph", measures=True),

@@ -105,7 +105,7 @@ OUTSIDE = {
     "analysis": {"scipy.special"},
     "execution": {*REPORTS, "rich.*", "safetensors.*", "huggingface_hub.*"},
     "commands": {*REPORTS, "experiments", "experiments.*", "pyarrow.*", "rich.*", "shtab"},
-    "publish": {*REPORTS, "experiments", "experiments.*"},
+    "publish": {*REPORTS, "experiments", "experiments.*", "rich.*"},
 }
 
 

@@ -245,6 +245,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "experiments/tables.py": ("a claim's table", "a claim's table of gains"),
     "experiments/tf32_mlp/__init__.py": ("a claim's table",),
     "experiments/torch2_gpt/__init__.py": ("a claim's records",),
+    "publish/edition.py": "one cell's row",
     "publish/findings.py": "points of evidence.measured, which is tried by itself",
     "publish/picture.py": "points of evidence.measured, which is tried by itself",
     "publish/summary.py": "points of evidence.measured, which is tried by itself",

@@ -1,0 +1,316 @@
+"""The command `publish`: measure what an edition of the results lacks, and write the page of its folder.
+
+An edition is a folder of `results/` with a folder for each place, such as `cpu` and `h100`. A place holds a run for
+each sweep file of `experiments/edition/`. All its records are from one state of the suite, and in one place from one
+version of each framework.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+import frameworks
+from analysis.facts import first_s
+from analysis.points import Point, Points
+from commands import reproduce
+from environments import environments
+from execution.campaign import Request, local_options
+from execution.progress import duration
+from experiments.spec import Sweep
+from measurement import durable, programs
+from measurement.places import INSTALLED, SUITE
+from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
+from measurement.text import in_markdown, make_command, markdown_row, times
+from plan import plan, sweep
+from plan.options import Option, chosen
+from plan.sweep import choose, split_words
+from records import manifest, recordfile, runs
+from records.record import Record
+from reports import terminal
+from reports.numbers import plus_minus, speedup, text_of
+
+EDITION = "2026-12"
+TABLES = SUITE / "experiments" / "edition"
+# A commit of these changes no measured code: results, and the pages that are made from them.
+BESIDE_THE_CODE = ("results", "docs", "README.md", "CHANGELOG.md")
+HEAD = ("shape", "mode", "ms", "speedup over eager", "first call, s", "processes")
+
+
+def options() -> list[Option]:
+    """Return the options of `publish`."""
+    return [
+        Option("edition", f"folder of results/ (default: {EDITION})", "NAME", EDITION),
+        Option("place", "folder of the machine in it, such as h100 (default: cpu)", "NAME"),
+        Option("device", "cpu (default), gpu, gpu:<index>", default="cpu"),
+        Option("table", "only these sweep files of experiments/edition, or `headline`", "A,B"),
+        Option("minutes", "stop after this time; the same command goes on", "N", parse=float),
+        *chosen(local_options(), "python timeout force dry-run"),
+    ]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A sweep of the edition and the folder of its run."""
+
+    part: Sweep
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        return str(self.part.about["title"])
+
+    @property
+    def records(self) -> list[Record]:
+        """Return the records that the folder holds."""
+        path = self.folder / "records.jsonl"
+        return recordfile.load(path).records if path.exists() else []
+
+    def cells(self) -> set[str] | None:
+        """Return the names of its cells: the run's own, else those planned for this machine; None where it has none."""
+        if (self.folder / runs.PLAN).exists():
+            return set(manifest.read(self.folder / runs.PLAN)["cells"])
+        try:
+            return {cell.id for cell in plan.plan(sweep.resolve(self.part.flags)).cells}
+        except UsageError:
+            return None
+
+    def lacks(self) -> set[str] | None:
+        """Return the cells without a record; None where this machine cannot plan the sweep."""
+        cells = self.cells()
+        return None if cells is None else cells - {record.cell for record in self.records}
+
+    @property
+    def is_complete(self) -> bool:
+        return self.lacks() == set()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure what a place lacks, and print and write its tables; the exit code is DONE where nothing is missing.
+
+    Raises UsageError for a changed checkout, another state of the suite, or another version of a framework.
+    """
+    if INSTALLED:
+        raise UsageError("`publish` adds to the results of a checkout: clone the repository.")
+    console = terminal.console()
+    tables = chosen_tables(arguments)
+    show(tables, console)
+    missing = [table for table in tables if not table.is_complete]
+    if arguments.dry_run or not missing:
+        return DONE
+    place = place_of(arguments)
+    check_code(place.parent)
+    check_versions(place, missing, arguments)
+    code = measure(missing, arguments, console)
+    write_page(place)
+    show(tables, console)
+    return code
+
+
+def place_of(arguments: argparse.Namespace) -> Path:
+    """Return the folder of the machine in the edition. Raises UsageError."""
+    kind = choose(arguments.device.partition(":")[0], environments.DEVICES, "device")
+    if arguments.place is None and kind == "gpu":
+        raise UsageError("Name the folder of this GPU in the edition: PLACE=h100.")
+    for name, value in (("EDITION", arguments.edition), ("PLACE", arguments.place or kind)):
+        if not value or Path(value).name != value or value == "runs":
+            raise UsageError(f"{name} must be the name of a folder, not {value!r}.")
+    return recordfile.RESULTS / arguments.edition / (arguments.place or kind)
+
+
+def chosen_tables(arguments: argparse.Namespace) -> list[Table]:
+    """Return the tables for the device, those that TABLE names. Raises UsageError."""
+    place, kind = place_of(arguments), arguments.device.partition(":")[0]
+    parts = {part.name: part for part in read_sweeps() if part.device == kind}
+    names = list(parts)
+    if arguments.table is not None:
+        words = split_words(arguments.table)
+        names = [name for word in words for name in named(word, parts)]
+    flags = {"device": arguments.device} if ":" in arguments.device else {}
+    flags |= {"force": True} if arguments.force else {}
+    return [Table(replaced(parts[name], flags), place / name) for name in dict.fromkeys(names)]
+
+
+def named(word: str, parts: Mapping[str, Sweep]) -> list[str]:
+    """Return the sweep files that a word stands for. Raises UsageError."""
+    if word == "headline":
+        return [name for name, part in parts.items() if part.about.get("headline")]
+    return [choose(word, parts, "table")]
+
+
+def replaced(part: Sweep, flags: Mapping[str, Any]) -> Sweep:
+    """Return a sweep with other flags."""
+    return Sweep(part.path, {**part.flags, **flags}, part.about)
+
+
+def read_sweeps() -> list[Sweep]:
+    """Return all sweeps of an edition, by name."""
+    return [Sweep.read(path) for path in sorted(TABLES.glob("*.toml"))]
+
+
+def show(tables: Sequence[Table], console: Console) -> None:
+    """Print the state of each table, and about how long the rest of it takes."""
+    grid = Grid("table", "subject", "cells", "measured", "time left", title="Edition", title_justify="left")
+    for table in tables:
+        cells, lacks = table.cells(), table.lacks()
+        if cells is None or lacks is None:
+            grid.add_row(table.part.name, table.title, "not here", "0", "")
+            continue
+        left = "" if not lacks else duration(seconds_left(table))
+        grid.add_row(table.part.name, table.title, str(len(cells)), str(len(cells) - len(lacks)), left)
+    console.print(grid)
+
+
+def seconds_left(table: Table) -> float:
+    """Return about how many seconds the cells without a record take."""
+    cells = table.cells() or set()
+    return reproduce.size([table.part])[1] * len(table.lacks() or ()) / max(len(cells), 1)
+
+
+def check_code(edition: Path) -> None:
+    """Raise UsageError where the checkout is changed, or its code is not that of the edition's records."""
+    revision = runs.git_revision()
+    if not revision or revision.endswith("+"):
+        raise UsageError("Tracked files are changed or no commit is checked out: commit first, then publish.")
+    for other in sorted({str(record.git_revision) for record in read_records(edition)}):
+        files = changed_since(other)
+        if files is None:
+            raise UsageError(f"{edition} has records of {other}, which is not in this history: fetch it, then publish.")
+        if files:
+            raise UsageError(
+                f"{edition} has records of {other}, and {times(len(files), 'file')} of the code changed since, such as "
+                f"{files[0]}: check out {other}, or begin another edition with EDITION=NAME."
+            )
+
+
+def changed_since(revision: str) -> list[str] | None:
+    """Return the files of code that differ between a revision and this one; None for an unknown revision."""
+    if revision.endswith("+"):
+        return None
+    without = [f":(exclude){name}" for name in BESIDE_THE_CODE]
+    command = ["git", "diff", "--name-only", revision, "HEAD", "--", ".", *without]
+    said = programs.answer(command, cwd=SUITE)
+    return None if said is None else said.split()
+
+
+def read_records(folder: Path) -> Iterator[Record]:
+    """Yield the records of all runs below a folder."""
+    for path in sorted(folder.glob("**/records.jsonl")):
+        yield from recordfile.load(path).records
+
+
+def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Namespace) -> None:
+    """Raise UsageError where a framework has another version here than in the records of the place."""
+    before = versions_in(read_records(place))
+    named = {name for table in tables for name in sweep.resolve(table.part.flags).axes["framework"]}
+    for name in sorted(named & before.keys()):
+        try:
+            interpreter = environments.ensure(name, arguments.device.partition(":")[0], python=arguments.python)
+        except environments.SetupError as error:
+            raise UsageError(f"{name}: {error}") from None
+        now = installed(interpreter, name)
+        if now and before[name] != {now}:
+            raise UsageError(
+                f"{place} has records of {name} {' and '.join(sorted(before[name]))}, and {now} is installed: install "
+                "that version, or choose another PLACE."
+            )
+
+
+def versions_in(records: Iterable[Record]) -> dict[str, set[str]]:
+    """Return the versions of each framework in some records."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        if record.framework_version is not None:
+            found.setdefault(record.framework, set()).add(record.framework_version)
+    return found
+
+
+def installed(interpreter: Path, framework: str) -> str | None:
+    """Return the version of a framework that an interpreter would import; None where it has none."""
+    code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
+    for distribution in frameworks.describe(framework).distributions:
+        if said := programs.answer([str(interpreter), "-c", code, distribution]):
+            return said.strip()
+    return None
+
+
+def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Console) -> int:
+    """Measure the tables one after the other until the time ends; the exit code."""
+    words = {"PLACE": arguments.place, "DEVICE": arguments.device, "TABLE": arguments.table, "PYTHON": arguments.python}
+    again = make_command("publish", {name: value for name, value in words.items() if value is not None})
+    codes = []
+    with limited(arguments.minutes):
+        for table in tables:
+            console.print(f"{table.part.name}: {table.title}", style="bold", highlight=False)
+            table.folder.parent.mkdir(parents=True, exist_ok=True)
+            request = Request(table.part.flags, timeout=arguments.timeout, python=arguments.python, again=again)
+            codes.append(reproduce.run_sweep(table.part, request, table.folder))
+            if codes[-1] == INTERRUPTED:
+                return INTERRUPTED
+    return max(codes, default=DONE) if all(table.is_complete for table in tables) else INCOMPLETE
+
+
+@contextlib.contextmanager
+def limited(minutes: float | None) -> Iterator[None]:
+    """Interrupt the block after so many minutes, as Ctrl-C does."""
+    if minutes is None:
+        yield
+        return
+    if not 0 < minutes <= sweep.MOST_SECONDS:
+        raise UsageError(f"MINUTES must be a number above 0, not {minutes:g}.")
+    before = signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def write_page(place: Path) -> None:
+    """Write the page of a place: a table for each run in it."""
+    durable.replace(place / "README.md", page(place).encode("utf-8", "backslashreplace"))
+
+
+def page(place: Path) -> str:
+    """Return the page of a place: machines, versions, and a row for each cell with its figures or the reason."""
+    tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
+    found = [(table, records) for table in tables if (records := table.records)]
+    every = [record for _, records in found for record in records]
+    versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
+    machines = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
+    lines = [
+        f"# {place.name}, edition {place.parent.name}",
+        "",
+        f"Made by `make publish`. Machine: {in_markdown(', '.join(machines))}. Versions: {versions}.",
+        "Half-widths (±) are those of 95 % confidence intervals across processes.",
+    ]
+    for table, records in found:
+        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name})", ""]
+        lines += [markdown_row(HEAD), "|---" * len(HEAD) + "|"]
+        lines += [markdown_row(row(point)) for point in Points(records).all]
+    return "\n".join(lines) + "\n"
+
+
+def row(point: Point) -> list[str]:
+    """Return the texts of one cell's row."""
+    record, latency = point.record, point.latency
+    shape = ", ".join(filter(None, (point.setting, point.shape)))
+    if point.excluded or latency is None:
+        return [shape, point.series, "", point.excluded or str(record.status), "", str(record.launches or "")]
+    gain = "" if point.eager else speedup(record.speedup_vs_eager, point.speedup)
+    time_ms = f"{text_of(latency.value)} {plus_minus(latency)}"
+    return [shape, point.series, time_ms, gain, text_of(first_s(point)), str(record.launches or "")]
