@@ -13,10 +13,10 @@ ROUNDS, SECONDS = 3, 0.3  # at least
 
 def first_figures(
     variants: Sequence[Variant], clocks: Clocks, on_sample: Callable[[Variant], None]
-) -> tuple[float, float | None]:
-    """Return seconds per call of the last variant, and how many times as long the first one takes; None if it is alone.
+) -> tuple[list[float], float | None]:
+    """Return seconds per call of each variant, and how many times as long the first takes as the last; None of one.
 
-    Both are medians over rounds.
+    All are medians over the same rounds.
     """
     taken = [replace(variant, samples=[]) for variant in variants]
     start = clocks.wall()
@@ -27,4 +27,4 @@ def first_figures(
             take_sample(variant, clocks)
     first, last = taken[0].samples, taken[-1].samples
     ratio = median(a / b for a, b in zip(first, last, strict=True)) if len(taken) > 1 else None
-    return median(last), ratio
+    return [median(variant.samples) for variant in taken], ratio

@@ -114,7 +114,8 @@ class InterleavedComparison(GroupWork):
         variants = [member.variant for member in beside]
         with self.context.reporting(at_work) as trouble:
             seconds, speedup = first_figures(variants, self.context.clocks, on_sample)
-            self.channel.send(Provisional(members[-1].cell.id, seconds, speedup))
+            for member, its in zip(beside, seconds, strict=True):
+                self.channel.send(Provisional(member.cell.id, its, speedup if member is members[-1] else None))
         if trouble:
             members[:] = [member for member in members if member.cell is not at_work[0]]
 
