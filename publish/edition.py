@@ -42,7 +42,7 @@ from reports.numbers import plus_minus, speedup, text_of
 EDITION = "2026-12"
 TABLES = SUITE / "experiments" / "edition"
 # A commit of these changes no measured code: results, and the pages that are made from them.
-BESIDE_THE_CODE = ("results", "docs", "README.md", "CHANGELOG.md")
+BESIDE_THE_CODE = ("results", "docs", "README.md")
 HEAD = ("shape", "mode", "ms", "speedup over eager", "first call, s", "processes")
 
 
