@@ -39,6 +39,9 @@ COLUMNS_READ = (
     *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("parity_reference", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
+    *("energy_j_per_call", "energy_ci_low", "energy_ci_high", "power_w", "idle_power_w", "energy_source"),
+    *("energy_saving_vs_eager", "energy_saving_ci_low", "energy_saving_ci_high"),
+    *("power_ratio_vs_eager", "power_ratio_ci_low", "power_ratio_ci_high"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.

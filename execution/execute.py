@@ -78,7 +78,9 @@ class Executor:
 
         Between launches that follow each other at once the machine hardly changes: a repeat an hour later would.
         """
-        estimates = {b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache) for b in bundles}
+        estimates = {
+            b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache, self.sweep.energy) for b in bundles
+        }
         for together in turns.windows(bundles, estimates, self.profile.spread_seconds):
             turns.alternate(self.at(place).steps(bundle) for place, bundle in enumerate(together))
             self.run.write_csv()

@@ -99,6 +99,7 @@ class Launcher:
             own_cpus=tuple(own_cpus) if own_cpus else None,
             full_speed_s=full_speed_s,
             user_models=self.sweep.user_models,
+            energy=self.sweep.energy,
         )
 
     def _group_job(self, group: Group, settled: bool) -> GroupJob:

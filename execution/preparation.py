@@ -23,7 +23,8 @@ def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
     """About how many seconds each bundle adds to the run, by its first cell."""
     profile = plan.profile_of(resolved)
     slots = max(1, min(resolved.places.slots, len(planned.bundles)))
-    return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / slots for b in planned.bundles}
+    how = profile, resolved.compile_cache, resolved.energy
+    return {b.first.id: plan.estimated_seconds(b, *how) / slots for b in planned.bundles}
 
 
 def show_plan(

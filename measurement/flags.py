@@ -47,6 +47,7 @@ class Observation:
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
     outputs_left: bool = False  # outputs without a rule, which are not compared
     other_dtype: bool = False  # products of a user model run in another dtype than the cell's
+    energy_unchecked: bool = False  # the counter's energy is not that of the integrated power
 
 
 LATENCY, RATIO = "latency", "ratio"
@@ -246,6 +247,13 @@ FLAGS = (
         "Autocast, a policy or the model itself selects this dtype.",
         "Read the figures as those of `computes_in`, or remove autocast.",
         lambda o: o.other_dtype,
+    ),
+    Flag(
+        "energy_unchecked",
+        "`energy_integrated_ratio` differs from 1 by more than 5 %",
+        "The counter or the power readings miss energy.",
+        "Measure again on an idle machine.",
+        lambda o: o.energy_unchecked,
     ),
 )
 

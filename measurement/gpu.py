@@ -46,22 +46,22 @@ class GpuMeter:
     """Readings of the GPU that a process calls `gpu:<index>`; without a driver it stays empty."""
 
     def __init__(self, index: int):
-        self._nvml, self._handle = _open(index)
+        self.nvml, self.handle = _open(index)
         self._readings: list[tuple] = []
 
     def read(self) -> None:
         """Take a reading; call it outside of timed regions."""
-        if self._handle is None:
+        if self.handle is None:
             return
-        clock, device = self._nvml.nvmlDeviceGetClockInfo, self._handle
+        clock, device = self.nvml.nvmlDeviceGetClockInfo, self.handle
         reasons = ctypes.c_ulonglong()
-        failed = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(reasons))
+        failed = self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(reasons))
         self._readings.append(
             (
                 _value(clock, device, _GRAPHICS_SM),
                 _value(clock, device, _MEMORY),
-                _value(self._nvml.nvmlDeviceGetPowerUsage, device),
-                _value(self._nvml.nvmlDeviceGetTemperature, device, 0),
+                _value(self.nvml.nvmlDeviceGetPowerUsage, device),
+                _value(self.nvml.nvmlDeviceGetTemperature, device, 0),
                 None if failed else reasons.value,
             )
         )
@@ -69,7 +69,7 @@ class GpuMeter:
     def state(self) -> GpuState | None:
         """Return what the readings say together; None without any."""
         state = summarised(self._readings)
-        return state and replace(state, uuid=short(_uuid(self._nvml, self._handle)))
+        return state and replace(state, uuid=short(_uuid(self.nvml, self.handle)))
 
 
 def summarised(readings: list[tuple]) -> GpuState | None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from measurement.cells import Cell
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
+from measurement.energy import Energy
 from measurement.noise import Noise
 from measurement.profiles import Profile
 from measurement.starts import Start, StartJob
@@ -96,6 +97,7 @@ class Job:
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
     start: StartJob | None = None
     stream: StreamJob | None = None
+    energy: bool = False  # whether windows of each mode are taken for their energy
 
     @property
     def cells(self) -> list[Cell]:
@@ -301,6 +303,7 @@ class Report(Ended):
     program_difference: str | None = None
     load_s: Duration | None = None
     user_model: UserModelReport | None = None
+    energy: Energy | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

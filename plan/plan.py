@@ -12,6 +12,7 @@ import frameworks
 import workloads
 from measurement.cells import Cell
 from measurement.cells import matches as name_matches
+from measurement.energy import WINDOW_SECONDS, WINDOWS
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from plan import user_models
@@ -301,14 +302,15 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
     return replace(group, cells=tuple(map(longer, group.cells)))
 
 
-def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:
+def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, energy: bool = False) -> float:
     """Estimate the seconds of a bundle without environments: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
     starts = profile.minimum_launches + (compile_cache == "warm")
     compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
     warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2
-    return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell
+    windows = energy * profile.minimum_launches * len(cells) * WINDOWS * WINDOW_SECONDS
+    return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell + windows
 
 
 def profile_of(sweep: Sweep) -> Profile:

@@ -172,6 +172,9 @@ class Sweep:
         parse=lambda given: whole_number(str(given)),
     )
     isolate: bool = option(False, "measure every shape in separate processes", switch=True, parse=bool)
+    energy: bool = option(
+        False, "also measure energy per call, in windows of 10 s of each mode", switch=True, parse=bool
+    )
     places: hosts.Hosts = hosts.HERE  # where it is measured
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 

@@ -14,7 +14,7 @@ from measurement import host
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
-from records import break_even, breaks, judgement, tokens
+from records import break_even, breaks, energy, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
 from records.outcomes import Context, Outcome, full_speed_s, good_turns
@@ -105,6 +105,7 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif baseline:
         row |= _speedup(interval)
+    row |= energy.columns(outcome, baseline, is_baseline, row["tokens_per_call"])
     _, slowed = outcome.turns if is_baseline or baseline is None else paired(outcome, baseline)
     row["flags"] = ";".join(judgement.flags_of(outcome, slowed)) or None
     return Record.from_row(row | judgement.status(outcome))

@@ -13,7 +13,7 @@ from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
-from records import breaks, statuses
+from records import breaks, energy, statuses
 from records.intervals import change_between_halves
 from records.outcomes import Outcome, Parity, good_turns
 
@@ -108,6 +108,7 @@ def flags_of(outcome: Outcome, slowed: bool = False) -> list[str]:
             program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),
             other_dtype=_computes_otherwise(outcome, report),
+            energy_unchecked=energy.is_off(outcome),
         )
         raised |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in raised]

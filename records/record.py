@@ -218,6 +218,20 @@ class Record:
     gpu_temperature_c: float | None = col("highest temperature of the GPU", "°C")
     gpu_uuid: str | None = col("short hash of the GPU's UUID")
     gpu_throttles: str | None = col("reasons for a reduced GPU clock, separated by ';'")
+    energy_j_per_call: float | None = col("energy of a call, from a counter over windows (ENERGY=1)", "J")
+    energy_ci_low: float | None = col("95 % interval, lower end", "J")
+    energy_ci_high: float | None = col("95 % interval, upper end", "J")
+    energy_j_per_token: float | None = col("energy_j_per_call over tokens_per_call", "J")
+    power_w: float | None = col("mean power during the windows", "W")
+    idle_power_w: float | None = col("power while no call runs", "W")
+    energy_saving_vs_eager: float | None = col("eager mode's energy per call over this mode's")
+    energy_saving_ci_low: float | None = col("95 % interval, lower end")
+    energy_saving_ci_high: float | None = col("95 % interval, upper end")
+    power_ratio_vs_eager: float | None = col("this mode's power over eager mode's: speedup over saving")
+    power_ratio_ci_low: float | None = col("95 % interval, lower end")
+    power_ratio_ci_high: float | None = col("95 % interval, upper end")
+    energy_integrated_ratio: float | None = col("integrated instant power over the counter's energy (GPU)")
+    energy_source: str | None = col("the counter, or why there is none")
     flags: str | None = col("warnings, separated by ';'")
     settings: str | None = col("the framework's switches, as read back", "JSON")
     versions: str | None = col("versions of the main packages, CUDA and cuDNN", "JSON")
@@ -279,6 +293,21 @@ class Record:
     def speedup(self) -> Interval | None:
         """Return eager's time over this mode's; None of eager mode and without an interval."""
         return _interval(self.speedup_vs_eager, self.speedup_ci_low, self.speedup_ci_high)
+
+    @property
+    def energy(self) -> Interval | None:
+        """Return the energy of a call in J; None without an interval."""
+        return _interval(self.energy_j_per_call, self.energy_ci_low, self.energy_ci_high)
+
+    @property
+    def energy_saving(self) -> Interval | None:
+        """Return eager's energy of a call over this mode's; None of eager mode and without an interval."""
+        return _interval(self.energy_saving_vs_eager, self.energy_saving_ci_low, self.energy_saving_ci_high)
+
+    @property
+    def power_ratio(self) -> Interval | None:
+        """Return this mode's power over eager's; None of eager mode and without an interval."""
+        return _interval(self.power_ratio_vs_eager, self.power_ratio_ci_low, self.power_ratio_ci_high)
 
     @property
     def median_ms(self) -> float:

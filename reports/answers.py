@@ -178,6 +178,28 @@ def _also(point: Point, compared: bool) -> str:
     return f"{text} ({_gain(point)})" if compared and not point.eager and _gain(point) else text
 
 
+def energy(answer: Answer) -> list[str]:
+    """Return a line on each mode whose energy was measured, or why none was; nothing where nobody asked."""
+    points = [point for point in answer.points if point.record.energy_source and not point.excluded]
+    lines = list(filter(None, map(_energy, points)))
+    if points and not lines:
+        source = points[0].record.energy_source
+        return [f"Energy: {source if points[0].record.energy_j_per_call is None else 'too few windows'}."]
+    return lines
+
+
+def _energy(point: Point) -> str:
+    record = point.record
+    if record.energy is None or record.power_w is None:
+        return ""
+    figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}"
+    if record.energy_saving is None or record.power_ratio is None:
+        idle = f" (idle: {text_of(record.idle_power_w)} W)" if record.idle_power_w is not None else ""
+        return f"Energy ({record.energy_source}): {figure} at {text_of(record.power_w)} W{idle}."
+    saving, power = multiple(record.energy_saving), multiple(record.power_ratio)
+    return f"Energy: {figure}, eager uses {saving} as much; power {power} that of eager."
+
+
 def limits(answer: Answer) -> list[str]:
     """Return bounds on any speedup in one line, and a line on each eager mode that waits for the host."""
     deployed = [choice for choice in answer.choices if choice.eager and choice.deployed]

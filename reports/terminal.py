@@ -95,7 +95,13 @@ def _blocks(shapes: Sequence[tuple[str, Answer]], console: Console) -> dict[str,
         for line, text in zip(of_shape, named, strict=True):
             parts = (line.ms, line.width.removeprefix("±"), line.gain, line.first)
             console.print(_row(plain(text), parts, left, widths, "", STYLES.get(line.kind, "")), soft_wrap=True)
-        sentences = (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer), *answers.rest(answer))
+        sentences = (
+            answers.fastest(answer),
+            *answers.pays(answer),
+            *answers.limits(answer),
+            *answers.energy(answer),
+            *answers.rest(answer),
+        )
         _print(filter(None, sentences), console, "  ")
     return {} if typed else {line.mode: line.call for line in every if line.call}
 

@@ -17,6 +17,7 @@ from frameworks.adapter import Step
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
+from measurement.energy import Energy, Unmetered, counter, take_windows
 from measurement.first_figures import first_figures
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
@@ -54,12 +55,15 @@ class InterleavedComparison(GroupWork):
         super().__init__(context, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.user_model: UserModelReport | None = None  # of a user's model
+        self.energy: dict[str, Energy] = {}  # by variant
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
         members = self.warm_members()
         members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
+        if noise and self.context.job.energy and self.position:  # peak benchmarks have none
+            self.take_energy(members)
         if noise:
             self.send_reports(members, noise)
         members.clear()
@@ -229,6 +233,26 @@ class InterleavedComparison(GroupWork):
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return None
 
+    def take_energy(self, members: list[Member]) -> None:
+        """Take windows of each mode for their energy, alternately; a mode that fails in them is taken out."""
+        by_name = {member.variant.name: member.cell for member in members if member.variant.name == member.cell.id}
+        at_work = [members[0].cell]
+
+        def on_window(variant: Variant) -> None:
+            at_work[0] = by_name[variant.name]
+            self.channel.phase(at_work[0], "energy")
+
+        job, variants = self.context.job, [member.variant for member in members if member.variant.name in by_name]
+        order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}/energy")
+        with self.context.reporting(at_work) as trouble:
+            try:
+                meter = counter(at_work[0].device)
+                self.energy = take_windows(variants, meter, self.context.clocks, order, time.sleep, on_window)
+            except Unmetered as reason:
+                self.energy = dict.fromkeys(by_name, Energy(problem=str(reason)))
+        if trouble:
+            members[:] = [member for member in members if member.cell is not at_work[0]]
+
     def send_reports(self, members: list[Member], noise: Noise) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
         reports: dict[str, Report] = {}
@@ -278,6 +302,7 @@ class InterleavedComparison(GroupWork):
             **self.beside(member),
             position=self.position,
             user_model=self.of_user(member),
+            energy=self.energy.get(variant.name),
             outputs=None if self.group.settled else self.save_outputs(member.step, self.group.inputs),
         )
 

@@ -123,7 +123,9 @@ def _card(answer: Answer) -> Card:
         )
         for choice in answer.choices
     )
-    sentences = filter(None, (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer)))
+    sentences = filter(
+        None, (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer), *answers.energy(answer))
+    )
     trust = answers.trust(Trust.from_records([point.record for point in answer.points]))
     return Card(tuple(items), (*sentences, f"Trust: {trust}."))
 

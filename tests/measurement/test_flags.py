@@ -60,6 +60,7 @@ CASES = {
     "constant_outputs": (Observation(threads=1), Observation(threads=1, empty="constant_outputs")),
     "outputs_not_compared": (Observation(threads=1), Observation(threads=1, outputs_left=True)),
     "other_dtype": (Observation(threads=1), Observation(threads=1, other_dtype=True)),
+    "energy_unchecked": (Observation(threads=1), Observation(threads=1, energy_unchecked=True)),
 }
 
 
@@ -107,7 +108,7 @@ def test_flags_keep_the_list_s_order():
         program_differs=True, drift=1.0, host_slowed=True,
         noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
         empty="zero_outputs",
-        outputs_left=True, other_dtype=True,
+        outputs_left=True, other_dtype=True, energy_unchecked=True,
     )  # fmt: skip
     others = "threads_unused", "constant_outputs"
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name not in others]

@@ -1,0 +1,236 @@
+"""Energy of calls: differences of a counter over windows of one mode, bounded by synchronization; modes alternate.
+
+On a GPU the counter is the driver's for the whole card (NVML, nvmlDeviceGetTotalEnergyConsumption, in mJ), and the
+driver's instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, checks it. On a CPU it is the packages'
+(RAPL, Documentation/power/powercap in the Linux kernel), where the kernel lets a user read it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from measurement.checked import Duration, Positive
+from measurement.gpu import GpuMeter
+from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
+
+WINDOWS = 2  # of each mode in a process
+WINDOW_SECONDS = 10.0
+IDLE_SECONDS = 3.0
+LOOK_SECONDS = 0.02  # between two looks at an idle counter
+STILL_SECONDS = 5.0  # a counter that stands so long under calls counts nothing
+POWERCAP = Path("/sys/class/powercap")
+NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
+NO_NVML = "the driver has no energy counter for this GPU"
+
+
+class Unmetered(Exception):
+    """Energy cannot be read here; the message is a clause with the reason."""
+
+
+class Counter(Protocol):
+    """A running total of energy, and the power of this moment where it is known."""
+
+    source: str
+
+    def joules(self) -> float:
+        """Return the total in J."""
+
+    def watts(self) -> float | None:
+        """Return the power in W; None where only the total is known."""
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What windows of one mode used, a value a window: J and s and calls, and J by integrated power where known.
+
+    `idle_w` is the power while no call runs. `problem` says why there are no windows.
+    """
+
+    source: str = ""
+    joules: tuple[Positive, ...] = ()
+    seconds: tuple[Positive, ...] = ()
+    calls: tuple[Positive, ...] = ()
+    integrated: tuple[Positive, ...] = ()
+    idle_w: Duration | None = None
+    problem: str = ""
+
+
+@dataclass
+class _Windows:
+    """Windows of one mode as they come."""
+
+    joules: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
+    integrated: list[float] = field(default_factory=list)
+
+
+def counter(device: str) -> Counter:
+    """Return the counter of a device. Raises Unmetered."""
+    return Rapl() if device == "cpu" else Nvml(int(device.partition(":")[2]))
+
+
+def take_windows(
+    variants: Sequence[Variant],
+    meter: Counter,
+    clocks: Clocks,
+    order: random.Random,
+    sleep: Callable[[float], None],
+    on_window: Callable[[Variant], None] = lambda variant: None,
+) -> dict[str, Energy]:
+    """Return the energy of each variant by its name. Raises Unmetered where the counter stands still."""
+    idle = _idle_watts(meter, clocks, sleep)
+    found = {variant.name: _Windows() for variant in variants}
+    with no_garbage_collection():
+        for _ in range(WINDOWS):
+            for variant in order.sample(variants, len(variants)):
+                on_window(variant)
+                _take_window(variant, meter, clocks, found[variant.name])
+    return {
+        name: Energy(
+            meter.source,
+            tuple(one.joules),
+            tuple(one.seconds),
+            tuple(map(float, one.calls)),
+            tuple(one.integrated) if len(one.integrated) == len(one.joules) else (),
+            idle,
+        )
+        for name, one in found.items()
+    }
+
+
+def _take_window(variant: Variant, meter: Counter, clocks: Clocks, found: _Windows) -> None:
+    """Add a window from the counter's first change after its start to its last one: between two it says nothing."""
+    wall, count = clocks.wall, variant.calls_per_sample
+    time_calls(variant, count, clocks)
+    start, calls, last = wall(), 0, meter.joules()
+    marks: list[tuple[float, float, int]] = []  # seconds, joules and calls at each change
+    powers: list[tuple[float, float]] = []
+    while wall() - start < WINDOW_SECONDS or len(marks) < 2:
+        if wall() - start > WINDOW_SECONDS + STILL_SECONDS:
+            raise Unmetered(f"the counter ({meter.source}) stood still for {wall() - start:.0f} s of calls")
+        time_calls(variant, count, clocks)
+        calls += count
+        now, joules, watts = wall(), meter.joules(), meter.watts()
+        if watts is not None:
+            powers.append((now, watts))
+        if joules != last:
+            marks.append((now, joules, calls))
+            last = joules
+    (first_s, first_j, first_calls), (last_s, last_j, last_calls) = marks[0], marks[-1]
+    found.joules.append(last_j - first_j)
+    found.seconds.append(last_s - first_s)
+    found.calls.append(last_calls - first_calls)
+    within = [(moment, watts) for moment, watts in powers if first_s <= moment <= last_s]
+    if len(within) > 1:
+        found.integrated.append(integrated(within))
+
+
+def integrated(powers: Sequence[tuple[float, float]]) -> float:
+    """Return the energy in J of power in W at moments in s, by trapezoids."""
+    return sum(
+        (after - before) * (first + second) / 2 for (before, first), (after, second) in itertools.pairwise(powers)
+    )
+
+
+def _idle_watts(meter: Counter, clocks: Clocks, sleep: Callable[[float], None]) -> float | None:
+    """Return the power while no call runs, from the counter's changes; None where it changes less than twice."""
+    start, last = clocks.wall(), meter.joules()
+    marks: list[tuple[float, float]] = []
+    while clocks.wall() - start < IDLE_SECONDS:
+        sleep(LOOK_SECONDS)
+        now, joules = clocks.wall(), meter.joules()
+        if joules != last:
+            marks.append((now, joules))
+            last = joules
+    if len(marks) < 2:
+        return None
+    return (marks[-1][1] - marks[0][1]) / (marks[-1][0] - marks[0][0])
+
+
+class Rapl:
+    """The sum of the processor packages' counters, each of which begins again at its range."""
+
+    source = "RAPL, processor packages"
+
+    def __init__(self, root: Path = POWERCAP):
+        self._files = [folder / "energy_uj" for folder in sorted(root.glob("*:*")) if _is_package(folder)]
+        if not self._files:
+            raise Unmetered(NO_RAPL)
+        try:
+            self._ranges = [int((path.parent / "max_energy_range_uj").read_text()) for path in self._files]
+            self._last = [int(path.read_text()) for path in self._files]
+        except (OSError, ValueError):
+            raise Unmetered(NO_RAPL) from None
+        self._total = 0
+
+    def joules(self) -> float:
+        """Return the energy since the counter was opened, in J."""
+        now = [int(path.read_text()) for path in self._files]
+        self._total += sum(
+            (after - before) % most for before, after, most in zip(self._last, now, self._ranges, strict=True)
+        )
+        self._last = now
+        return self._total / 1e6
+
+    def watts(self) -> None:
+        return None
+
+
+def _is_package(folder: Path) -> bool:
+    try:
+        return (folder / "name").read_text().startswith("package")
+    except OSError:
+        return False
+
+
+class _FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t; the value is a union of eight bytes."""
+
+    _fields_ = (
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("timestamp", ctypes.c_longlong),
+        ("latency_us", ctypes.c_longlong),
+        ("kind", ctypes.c_int),
+        ("failed", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    )
+
+
+POWER_INSTANT = 186  # NVML_FI_DEV_POWER_INSTANT, in mW, an unsigned int
+
+
+class Nvml:
+    """The driver's counter of one GPU, and its instant power."""
+
+    source = "NVML, GPU alone"
+
+    def __init__(self, index: int, meter: GpuMeter | None = None):
+        self._meter = meter or GpuMeter(index)
+        if self._meter.handle is None or self._joules() is None:
+            raise Unmetered(NO_NVML)
+
+    def joules(self) -> float:
+        """Return the energy since the driver was loaded, in J."""
+        joules = self._joules()
+        if joules is None:
+            raise Unmetered(NO_NVML)
+        return joules
+
+    def _joules(self) -> float | None:
+        total = ctypes.c_ulonglong()
+        failed = self._meter.nvml.nvmlDeviceGetTotalEnergyConsumption(self._meter.handle, ctypes.byref(total))
+        return None if failed else total.value / 1e3
+
+    def watts(self) -> float | None:
+        """Return the power of this moment in W; None where the driver does not know it."""
+        asked = _FieldValue(field=POWER_INSTANT)
+        failed = self._meter.nvml.nvmlDeviceGetFieldValues(self._meter.handle, 1, ctypes.byref(asked))
+        return None if failed or asked.failed else (asked.value & 0xFFFFFFFF) / 1e3

@@ -1,0 +1,101 @@
+"""Energy of a cell from the windows of its processes: joules per call, power, and both relative to eager mode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from measurement.energy import Energy
+from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from records.intervals import over_processes
+from records.outcomes import Outcome
+
+CHECKED_WITHIN = 0.05  # of the counter's energy, by integrated power
+
+Figure = Callable[[Energy, int], float]  # of a window, by its place
+
+
+def joules_per_call(energy: Energy, place: int) -> float:
+    """Return the energy of a call in one window, in J."""
+    return energy.joules[place] / energy.calls[place]
+
+
+def watts(energy: Energy, place: int) -> float:
+    """Return the mean power in one window, in W."""
+    return energy.joules[place] / energy.seconds[place]
+
+
+def columns(outcome: Outcome, baseline: Outcome | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:
+    """Return the columns on energy, empty where no process took windows; `tokens` are those of a call."""
+    taken = [report.energy for report in outcome.reports if report.energy]
+    if not taken:
+        return {}
+    measured = [energy for energy in taken if energy.joules]
+    if not measured:
+        return {"energy_source": f"unsupported: {taken[0].problem}"}
+    per_call, power = (_interval([_logs(one, figure) for one in measured]) for figure in (joules_per_call, watts))
+    idle = [energy.idle_w for energy in measured if energy.idle_w is not None]
+    row = {
+        "energy_j_per_call": per_call and per_call.value,
+        "energy_ci_low": per_call and per_call.low,
+        "energy_ci_high": per_call and per_call.high,
+        "energy_j_per_token": per_call.value / tokens if per_call and tokens else None,
+        "power_w": power and power.value,
+        "idle_power_w": median(idle) if idle else None,
+        "energy_integrated_ratio": integrated_ratio(outcome),
+        "energy_source": measured[0].source,
+    }
+    return row if is_baseline or baseline is None else row | _beside_eager(outcome, baseline)
+
+
+def _beside_eager(outcome: Outcome, baseline: Outcome) -> dict[str, Any]:
+    saving, power = ratio(baseline, outcome, joules_per_call), ratio(outcome, baseline, watts)
+    return {
+        "energy_saving_vs_eager": saving and saving.value,
+        "energy_saving_ci_low": saving and saving.low,
+        "energy_saving_ci_high": saving and saving.high,
+        "power_ratio_vs_eager": power and power.value,
+        "power_ratio_ci_low": power and power.low,
+        "power_ratio_ci_high": power and power.high,
+    }
+
+
+def ratio(over: Outcome, under: Outcome, figure: Figure) -> Interval | None:
+    """Return one outcome's figure over another's, from windows of the processes that measured both."""
+    theirs = {(report.launch, report.worker): report.energy for report in under.reports}
+    logs = []
+    for report in over.reports:
+        ours, other = report.energy, theirs.get((report.launch, report.worker))
+        if ours and other and len(ours.joules) == len(other.joules):
+            pairs = zip(_logs(ours, figure), _logs(other, figure), strict=True)
+            logs.append([first - second for first, second in pairs])
+    return _interval(logs)
+
+
+def integrated_ratio(outcome: Outcome) -> float | None:
+    """Return energy by integrated power over the counter's, the median of all windows; None without any."""
+    ratios = [
+        integrated / counted
+        for report in outcome.reports
+        if report.energy
+        for integrated, counted in zip(report.energy.integrated, report.energy.joules, strict=False)
+    ]
+    return median(ratios) if ratios else None
+
+
+def is_off(outcome: Outcome) -> bool:
+    """Return whether integrated power differs from the counter by more than CHECKED_WITHIN."""
+    found = integrated_ratio(outcome)
+    return found is not None and abs(found - 1) > CHECKED_WITHIN
+
+
+def _logs(energy: Energy, figure: Figure) -> list[float]:
+    return [math.log(figure(energy, place)) for place in range(len(energy.joules))]
+
+
+def _interval(logs: list[list[float]]) -> Interval | None:
+    """Return the figure with its interval over processes, of which there must be three; None of fewer."""
+    interval = over_processes(logs) if len(logs) >= ENOUGH_LAUNCHES else None
+    return interval.map(math.exp) if interval else None

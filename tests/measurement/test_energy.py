@@ -1,0 +1,191 @@
+"""Energy per call: windows on a planted counter, the counters of processors and GPUs, columns and lines."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from pathlib import Path
+
+import pytest
+from doubles.clock import Machine
+
+from measurement import energy, gpu
+from measurement.energy import Energy, Nvml, Rapl, Unmetered, integrated, take_windows
+from records import energy as columns_of
+from records.outcomes import Outcome
+from reports import answers
+
+
+class Planted:
+    """A counter that changes every tenth of a second of a machine whose power is that of the mode that ran."""
+
+    source = "planted"
+
+    def __init__(self, machine: Machine, watts: dict[str, float], idle: float = 50.0, off: float = 1.0):
+        self.machine, self.power, self.idle, self.off = machine, watts, idle, off
+        self.shown, self.total, self.seen, self.mode = 0.0, 0.0, 0.0, ""
+
+    def _follow(self) -> None:
+        watts = self.power.get(self.mode, self.idle)
+        before, self.seen = self.seen, self.machine.now
+        if int(before * 10) != int(self.seen * 10):  # the last change lies within
+            changed = int(self.seen * 10) / 10
+            self.shown = self.total + (changed - before) * watts
+        self.total += (self.seen - before) * watts
+
+    def joules(self) -> float:
+        self.mode = next((what for event, what in reversed(self.machine.log) if event == "call"), "")
+        self._follow()
+        return self.shown
+
+    def watts(self) -> float:
+        return self.off * self.power.get(self.mode, self.idle)
+
+
+class Still(Planted):
+    """A counter that never changes."""
+
+    def joules(self) -> float:
+        return 1.0
+
+
+def taken(kind: type[Planted] = Planted, **how) -> dict[str, Energy]:
+    """Windows of an eager mode of 20 ms at 100 W and a graph of 5 ms at 250 W."""
+    machine = Machine()
+    variants = [
+        machine.variant(name, seconds, calls_per_sample=calls, synchronize_each_call=False)
+        for name, seconds, calls in (("eager", 0.02, 2), ("graph", 0.005, 8))
+    ]
+
+    def sleep(seconds: float) -> None:
+        machine.now += seconds
+
+    counter = kind(machine, {"eager": 100.0, "graph": 250.0}, **how)
+    return take_windows(variants, counter, machine.clocks, random.Random(1), sleep)
+
+
+def test_a_window_holds_the_energy_of_its_mode_alone():
+    found = taken()
+    for name, joules, watts in (("eager", 2.0, 100), ("graph", 1.25, 250)):
+        of_mode = found[name]
+        assert len(of_mode.joules) == energy.WINDOWS
+        for place in range(energy.WINDOWS):
+            assert of_mode.seconds[place] > energy.WINDOW_SECONDS - 0.5
+            assert columns_of.joules_per_call(of_mode, place) == pytest.approx(joules, rel=0.01)
+            assert columns_of.watts(of_mode, place) == pytest.approx(watts, rel=0.01)
+            assert of_mode.integrated[place] / of_mode.joules[place] == pytest.approx(1, rel=0.01)
+    assert found["eager"].idle_w == pytest.approx(50, rel=0.01)
+
+
+def test_a_counter_that_stands_still_is_no_energy_of_zero():
+    with pytest.raises(Unmetered, match="stood still"):
+        taken(Still)
+
+
+def test_power_is_integrated_by_trapezoids():
+    assert integrated([(0.0, 100.0), (1.0, 200.0), (3.0, 200.0)]) == 150 + 400
+
+
+def rapl(root: Path, joules: float) -> None:
+    """Write the counters of two packages, each with a share that nothing else counts, and of the whole system."""
+    parts = {"intel-rapl:0": "package-0", "intel-rapl:1": "package-1", "intel-rapl:2": "psys"}
+    for place, name in parts.items():
+        folder = root / place
+        folder.mkdir(exist_ok=True)
+        (folder / "name").write_text(f"{name}\n")
+        (folder / "max_energy_range_uj").write_text("10000000\n")
+        (folder / "energy_uj").write_text(f"{int(joules * 1e6) % 10_000_000}\n")
+
+
+def test_packages_are_added_up_and_a_counter_that_begins_again_goes_on(tmp_path):
+    rapl(tmp_path, 9.0)
+    counter = Rapl(tmp_path)
+    assert counter.joules() == 0
+    rapl(tmp_path, 12.0)
+    assert counter.joules() == pytest.approx(6)
+    rapl(tmp_path, 13.0)
+    assert counter.joules() == pytest.approx(8)
+
+
+def test_a_machine_without_counters_says_so(tmp_path, monkeypatch):
+    with pytest.raises(Unmetered, match="energy_uj"):
+        Rapl(tmp_path)
+    monkeypatch.setattr(gpu, "_open", lambda index: (None, None))
+    with pytest.raises(Unmetered, match="energy counter"):
+        Nvml(0)
+
+
+class Driver:
+    """NVML of a GPU that used 12.5 J at 350 W."""
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle, total):
+        ctypes.cast(total, ctypes.POINTER(ctypes.c_ulonglong))[0] = 12_500
+        return 0
+
+    def nvmlDeviceGetFieldValues(self, handle, count, values):
+        asked = ctypes.cast(values, ctypes.POINTER(energy._FieldValue))[0]
+        assert (asked.field, count) == (186, 1)
+        asked.value, asked.failed = 350_000, 0
+        return 0
+
+
+def test_a_gpu_s_counter_is_in_millijoules_and_its_power_in_milliwatts(monkeypatch):
+    monkeypatch.setattr(gpu, "_open", lambda index: (Driver(), 1))
+    counter = Nvml(0)
+    assert (counter.joules(), counter.watts()) == (12.5, 350.0)
+    assert ctypes.sizeof(energy._FieldValue) == 40  # as nvml.h has it
+
+
+@pytest.fixture
+def outcomes(cell, report):
+    """Eager mode and a graph in three processes, each with its windows."""
+
+    def make(off: float = 1.0) -> tuple[Outcome, Outcome]:
+        found = [taken(off=off) for _ in range(3)]
+        eager, graph = (
+            Outcome(cell(mode=mode), reports=[report(launch=n, energy=one[key]) for n, one in enumerate(found)])
+            for mode, key in (("eager", "eager"), ("inductor", "graph"))
+        )
+        return eager, graph
+
+    return make
+
+
+def test_columns_have_the_saving_and_the_power(outcomes):
+    eager, graph = outcomes()
+    row = columns_of.columns(graph, eager, False, 10)
+    assert row["energy_j_per_call"] == pytest.approx(1.25, rel=0.01)
+    assert row["energy_j_per_token"] == pytest.approx(0.125, rel=0.01)
+    assert row["energy_saving_vs_eager"] == pytest.approx(1.6, rel=0.01)
+    assert row["power_ratio_vs_eager"] == pytest.approx(2.5, rel=0.01)
+    assert row["energy_ci_low"] <= row["energy_j_per_call"] <= row["energy_ci_high"]
+    assert "energy_saving_vs_eager" not in columns_of.columns(eager, eager, True, None)
+
+
+def test_a_counter_off_its_integrated_power_is_flagged(outcomes):
+    assert not columns_of.is_off(outcomes()[1])
+    assert columns_of.is_off(outcomes(off=1.2)[1])
+
+
+def test_energy_that_was_not_asked_for_has_no_columns_and_an_unreadable_one_its_reason(cell, report):
+    plain = Outcome(cell(), reports=[report()])
+    assert columns_of.columns(plain, None, True, None) == {}
+    without = Outcome(cell(), reports=[report(energy=Energy(problem="no counter"))])
+    assert columns_of.columns(without, None, True, None) == {"energy_source": "unsupported: no counter"}
+
+
+def test_a_line_says_joules_saving_and_power(outcomes, record):
+    from analysis import modes
+    from analysis.answers import by_setting
+    from analysis.points import Points
+
+    eager, graph = outcomes()
+    shared = {"framework": "torch", "launches": 3, "interval_scope": "across processes"}
+    records = [
+        record(**shared, mode="eager", **columns_of.columns(eager, None, True, None)),
+        record(**shared, mode="inductor", **columns_of.columns(graph, eager, False, None)),
+    ]
+    ((answer,),) = by_setting(Points(records), modes.labels())
+    first, second = answers.energy(answer)
+    assert first.startswith("Energy (planted): torch eager 2 J per call") and first.endswith("W (idle: 50 W).")
+    assert "torch inductor 1.25 J per call" in second and "eager uses 1.6" in second and "power 2.5" in second
