@@ -1,13 +1,20 @@
-"""What follows from processes in rounds: means over processes, and which of several strategies takes the least."""
+"""What follows from processes in rounds: means over processes, pairs, and which strategy takes the least."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
+from typing import Generic, TypeVar
 
+from measurement.starts import EAGER
 from measurement.statistics import Interval
 from records.intervals import over_processes
+from records.process import ProcessRecord
+
+Row = TypeVar("Row", bound=ProcessRecord)
 
 
 def mean(values: Sequence[float]) -> Interval | None:
@@ -37,3 +44,49 @@ def least(figures: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
 def _more(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
     found = mean([math.log(one[number] / other[number]) for number in one if number in other])
     return found is not None and found.low > 0
+
+
+@dataclass(frozen=True)
+class Arm(Generic[Row]):
+    """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
+
+    name: str
+    records: tuple[Row, ...]
+    eager: dict[int, Row]
+    reason: str = ""  # why there are none
+
+    @cached_property
+    def pairs(self) -> list[tuple[Row, Row]]:
+        """Return its processes, each with eager mode's of its round."""
+        return [(one, self.eager[one.round]) for one in self.records if one.round in self.eager]
+
+    def average(self, figure: Callable[[Row], float | None]) -> float | None:
+        """Return the mean of a figure over the processes; None where none has it."""
+        known = [value for record in self.records if (value := figure(record)) is not None]
+        return fmean(known) if known else None
+
+    def over_eager(self, figure: Callable[[Row], float | None]) -> Interval | None:
+        """Return a figure over eager mode's, paired by round; None for fewer than three pairs."""
+        logs = mean([math.log((figure(one) or math.nan) / (figure(base) or math.nan)) for one, base in self.pairs])
+        return logs.map(math.exp) if logs else None
+
+
+AnyArm = TypeVar("AnyArm", bound=Arm)
+
+
+def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the records of each cell."""
+    return {name: [one for one in records if one.cell == name] for name in dict.fromkeys(one.cell for one in records)}
+
+
+def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:
+    """Return the arms of one cell's records, in the order of `names`; only processes with right answers count."""
+    eager = {one.round: one for one in records if one.strategy == EAGER and one.is_right}
+    found = []
+    for name in names:
+        its = [one for one in records if one.strategy == name]
+        right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
+        wrong = next((one for one in its if not one.is_right), None)
+        if its:
+            found.append(make(name, right, eager, "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"))
+    return found

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from statistics import fmean
 
-from analysis.rounds import least, mean, typical
-from measurement.starts import EAGER, WAYS
+from analysis.rounds import Arm, arms, by_cell, least, mean, typical
+from measurement.starts import WAYS
 from measurement.statistics import Interval
 from records.starts import StartRecord
 
@@ -29,13 +28,8 @@ class BreakEven:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(Arm[StartRecord]):
     """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
-
-    name: str
-    records: tuple[StartRecord, ...]
-    eager: dict[int, StartRecord]
-    reason: str = ""  # why there are none
 
     @property
     def first(self) -> Interval | None:
@@ -47,11 +41,6 @@ class Strategy:
         """Return milliseconds per call afterwards."""
         return typical([record.steady_ms or 0.0 for record in self.records])
 
-    @cached_property
-    def pairs(self) -> list[tuple[StartRecord, StartRecord]]:
-        """Return its processes, each with eager mode's of its round."""
-        return [(one, self.eager[one.round]) for one in self.records if one.round in self.eager]
-
     @property
     def difference(self) -> Interval | None:
         """Return seconds more than eager mode to the first answer, paired by round."""
@@ -60,16 +49,12 @@ class Strategy:
     @property
     def ratio(self) -> Interval | None:
         """Return its time to the first answer over eager mode's, paired by round."""
-        return self._ratio(lambda record: record.first_answer_s or math.nan)
+        return self.over_eager(lambda record: record.first_answer_s)
 
     @property
     def steady_ratio(self) -> Interval | None:
         """Return the same of the time per call."""
-        return self._ratio(lambda record: record.steady_ms or math.nan)
-
-    def _ratio(self, figure: Callable[[StartRecord], float]) -> Interval | None:
-        logs = mean([math.log(figure(one) / figure(base)) for one, base in self.pairs])
-        return logs.map(math.exp) if logs else None
+        return self.over_eager(lambda record: record.steady_ms)
 
     def total(self, calls: float) -> Interval | None:
         """Return seconds from exec until so many calls are answered."""
@@ -114,14 +99,6 @@ def _crossing(holds: Callable[[float], bool]) -> float:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The strategy with the least time to so many calls, or all between which intervals do not decide."""
-
-    calls: int
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Cell:
     """The strategies of one cell, in the order in which they are always named."""
 
@@ -129,29 +106,16 @@ class Cell:
     record: StartRecord  # any, for what they have in common
     strategies: tuple[Strategy, ...]
 
-    def choice(self, calls: int) -> Choice:
-        """Return the choice for a process that answers so many calls; variants of another strategy are none.
+    def choice(self, calls: int) -> tuple[str, ...]:
+        """Return the strategy to take for so many calls, or all between which intervals do not decide.
 
-        The fastest on average is the choice where the paired ratio of every other to it has an interval above 1.
+        Variants of another strategy are no choice. The fastest on average is the choice where the paired ratio of
+        every other to it has an interval above 1.
         """
         there = [one for one in self.strategies if not WAYS[one.name].beside]
-        figures = {one.name: {record.round: total_s(record, calls) for record in one.records} for one in there}
-        return Choice(calls, least(figures))
+        return least({one.name: {record.round: total_s(record, calls) for record in one.records} for one in there})
 
 
 def cells(records: Sequence[StartRecord]) -> list[Cell]:
-    """Return the cells of a run's records; only processes with the right first answer count."""
-    found = []
-    for name in dict.fromkeys(record.cell for record in records):
-        own = [record for record in records if record.cell == name]
-        eager = {record.round: record for record in own if record.strategy == EAGER and record.is_right}
-        strategies = []
-        for way in WAYS:
-            its = [record for record in own if record.strategy == way]
-            right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
-            wrong = next((one for one in its if not one.is_right), None)
-            if its:
-                why = "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"
-                strategies.append(Strategy(way, right, eager, why))
-        found.append(Cell(name, own[0], tuple(strategies)))
-    return found
+    """Return the cells of a run's records."""
+    return [Cell(name, own[0], tuple(arms(own, WAYS, Strategy))) for name, own in by_cell(records).items()]

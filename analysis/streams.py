@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from itertools import accumulate
 from statistics import fmean, median
 
-from analysis.rounds import least, mean, typical
+from analysis import rounds
+from analysis.rounds import least, typical
 from measurement.statistics import Interval
-from measurement.streams import CACHES, EAGER, STRATEGIES
+from measurement.streams import CACHES, STRATEGIES
 from records.streams import StreamRecord
 
 
@@ -23,36 +24,21 @@ def lead(calls: Sequence[float], eager: Sequence[float], setup: float = 0.0) -> 
     return after if after <= len(own) else None
 
 
-@dataclass(frozen=True)
-class Arm:
+@dataclass(frozen=True, kw_only=True)
+class Arm(rounds.Arm[StreamRecord]):
     """The processes of one strategy with one kind of caches that gave right outputs, and eager mode's of the rounds."""
 
-    name: str
     caches: str
-    records: tuple[StreamRecord, ...]
-    eager: dict[int, StreamRecord]
-    reason: str = ""  # why there are none
-
-    def average(self, figure: Callable[[StreamRecord], float | None]) -> float | None:
-        """Return the mean of a figure over the processes; None where none has it."""
-        known = [value for record in self.records if (value := figure(record)) is not None]
-        return fmean(known) if known else None
 
     @property
     def total(self) -> Interval | None:
         """Return seconds of the whole stream."""
         return typical([record.total_s or 0.0 for record in self.records])
 
-    @cached_property
-    def pairs(self) -> list[tuple[StreamRecord, StreamRecord]]:
-        """Return its processes, each with eager mode's of its round."""
-        return [(one, self.eager[one.round]) for one in self.records if one.round in self.eager]
-
     @property
     def ratio(self) -> Interval | None:
         """Return eager mode's whole time over its own, paired by round."""
-        logs = mean([math.log((base.total_s or math.nan) / (one.total_s or math.nan)) for one, base in self.pairs])
-        return logs.map(math.exp) if logs else None
+        return self.over_eager(lambda record: 1 / record.total_s if record.total_s else None)
 
     @property
     def slower(self) -> float | None:
@@ -90,14 +76,6 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The strategy that takes the least time, or all between which intervals do not decide."""
-
-    caches: str
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Cell:
     """The arms of one cell, strategies in the order in which they are always named."""
 
@@ -109,31 +87,23 @@ class Cell:
         """Return the arms with one kind of caches."""
         return [arm for arm in self.arms if arm.caches == caches]
 
-    def choice(self, caches: str) -> Choice:
-        """Return the choice: the fastest on average, if the paired ratio of every other to it has an interval above 1.
+    def choice(self, caches: str) -> tuple[str, ...]:
+        """Return the strategy that takes the least time, or all between which intervals do not decide.
 
-        A strategy that fell back to eager mode is no choice.
+        The fastest on average is the choice where the paired ratio of every other to it has an interval above 1. A
+        strategy that fell back to eager mode is no choice.
         """
         there = [arm for arm in self.of(caches) if not arm.fell_back]
-        figures = {arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there}
-        return Choice(caches, least(figures))
+        return least({arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there})
 
 
 def cells(records: Sequence[StreamRecord]) -> list[Cell]:
-    """Return the cells of a run's records; only processes with right outputs count."""
+    """Return the cells of a run's records."""
     found = []
-    for name in dict.fromkeys(record.cell for record in records):
-        own = [record for record in records if record.cell == name]
-        arms = []
+    for name, own in rounds.by_cell(records).items():
+        arms: list[Arm] = []
         for caches in CACHES:
             mine = [record for record in own if record.caches == caches]
-            eager = {record.round: record for record in mine if record.strategy == EAGER and record.is_right}
-            for strategy in STRATEGIES:
-                its = [record for record in mine if record.strategy == strategy]
-                right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
-                wrong = next((one for one in its if not one.is_right), None)
-                if its:
-                    why = "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"
-                    arms.append(Arm(strategy, caches, right, eager, why))
+            arms += rounds.arms(mine, STRATEGIES, partial(Arm, caches=caches))
         found.append(Cell(name, own[0], tuple(arms)))
     return found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -19,10 +21,12 @@ from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import user_models
+from plan.aliases import choose
 from plan.options import Option, without
 from plan.sweep import split_words
 from records import manifest, runs
 from records.journal import Journal
+from reports import terminal
 from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
@@ -55,6 +59,23 @@ def with_defaults(flags: dict[str, Any], workload: str) -> dict[str, Any]:
     return flags if own else {"framework": FRAMEWORK} | flags
 
 
+def named(words: str | None, known: Collection[str]) -> list[str]:
+    """Return the strategies that are named; none without any. Raises UsageError for an unknown one."""
+    return [choose(word, known, "strategy") for word in split_words(words or "")]
+
+
+def request_of(arguments: argparse.Namespace) -> Request:
+    """Return what a command line asks for, in eager mode. Raises UsageError."""
+    check_from_1("PROCESSES", arguments.processes)
+    arguments.mode, arguments.resume = "eager", None
+    return Request.from_arguments(arguments)
+
+
+def begin(request: Request, workload: str) -> Campaign:
+    """Return the campaign of a request, whose default is `workload`. Raises UsageError."""
+    return Campaign.start(replace(request, flags=with_defaults(request.flags, workload)), terminal.console())
+
+
 def show(campaign: Campaign, command: str, strategies: Sequence[str], processes: int, console: Console) -> None:
     """Print what would be started. Raises UsageError for another pass than inference."""
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
@@ -78,25 +99,55 @@ def machine_of(run: runs.Run) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Form:
-    """The files of a command and how its records are shown: lines for a terminal, and a page by title and command."""
+    """The files of a command and how its records are shown.
+
+    `cells` makes the cells of a report from records, `block` lines of one for a terminal, and `page` a page of all by
+    title and command.
+    """
 
     command: str
     manifest: str
     journal: Journal
-    lines: Callable[[list[Any]], list[str]]
+    cells: Callable[[list[Any]], list[Any]]
+    block: Callable[[Any], list[str]]
     page: Callable[[list[Any], str, str], str]
 
-    def begun(
-        self, request: Request, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack
-    ) -> runs.Run:
+    def run(
+        self,
+        campaign: Campaign,
+        strategies: Sequence[str],
+        processes: int,
+        make: Callable[..., Rounds],
+        more: Mapping[str, Any] = MappingProxyType({}),
+        note: str = "",
+    ) -> int:
+        """Start so many processes of each strategy; the exit code. Raises UsageError before anything is started.
+
+        `make` takes a launcher, strategies, processes, a voice and a machine. `more` is what decides besides the
+        campaign's options, and `note` is printed below the plan.
+        """
+        console = campaign.console
+        show(campaign, self.command, strategies, processes, console)
+        say = voice(console)
+        if note:
+            say(note)
+        if campaign.request.dry_run:
+            return DONE
+        with contextlib.ExitStack() as held:
+            campaign.prepare()
+            run = self.begun(campaign, more, held)
+            return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, machine_of(run)))
+
+    def begun(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
         """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others.
 
         `more` is what decides beside the campaign's options; strategies may be others when a run goes on.
         """
-        path = Path(request.out) / self.manifest if request.out else None
+        out = campaign.request.out
+        path = Path(out) / self.manifest if out else None
         given = json.loads(json.dumps({**campaign.given, **more}, default=str))  # as it is read back
         if path is None or not path.exists():
-            run = runs.Run.create(request.out)
+            run = runs.Run.create(out)
             held.enter_context(run.held())
             cells = [cell.id for cell in campaign.plan.cells]
             content: dict[str, Any] = {"given": given, "cells": cells, "python": campaign.python, "command": sys.argv}
@@ -116,9 +167,9 @@ class Form:
             raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
         return run
 
-    def measure(self, campaign: Campaign, rounds: Rounds, console: Console) -> int:
+    def measure(self, campaign: Campaign, rounds: Rounds) -> int:
         """Start the processes and print what they say; the exit code."""
-        run, journal = rounds.run, self.journal
+        console, run, journal = campaign.console, rounds.run, self.journal
         rounds.say(f"Run {run.folder}")
         again = make_command(self.command, {"OUT": str(run.folder)})
         for cell, reason in campaign.plan.impossible.items():
@@ -133,11 +184,12 @@ class Form:
             return INTERRUPTED
         records = journal.read(run.folder)
         journal.write_csv(run.folder, records)
-        for text in self.lines(records):
-            console.print(text, highlight=False, soft_wrap=True)
+        cells = self.cells(records)
+        for number, cell in enumerate(cells):
+            rounds.say("\n".join([""] * bool(number) + self.block(cell)))
         page = run.folder / f"{journal.name}.html"
         title = f"{journal.name.capitalize()}: {run.id}"
-        durable.replace(page, self.page(records, title, again).encode("utf-8", "backslashreplace"))
+        durable.replace(page, self.page(cells, title, again).encode("utf-8", "backslashreplace"))
         rounds.say(f"CSV: {run.folder / journal.table}  Page: {page}")
         ended = {record.status for record in records}
         return DONE if "ok" in ended and ended <= {"ok", "unsupported"} else INCOMPLETE

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 
 import frameworks
 import workloads
 from analysis.streams import cells
 from commands import rounds
 from commands.rounds import Form
-from execution.campaign import Campaign, Request
+from execution.campaign import Campaign
 from execution.streams import Streams
 from measurement.cells import Cell
-from measurement.refusals import DONE, UsageError
+from measurement.refusals import UsageError
 from measurement.streams import CACHES, EAGER, STRATEGIES
 from plan.aliases import choose
 from plan.options import Option
 from plan.sweep import split_words
 from records import manifest, streams
-from reports import terminal
-from reports.sections import streams as section
-from reports.streams import blocks
+from reports.sections.streams import html
+from reports.streams import block
 from workloads import lengths
 from workloads.lengths import Lengths, NoLengths
 
 PROCESSES, CALLS, LONGEST = 5, 1000, 512
 WORKLOAD = "bert-tiny"  # where none is named
-FORM = Form(
-    "stream",
-    manifest.STREAMS,
-    streams.JOURNAL,
-    lambda records: blocks(cells(records)),
-    lambda records, title, command: section.html(cells(records), title, command),
-)
+FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, block, html)
 
 
 def options() -> list[Option]:
@@ -52,41 +44,20 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve calls of different lengths by each strategy; the same OUT goes on with what is missing."""
-    rounds.check_from_1("PROCESSES", arguments.processes)
     rounds.check_from_1("CALLS", arguments.calls)
-    named = [choose(word, STRATEGIES, "strategy") for word in split_words(arguments.strategy or "")]
+    named = rounds.named(arguments.strategy, STRATEGIES)
     caches = [choose(word, CACHES, "kind of caches") for word in split_words(arguments.caches)]
     try:
         drawn = lengths.read(arguments.lengths)
     except NoLengths as error:
         raise UsageError(str(error)) from None
-    arguments.mode, arguments.resume, arguments.shapes = "eager", None, "static"
-    arguments.seq = arguments.seq or str(LONGEST)
-    console, request = terminal.console(), Request.from_arguments(arguments)
-    request = replace(request, flags=rounds.with_defaults(request.flags, WORKLOAD))
-    campaign = Campaign.start(request, console)
+    arguments.shapes, arguments.seq = "static", arguments.seq or str(LONGEST)
+    campaign = rounds.begin(rounds.request_of(arguments), WORKLOAD)
     strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
-    rounds.show(campaign, "stream", strategies, arguments.processes, console)
-    maximum, say = longest(campaign), rounds.voice(console)
-    say(described(drawn, maximum))
-    if request.dry_run:
-        return DONE
+    maximum = longest(campaign)
+    make = partial(Streams, caches_of=caches, lengths=drawn, maximum=maximum, calls=arguments.calls)
     given = {"lengths": drawn.counts, "calls": arguments.calls}
-    with contextlib.ExitStack() as held:
-        campaign.prepare()
-        begun = FORM.begun(request, campaign, given, held)
-        streams_of = Streams(
-            campaign.launcher(begun),
-            strategies,
-            arguments.processes,
-            say,
-            rounds.machine_of(begun),
-            caches_of=caches,
-            lengths=drawn,
-            maximum=maximum,
-            calls=arguments.calls,
-        )
-        return FORM.measure(campaign, streams_of, console)
+    return FORM.run(campaign, strategies, arguments.processes, make, given, described(drawn, maximum))
 
 
 def longest(campaign: Campaign) -> int:

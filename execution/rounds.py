@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from statistics import median
+from typing import Any, ClassVar, Generic, TypeVar
 
 import frameworks
 from execution import artefacts
 from execution.launcher import Launcher
 from launchers import local
 from measurement import protocol
-from measurement.protocol import Ended, Failed, Hello, Job, ProtocolError
+from measurement.protocol import Ended, Failed, Filled, Hello, ProtocolError
+from measurement.starts import Start, StartJob
+from measurement.streams import Stream, StreamJob
 from plan.plan import Group
 from records.journal import Journal
+from records.process import SCHEMA_VERSION, ProcessRecord
 from records.runs import Run, git_revision, utc_now
+
+Row = TypeVar("Row", bound=ProcessRecord)
+Turn = tuple[int, int, tuple[str, ...]]  # round, place within it, arm
 
 
 @dataclass
-class Rounds(ABC):
-    """Processes of a run. `say` takes a line for each process; `machine` is the machine's id and its processor."""
+class Rounds(ABC, Generic[Row]):
+    """Processes of a run. `say` takes a line for each process; `machine` is the machine's id and its processor.
+
+    `task` is the kind of a worker's job, and `names` are all strategies that there are. `known` holds, by cell, what
+    an uncounted process said that made the reference.
+    """
 
     journal: ClassVar[Journal]
+    task: ClassVar[str]
+    names: ClassVar[Collection[str]]
     launcher: Launcher
     strategies: Sequence[str]
     processes: int
     say: Callable[[str], None]
     machine: tuple[str, str] = ("", "")
-    known: dict[str, Any] = field(default_factory=dict)  # by cell, from a process that is not counted
+    known: dict[str, tuple[Filled, Hello]] = field(default_factory=dict)
     revision: str | None = field(default_factory=git_revision)
 
     @property
@@ -45,26 +58,74 @@ class Rounds(ABC):
             if self.left(group, records):
                 self.take_group(group, records)
 
-    @abstractmethod
-    def left(self, group: Group, records: Sequence[Any]) -> list[Any]:
-        """Return the processes that have no record yet, in their order."""
+    def take_group(self, group: Group, records: list[Row]) -> None:
+        """Start the processes of one cell: the reference first."""
+        cell = group.cells[0]
+        title = f"{cell.framework} {cell.workload}"
+        ended, hello = self.process(group, self.referring(group))
+        if not isinstance(ended, Filled) or hello is None:
+            self.say(f"{title} does not run: {failure(ended)['reason']}")
+            return
+        self.known[cell.group_id] = ended, hello
+        self.say(f"{title}: reference, {ended.seconds:.1f} s, not counted")
+        while left := self.left(group, records):
+            number, place, arm = left[0]
+            columns = self.columns(group, hello) | {"strategy": arm[0], "round": number, "place": place}
+            record = self.journal.kind(**columns, **self.measured(group, number, *arm))
+            self.journal.append(self.run.folder, record)
+            records.append(record)
+            self.say(self.line(title, record))
 
-    @abstractmethod
-    def take_group(self, group: Group, records: list[Any]) -> None:
-        """Start the processes of one cell."""
+    def left(self, group: Group, records: Sequence[Row]) -> list[Turn]:
+        """Return the processes that have no record yet, in their order.
 
-    def order(self, group: Group, names: Collection[str]) -> list[list[str]]:
-        """Return the strategies of each round in their order; `names` are all that there are."""
-        seed, cell = self.launcher.sweep.seed, group.cells[0].group_id
+        A strategy that failed in any way but by its outputs is taken no more.
+        """
+        done = {(record.round, record.arm) for record in records}
+        over = {record.strategy for record in records if record.status not in ("ok", "mismatch")}
+        found = []
+        for number, names in enumerate(self.order(group)):
+            arms = (arm for name in names for arm in self.arms(name))
+            found += [(number, place, arm) for place, arm in enumerate(arms)]
+        return [turn for turn in found if (turn[0], turn[2]) not in done and turn[2][0] not in over]
+
+    def order(self, group: Group) -> list[list[str]]:
+        """Return the strategies of each round in their order."""
+        seed, cell, names = self.launcher.sweep.seed, group.cells[0].group_id, list(self.names)
         orders = [
-            random.Random(f"{seed}/{cell}/{number}").sample(list(names), len(names)) for number in range(self.processes)
+            random.Random(f"{seed}/{cell}/{number}").sample(names, len(names)) for number in range(self.processes)
         ]
         return [[name for name in order if name in self.strategies] for order in orders]
+
+    def arms(self, strategy: str) -> list[tuple[str, ...]]:
+        """Return the arms of a strategy, in the order in which a round takes them."""
+        return [(strategy,)]
+
+    @abstractmethod
+    def referring(self, group: Group) -> StartJob | StreamJob:
+        """Return the job that makes the reference."""
+
+    @abstractmethod
+    def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
+        """Run the process of an arm in a round and return the columns of what it measured."""
+
+    @abstractmethod
+    def figures(self, record: Row) -> str:
+        """Return the figures of a record in a few words; empty without any."""
+
+    def line(self, title: str, record: Row) -> str:
+        """Return what is said of a process once it has its record."""
+        head = f"{title} {record.round + 1}/{self.processes} {' '.join(record.arm)}"
+        figures = self.figures(record)
+        if not figures:
+            return f"{head}: {record.status}: {record.reason}"
+        return f"{head}: {figures}{'' if record.is_right else f', {record.status}'}"
 
     def columns(self, group: Group, hello: Hello) -> dict[str, Any]:
         """Return the columns that say what is computed, where, in which run."""
         cell = group.cells[0]
         return {
+            "schema_version": SCHEMA_VERSION,
             "run_id": self.run.id,
             "git_revision": self.revision,
             "started_at": utc_now(),
@@ -87,8 +148,22 @@ class Rounds(ABC):
         (live / "tmp").mkdir(parents=True, exist_ok=True)
         return live
 
-    def ended(self, begun: local.Launch, job: Job) -> tuple[Ended | str, Hello | None]:
-        """Return the last message on the cell, or why there is none, and what the worker said of its framework."""
+    def process(
+        self,
+        group: Group,
+        what: StartJob | StreamJob,
+        live: Path | None = None,
+        change: Callable[[dict[str, str]], dict[str, str]] = dict,
+    ) -> tuple[Ended | str, Hello | None]:
+        """Run one process; return its last message on the cell, or why there is none, and its word on the framework.
+
+        Its caches and temporary files are in the folder `live`, else in an empty one. `change` takes its environment.
+        """
+        folder, live = self.run.new_launch(), live or self.caches()
+        begun = self.launcher.start_of(group.cells[0], folder, live)
+        begun = replace(begun, environment=change(begun.environment | {"TMPDIR": str(live / "tmp")}))
+        asked: Mapping[str, Any] = {self.task: what}
+        job = replace(self.launcher.job(self.task, [group], folder), **asked)
         hello: Hello | None = None
         ended: Ended | str = "The worker ended without a word."
         try:
@@ -103,6 +178,19 @@ class Rounds(ABC):
         return ended, hello
 
 
-def failure(ended: Ended | str) -> tuple[str, str]:
-    """Return the status and the reason of a process that gave no figures."""
-    return (ended.status, ended.reason) if isinstance(ended, Failed) else ("crash", str(ended))
+def failure(ended: Ended | str) -> dict[str, str]:
+    """Return the status and the reason of a process that gave no figures, by column."""
+    status, reason = (ended.status, ended.reason) if isinstance(ended, Failed) else ("crash", str(ended))
+    return {"status": status, "reason": reason}
+
+
+def judged(found: Start | Stream, wrong: str, flags: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the columns on whether outputs are right, with the reason `wrong` if not, and the flags that hold."""
+    return {
+        "status": "ok" if found.right else "mismatch",
+        "reason": None if found.right else wrong,
+        "flags": ";".join(name for name, holds in flags.items() if holds) or None,
+        "parity": found.parity,
+        "tolerance": found.tolerance,
+        "host_loop_ms": 1000 * median(found.host_loop_s) if found.host_loop_s else None,
+    }

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from execution import artefacts
-from execution.rounds import Rounds, failure
+from execution.rounds import Rounds, failure, judged
 from measurement import durable
-from measurement.protocol import START, Ended, Filled, Hello, Started
+from measurement.protocol import START, Filled, Started
 from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
-from records.starts import START_SCHEMA_VERSION, StartRecord
+from records.starts import StartRecord
 
 # A name that begins or ends in what a version or a target adds.
 COMPILER = re.compile(
@@ -27,55 +27,19 @@ COMPILER = re.compile(
 _ENVIRONMENT = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX")
 
 
-@dataclass
-class Known:
-    """What is known of a cell before its starts are counted."""
-
-    filled: Filled
-    hello: Hello
-    facts: dict[str, Any]
-
-
-class Starts(Rounds):
+class Starts(Rounds[StartRecord]):
     """The starts of a run."""
 
     journal = starts.JOURNAL
-    known: dict[str, Known]
+    task = START
+    names = WAYS
 
-    def left(self, group: Group, records: Sequence[StartRecord]) -> list[tuple[int, int, str]]:
-        """Return what is to be started: round, place within it, and strategy.
-
-        A strategy that failed in any way but by its answer starts no more.
-        """
-        done = {(record.round, record.strategy) for record in records}
-        over = {record.strategy for record in records if record.status not in ("ok", "mismatch")}
-        rounds = enumerate(self.order(group, WAYS))
-        found = [(number, place, name) for number, names in rounds for place, name in enumerate(names)]
-        return [one for one in found if (one[0], one[2]) not in done and one[2] not in over]
-
-    def take_group(self, group: Group, records: list[StartRecord]) -> None:
-        """Start the processes of one cell."""
-        cell = group.cells[0]
-        title = f"{cell.framework} {cell.workload}"
-        ended = self.process(group, StartJob("eager", "", self.reference(group), refers=True))
-        if not isinstance(ended[0], Filled) or ended[1] is None:
-            self.say(f"{title} does not run: {failure(ended[0])[1]}")
-            return
-        self.known[cell.group_id] = Known(ended[0], ended[1], self.facts(group, ended[1]))
-        self.say(f"{title}: reference, {ended[0].seconds:.1f} s, not counted")
-        while left := self.left(group, records):
-            number, place, strategy = left[0]
-            record = self.start(group, number, place, strategy)
-            self.journal.append(self.run.folder, record)
-            records.append(record)
-            self.say(line(title, record, self.processes))
-
-    def reference(self, group: Group) -> str:
-        """Return the file of the workload's own reference; empty without one."""
+    def referring(self, group: Group) -> StartJob:
+        """Return the job that makes the reference, unless the workload has one of its own."""
         path = self.launcher.materials(group).reference
-        return str(path) if path else ""
+        return StartJob("eager", "", str(path) if path else "", refers=True)
 
-    def facts(self, group: Group, hello: Hello) -> dict[str, Any]:
+    def facts(self, group: Group, strategy: str) -> dict[str, Any]:
         """Return what an artefact has to be made for."""
         cell, models = group.cells[0], self.launcher.sweep.user_models
         source = models.get(cell.workload, "")
@@ -85,94 +49,70 @@ class Starts(Rounds):
             "model": durable.sha256(Path(source)) if Path(source).is_file() else source,
             "weights": self.launcher.materials(group).weights_name,
             "machine": self.machine[0],
-            "versions": dict(hello.versions),
+            "versions": dict(self.known[cell.group_id][1].versions),
+            "strategy": strategy,
         }
 
-    def start(self, group: Group, number: int, place: int, strategy: str) -> StartRecord:
-        """Start one process and return its record."""
-        known, way = self.known[group.cells[0].group_id], WAYS[strategy]
-        parts: dict[str, Any] = {
-            "schema_version": START_SCHEMA_VERSION,
-            **self.columns(group, known.hello),
-            "strategy": strategy,
-            "round": number,
-            "place": place,
-        }
+    def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
+        """Start one process, with its artefact, and return the columns of what it measured."""
+        (strategy,) = arm
+        way, filled = WAYS[strategy], self.known[group.cells[0].group_id][0]
         source = way.beside or strategy
-        folder = self.folder(group, source)
+        folder, columns = self.folder(group, source), {}
         if WAYS[source].fills:
-            failed = self.ensure(group, source, folder)
-            if failed:
-                return StartRecord(**parts, status=failed[0], reason=failed[1])
-            parts |= {"artefact_s": artefacts.seconds(folder), "artefact_bytes": artefacts.size(folder)}
-        filled = known.filled
+            if failed := self.ensure(group, source, folder):
+                return failed
+            columns = {"artefact_s": artefacts.seconds(folder), "artefact_bytes": artefacts.size(folder)}
         job = StartJob(strategy, str(folder), filled.reference, filled.eager, settings=filled.settings)
-        ended, _ = self.process(group, job, warm=folder if way.warm else None, hidden=way.hides_compilers)
-        if not isinstance(ended, Started):
-            status, reason = failure(ended)
-            return StartRecord(**parts, status=status, reason=reason)
-        return StartRecord(**parts, **figures(ended))
+        live = self.caches()
+        if way.warm:
+            shutil.copytree(folder, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names), dirs_exist_ok=True)
+        hidden = partial(without_compilers, folder=self.run.folder / "launches" / "path")
+        ended, _ = self.process(group, job, live, hidden if way.hides_compilers else dict)
+        artefacts.remove(live)
+        return columns | (figures(ended) if isinstance(ended, Started) else failure(ended))
 
     def folder(self, group: Group, strategy: str) -> Path:
         """Return where a strategy's artefact lies."""
         return self.run.folder / "artefacts" / re.sub(r"[^\w.=-]+", "_", group.cells[0].group_id) / strategy
 
-    def ensure(self, group: Group, strategy: str, folder: Path) -> tuple[str, str] | None:
-        """Make an artefact unless one fits; return the status and the reason where it cannot be made."""
-        facts = self.known[group.cells[0].group_id].facts | {"strategy": strategy}
+    def ensure(self, group: Group, strategy: str, folder: Path) -> dict[str, str]:
+        """Make an artefact unless one fits; return the columns of why it cannot be made, else none."""
+        facts = self.facts(group, strategy)
         why = artefacts.problem(folder, facts)
         if why is None:
-            return None
+            return {}
         if why:
             self.say(f"Making the artefact of {strategy} again, because {why}.")
         artefacts.remove(folder)
         folder.mkdir(parents=True)
-        job = StartJob(strategy, str(folder), fills=True, settings=self.known[group.cells[0].group_id].filled.settings)
-        ended, _ = self.process(group, job, keeps=folder if WAYS[strategy].warm else None)
+        settings, live = self.known[group.cells[0].group_id][0].settings, self.caches()
+        ended, _ = self.process(group, StartJob(strategy, str(folder), fills=True, settings=settings), live)
+        if WAYS[strategy].warm and isinstance(ended, Filled):
+            shutil.copytree(live, folder, dirs_exist_ok=True)
+        artefacts.remove(live)
         if not isinstance(ended, Filled):
             artefacts.remove(folder)
             return failure(ended)
         artefacts.seal(folder, facts, ended.seconds)
         self.say(f"{group.cells[0].framework} {strategy}: artefact, {ended.seconds:.1f} s, not counted")
-        return None
+        return {}
 
-    def process(
-        self,
-        group: Group,
-        what: StartJob,
-        warm: Path | None = None,
-        keeps: Path | None = None,
-        hidden: bool = False,
-    ) -> tuple[Ended | str, Hello | None]:
-        """Run one process with caches and temporary files of its own; return how it ended.
-
-        Its caches are empty, or a copy of `warm`; afterwards they become the folder `keeps`. All processes have them
-        at one path.
-        """
-        folder, live = self.run.new_launch(), self.caches()
-        if warm:
-            shutil.copytree(warm, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names), dirs_exist_ok=True)
-        begun = self.launcher.start_of(group.cells[0], folder, live)
-        environment = begun.environment | {"TMPDIR": str(live / "tmp")}
-        if hidden:
-            environment = without_compilers(environment, self.run.folder / "launches" / "path")
-        job = replace(self.launcher.job(START, [group], folder), start=what)
-        ended = self.ended(replace(begun, environment=environment), job)
-        if keeps and isinstance(ended[0], Filled):
-            shutil.copytree(live, keeps, dirs_exist_ok=True)
-        artefacts.remove(live)
-        return ended
+    def figures(self, record: StartRecord) -> str:
+        """Return seconds to the first answer and the time per call after it."""
+        if record.first_answer_s is None:
+            return ""
+        steady = f", then {record.steady_ms:.3g} ms a call" if record.steady_ms else ""
+        return f"{record.first_answer_s:.2f} s{steady}"
 
 
 def figures(ended: Started) -> dict[str, Any]:
     """Return the columns of a start that gave an answer."""
     found = ended.start
     unaccounted = 1 - sum(found.phases.values()) / found.wall_s
-    flags = ["unaccounted"] if abs(unaccounted) > MOST_UNACCOUNTED else []
-    flags += ["recompiled"] if found.compilations else []
+    flags = {"unaccounted": abs(unaccounted) > MOST_UNACCOUNTED, "recompiled": bool(found.compilations)}
     return {
-        "status": "ok" if found.right else "mismatch",
-        "reason": None if found.right else "The first output differs by more than the tolerance.",
+        **judged(found, "The first output differs by more than the tolerance.", flags),
         "first_answer_s": found.wall_s,
         **{f"{name}_s": seconds for name, seconds in found.phases.items()},
         "unaccounted": unaccounted,
@@ -181,13 +121,9 @@ def figures(ended: Started) -> dict[str, Any]:
         "compiler": found.compiler or None,
         "memory_bytes": found.memory_bytes,
         "children_bytes": found.children_bytes,
-        "parity": found.parity,
-        "tolerance": found.tolerance,
         "steady_ms": 1000 * median(found.samples) if found.samples else None,
         "samples": len(found.samples),
-        "host_loop_ms": 1000 * median(found.host_loop_s) if found.host_loop_s else None,
         "compilations": found.compilations,
-        "flags": ";".join(flags) or None,
     }
 
 
@@ -207,12 +143,3 @@ def programs_on(path: str) -> Iterator[Path]:
     for word in filter(None, path.split(os.pathsep)):
         if Path(word).is_dir():
             yield from sorted(Path(word).iterdir())
-
-
-def line(title: str, record: StartRecord, processes: int) -> str:
-    """Return what is said of a process once it has its record."""
-    head = f"{title} {record.round + 1}/{processes} {record.strategy}"
-    if record.first_answer_s is None:
-        return f"{head}: {record.status}: {record.reason}"
-    steady = f", then {record.steady_ms:.3g} ms a call" if record.steady_ms else ""
-    return f"{head}: {record.first_answer_s:.2f} s{steady}{'' if record.is_right else f', {record.status}'}"

@@ -42,7 +42,7 @@ def load_adapter(name: str):
 
 def load_profiler(name: str, dumps: Path):
     """Return the framework's profiler, which must be there before anything is compiled; None where it has none."""
-    module = _optional(name, "profiler")
+    module = part(name, "inspect.profiler")
     return module and module.Profiler(dumps)
 
 
@@ -52,16 +52,17 @@ def load_timer(name: str):
     It takes a call that returns when its work is done, and gives what takes a number of calls and returns seconds per
     call.
     """
-    module = _optional(name, "timer")
+    module = part(name, "inspect.timer")
     return module and module.timer
 
 
-def _optional(name: str, part: str):
+def part(name: str, module: str):
     """Return an optional module of a framework's folder; None if it is missing."""
+    path = f"frameworks.{name}.{module}"
     try:
-        return importlib.import_module(f"frameworks.{name}.inspect.{part}")
+        return importlib.import_module(path)
     except ModuleNotFoundError as error:
-        if error.name not in (f"frameworks.{name}.inspect", f"frameworks.{name}.inspect.{part}"):
+        if not error.name or error.name == "frameworks" or not f"{path}.".startswith(f"{error.name}."):
             raise
         return None
 

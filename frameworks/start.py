@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -76,13 +75,8 @@ STRATEGIES: dict[str, type[Strategy]] = {EAGER: Strategy, COMPILE: Compiled}
 
 def load(framework: str, name: str) -> Strategy:
     """Return a framework's strategy of that name. Raises Unsupported with the reason where it has none."""
-    try:
-        module = importlib.import_module(f"frameworks.{framework}.start")
-        strategies, lacking = module.STRATEGIES, module.LACKING
-    except ModuleNotFoundError as error:
-        if error.name != f"frameworks.{framework}.start":
-            raise
-        strategies, lacking = STRATEGIES, {}
+    module = frameworks.part(framework, "start")
+    strategies, lacking = (module.STRATEGIES, module.LACKING) if module else (STRATEGIES, {})
     if name not in strategies:
         why = lacking.get(name) or lacking.get(WAYS[name].beside) or "the suite has none for it yet"
         raise Unsupported(f"{frameworks.describe(framework).title} has no start named {name}: {why}.")

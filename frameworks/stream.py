@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,13 +75,8 @@ class Server:
 def load(framework: str, name: str, device_kind: str) -> type[Server]:
     """Return a framework's server for a strategy. Raises Unsupported with the reason where it has none."""
     strategy, title = STRATEGIES[name], frameworks.describe(framework).title
-    try:
-        module = importlib.import_module(f"frameworks.{framework}.stream")
-        servers, lacking = module.SERVERS, module.LACKING
-    except ModuleNotFoundError as error:
-        if error.name != f"frameworks.{framework}.stream":
-            raise
-        servers, lacking = {EAGER: Server}, {}
+    module = frameworks.part(framework, "stream")
+    servers, lacking = (module.SERVERS, module.LACKING) if module else ({EAGER: Server}, {})
     if name not in servers:
         why = lacking.get(name) or ("cuda-graphs" in name and lacking.get("cuda-graphs")) or "the suite has none yet"
         raise Unsupported(f"{title} has no strategy {name}: {why}.")

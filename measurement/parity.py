@@ -105,6 +105,15 @@ def differences(
     return {name: INCOMPARABLE if name in incomparable else _of_one_output(calls) for name, calls in compared.items()}
 
 
+def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[str], float]) -> tuple[float, float]:
+    """Return the smallest tolerance that the output nearest to its limit is within, and its own tolerance.
+
+    The first is infinite where values differ that must agree exactly, and without outputs.
+    """
+    pairs = [(one.needed if one.unequal == 0 else math.inf, tolerance_of(name)) for name, one in found.items()]
+    return max(pairs, key=lambda pair: pair[0] / pair[1], default=(math.inf, 1.0))
+
+
 @dataclass(frozen=True)
 class _Compared:
     """One output of one call: how far and which share is unequal; of floating-point values errors and mean square."""

@@ -370,14 +370,6 @@ class Streamed(Ended):
     status: str = "streamed"
 
 
-@dataclass(frozen=True)
-class Referred(Ended):
-    """Eager mode's outputs of some lengths, as a file, which those of strategies are compared with."""
-
-    reference: str
-    status: str = "referred"
-
-
 _ENDED: dict[str, type[Ended]] = {
     "measured": Report,
     "primed": Primed,
@@ -386,7 +378,6 @@ _ENDED: dict[str, type[Ended]] = {
     "started": Started,
     "filled": Filled,
     "streamed": Streamed,
-    "referred": Referred,
 }
 _KINDS: dict[str, type[Message]] = {
     kind.TYPE: kind for kind in (Where, Phase, Progress, Provisional, Hello, Done, Ended)

@@ -1,32 +1,28 @@
-"""Journals of runs that start fresh processes in rounds: a row for each process, as JSON lines and as CSV."""
+"""Journals of runs that start fresh processes in rounds: a record for each process, as JSON lines and as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from measurement import durable
 from records import jsonfiles, lines
+from records.process import ProcessRecord
 from records.record import Column
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=ProcessRecord)
 
 
 @dataclass(frozen=True)
 class Journal(Generic[Row]):
-    """The rows of one kind in a folder, in `<name>.jsonl` and `<name>.csv`.
-
-    `kind` is a dataclass whose fields are columns, or in the lines alone where they declare none. `key` is what a
-    process's row has of its own.
-    """
+    """The records of one kind in a folder, in `<name>.jsonl` and `<name>.csv`."""
 
     name: str
     kind: type[Row]
-    key: Callable[[Row], Hashable]
 
     @property
     def lines(self) -> str:
@@ -39,7 +35,7 @@ class Journal(Generic[Row]):
     @property
     def columns(self) -> tuple[Column, ...]:
         """Return the columns of the CSV."""
-        declared = [one for one in fields(self.kind) if one.metadata]  # type: ignore[arg-type]
+        declared = [one for one in fields(self.kind) if one.metadata]
         return tuple(
             Column(one.name, str(one.type).partition(" ")[0], one.metadata["unit"], one.metadata["meaning"])
             for one in declared
@@ -47,15 +43,15 @@ class Journal(Generic[Row]):
 
     def append(self, folder: Path, record: Row) -> None:
         """Add a record, on disk before this returns."""
-        lines.append(folder / self.lines, asdict(record), synced=True)  # type: ignore[call-overload]
+        lines.append(folder / self.lines, asdict(record), synced=True)
 
     def read(self, folder: Path) -> list[Row]:
         """Return the records of a folder, the first of each process; none without a file. Raises Unreadable."""
-        names = [one.name for one in fields(self.kind)]  # type: ignore[arg-type]
+        names = [one.name for one in fields(self.kind)]
         found: dict[Hashable, Row] = {}
         for row in jsonfiles.lines(folder / self.lines):
             record = self.kind(**{name: _immutable(row.get(name)) for name in names})
-            found.setdefault(self.key(record), record)
+            found.setdefault((record.cell, *record.arm, record.round), record)
         return list(found.values())
 
     def write_csv(self, folder: Path, records: Iterable[Row]) -> None:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 from analysis.streams import Arm, Cell
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
-from measurement.text import plain
-from reports.numbers import listed, plus_minus, span, text_of
+from reports import rounds
+from reports.numbers import listed, span, text_of
 
-WIDTH, MOST_ROWS = 80, 10  # of the table, its heading included
+MOST_ROWS = 10  # of the table, its heading included
 HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")
 
 
 def heading(cell: Cell) -> str:
     """Return what a cell is, and what its lengths are."""
     one = cell.record
-    version = f" {one.framework_version}" if one.framework_version else ""
     cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
     number = next((arm.records[0].number for arm in cell.arms if arm.records), None)
     calls = f"{number:,} calls" if number else "calls"
-    return f"{one.framework}{version} {one.workload} {one.device} {one.dtype}: {calls} of {one.lengths}{cut}"
+    return f"{rounds.title(one)} {one.device} {one.dtype}: {calls} of {one.lengths}{cut}"
 
 
 def strategies(cell: Cell) -> list[str]:
@@ -61,15 +59,12 @@ def total(arm: Arm | None) -> str:
     """Return the seconds of a whole stream; with its half-width from three processes on."""
     if arm is None:
         return ""
-    known = arm.total
-    if known is None:
-        return text_of(arm.average(lambda record: record.total_s))
-    return f"{text_of(known.value)} {plus_minus(known)}"
+    return rounds.figure(arm.total, arm.average(lambda record: record.total_s))
 
 
 def recommendation(cell: Cell, caches: str) -> str:
     """Return one sentence on what to take; empty with fewer than three processes."""
-    names = cell.choice(caches).names
+    names = cell.choice(caches)
     if not names:
         return ""
     begin = f"With {caches} caches"
@@ -104,22 +99,10 @@ def notes(cell: Cell) -> list[str]:
 
 def block(cell: Cell) -> list[str]:
     """Return a heading, a table of at most ten lines of 80 columns, notes, and a sentence for each kind of caches."""
-    table = [HEADS, *(row(cell, name) for name in strategies(cell))]
-    kept = [place for place in range(len(HEADS)) if any(texts[place] for texts in table[1:])]
-    widths = [max(len(texts[place]) for texts in table) for place in range(len(HEADS))]
-    lines = [textwrap.shorten(plain(heading(cell)), WIDTH, placeholder=" …")]
-    for texts in table:
-        cells = (texts[place].rjust(widths[place]) for place in kept[1:])
-        lines.append("  ".join([texts[0].ljust(widths[0]), *cells]).rstrip()[:WIDTH])
-    lines += [textwrap.shorten(plain(note), WIDTH, placeholder=" …") for note in notes(cell)]
+    rows = [row(cell, name) for name in strategies(cell)]
+    kept = [place for place in range(len(HEADS)) if any(texts[place] for texts in rows)]
+    head, *table = [[texts[place] for place in kept] for texts in (HEADS, *rows)]
+    lines = [*rounds.lines(heading(cell), head, table), *map(rounds.cut, notes(cell))]
     for caches in dict.fromkeys(arm.caches for arm in cell.arms):
-        lines += textwrap.wrap(recommendation(cell, caches), WIDTH)
-    return lines
-
-
-def blocks(cells: Sequence[Cell]) -> list[str]:
-    """Return the lines of all cells, with an empty one between them."""
-    lines: list[str] = []
-    for cell in cells:
-        lines += ["", *block(cell)] if lines else block(cell)
+        lines += textwrap.wrap(recommendation(cell, caches), rounds.WIDTH)
     return lines

@@ -97,7 +97,7 @@ BELOW = {"measurement.*", "launchers.*", "workloads", "frameworks", "frameworks.
 BELOW |= {"frameworks.policies", "numpy"} | {
     f"workloads.{name}" for name in ("user_model", "signature", "spec", "rounding", "lengths")
 }
-TYPES = {f"records.{name}" for name in ("record", "shapes", "statuses")}
+TYPES = {f"records.{name}" for name in ("process", "record", "shapes", "statuses")}
 REPORTS = {"reports", "reports.*"}
 OUTSIDE = {
     "plan": set(),

@@ -21,7 +21,7 @@ import worker
 from frameworks import start as strategies
 from frameworks.adapter import Step
 from measurement.host import loop_seconds
-from measurement.parity import TIMES_EAGER, differences
+from measurement.parity import TIMES_EAGER, differences, tolerance_needed
 from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
@@ -30,7 +30,7 @@ from measurement.warm_up import warm_up
 from worker import user_model, writing
 from worker.context import Context
 from worker.group import GroupWork, load_inputs
-from worker.started import Started as Programs
+from worker.started import Programs
 from workloads.spec import sampled, without_padding
 
 STEADY = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)
@@ -150,10 +150,7 @@ class ProcessStart(GroupWork):
         return self.group.cells[0]
 
     def parity(self, step: Step, output: Any) -> tuple[float, float]:
-        """Return the smallest tolerance that the first output is within, and its own; infinite where it is wrong.
-
-        The figures are those of the output that is nearest to its limit.
-        """
+        """Return the smallest tolerance that the first output is within, and its own; infinite where it is wrong."""
         found = self.arrays(step, output)
         with np.load(self.job.reference) as kept:
             reference = {key: kept[key] for key in kept.files if key.startswith("0.")}
@@ -164,13 +161,11 @@ class ProcessStart(GroupWork):
         limits = (
             {name: TIMES_EAGER * error.needed for name, error in differences(own, reference).items()} if own else {}
         )
-        dtype = self.cell.dtype
-        worst = (0.0, 1.0) if reference else (math.inf, 1.0)
-        for name, error in differences(found, reference, own or None).items():
-            tolerance = max(self.workload.tolerance_of(name, dtype), limits.get(name, 0.0))
-            needed = error.needed if error.unequal == 0 else math.inf
-            worst = max(worst, (needed, tolerance), key=lambda pair: pair[0] / pair[1])
-        return worst
+        dtype, tolerance_of = self.cell.dtype, self.workload.tolerance_of
+        return tolerance_needed(
+            differences(found, reference, own or None),
+            lambda name: max(tolerance_of(name, dtype), limits.get(name, 0.0)),
+        )
 
     def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
         """Return the first call's outputs as references hold them, `0.<name>`."""

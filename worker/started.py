@@ -11,7 +11,7 @@ from typing import Any
 MOST_NAMES = 40
 
 
-class Started:
+class Programs:
     """Programs that Python code of this process starts from now on, by name, and the main thread's wait for them."""
 
     def __init__(self) -> None:

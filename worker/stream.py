@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+import worker
 from frameworks import stream as strategies
 from frameworks.adapter import Step, Unsupported
 from measurement.cells import Cell
 from measurement.host import loop_seconds
-from measurement.parity import differences
-from measurement.protocol import OUTPUTS, Phase, Referred, Streamed
+from measurement.parity import differences, tolerance_needed
+from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
 from worker import writing
 from worker.context import Context
@@ -139,7 +140,7 @@ class StreamWork(GroupWork):
         subject = self.step.user_model
         return self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
 
-    def refer(self) -> Referred:
+    def refer(self) -> Filled:
         """Save eager mode's outputs of the lengths that are compared, unpadded."""
         found = {
             f"{length}.{name}": array
@@ -147,23 +148,20 @@ class StreamWork(GroupWork):
             for name, array in self.outputs(length, length).items()
         }
         path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
-        return Referred(self.cell.id, writing.save(path, found))
+        saved = writing.save(path, found)
+        return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
 
     def parity(self) -> tuple[float, float]:
         """Return the smallest tolerance that all outputs are within at real positions, and the one that they have."""
         padded = dict(zip(self.job.lengths, self.job.padded, strict=True))
-        worst = (math.inf, 1.0)
         with np.load(self.job.reference) as reference:
             expected = {key: reference[key] for key in reference.files}
         found = {}
         for length in self.job.compared:
             for name, array in self.outputs(length, padded[length]).items():
                 found[f"{length}.{name}"] = at_real_positions(array, expected.get(f"{length}.{name}"))
-        for number, (name, error) in enumerate(differences(found, expected).items()):
-            tolerance = self.workload.tolerance_of(name, self.cell.dtype)
-            one = (error.needed if error.unequal == 0 else math.inf, tolerance)
-            worst = one if number == 0 else max(worst, one, key=lambda pair: pair[0] / pair[1])
-        return worst
+        tolerance_of = self.workload.tolerance_of
+        return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))
 
 
 def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndarray:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from analysis.starts import Cell, Strategy
 from measurement.starts import EAGER, WAYS
-from measurement.text import times
-from reports import drawing, starts
-from reports.content import Chart, Figure, Panel, Row, Section, Table
+from reports import starts
+from reports.content import Figure, Panel, Row, Section, Table
 from reports.numbers import text_of
 from reports.sections import rounds
 
@@ -39,31 +38,21 @@ def section(cells: Sequence[Cell]) -> Section:
 
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
     """Return the whole page of a run."""
-    subtitle = starts.heading(cells[0]) if len(cells) == 1 else times(len(cells), "cell")
-    return rounds.html(section(cells), WAYS, title, subtitle, command)
+    return rounds.html(section(cells), WAYS, list(map(starts.heading, cells)), title, command)
 
 
 def _panel(cell: Cell) -> Panel:
-    numbers = {name: str(place) for place, name in enumerate(WAYS)}
-    drawn = [one for one in cell.strategies if len(one.records) > 2]
-    charts: tuple[Chart, ...] = ()
-    if drawn:
-        curves = [_curve(one, numbers[one.name]) for one in drawn]
-        charts = (Chart(drawing.curves(curves), "Total seconds over calls; the table holds the starts"),)
-    legend = drawing.legend({numbers[one.name]: one.name for one in drawn})
+    drawn = {one.name: _curve(one) for one in cell.strategies if len(one.records) > 2}
+    charts, legend = rounds.charts(drawn, WAYS, "Total seconds over calls; the table holds the starts")
     notes = tuple(filter(None, (starts.choices(cell),)))
     table = Table.make(COLUMNS, cell.strategies, _row)
     return Panel(starts.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
 
 
-def _curve(one: Strategy, number: str) -> drawing.Curve:
+def _curve(one: Strategy) -> rounds.Curve:
     steps = round(math.log10(MOST_CALLS)) * POINTS_A_DECADE
     totals = [(calls, one.total(calls)) for calls in (10 ** (step / POINTS_A_DECADE) for step in range(steps + 1))]
-    known = [(calls, total) for calls, total in totals if total is not None]
-    points = tuple((calls, total.value) for calls, total in known)
-    return drawing.Curve(
-        one.name, number, points, tuple((calls, max(t.low, t.value / 10), t.high) for calls, t in known)
-    )
+    return rounds.curve((calls, total.value if total else None, total) for calls, total in totals)
 
 
 def _seconds(one: Strategy) -> str:
@@ -78,18 +67,15 @@ def _row(one: Strategy) -> Row:
     cells = starts.row(one)
     if not one.records:
         return Row((one.name, *[""] * (len(COLUMNS) - 2), one.reason))
-    count = len(one.records)
     peak = max(max(record.memory_bytes or 0, record.children_bytes or 0) for record in one.records) / 1e6
     size = (one.records[-1].artefact_bytes or 0) / 1e6
     longest = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in starts.phases(one)[:3])
-    first = sum(record.first_answer_s or 0.0 for record in one.records) / count
-    steady = sum(record.steady_ms or 0.0 for record in one.records) / count
     return Row(
         (
             one.name,
-            Figure(cells[1], first),
+            Figure(cells[1], one.average(lambda record: record.first_answer_s) or 0.0),
             cells[2],
-            Figure(cells[3], steady),
+            Figure(cells[3], one.average(lambda record: record.steady_ms) or 0.0),
             cells[4],
             _seconds(one),
             Figure(f"{peak:,.0f}", peak),

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from analysis.streams import Arm, Cell
 from measurement.streams import COLD, EAGER, STRATEGIES
-from measurement.text import times
-from reports import drawing, streams
-from reports.content import Chart, Figure, Panel, Row, Section, Table
+from reports import streams
+from reports.content import Figure, Panel, Row, Section, Table
 from reports.numbers import multiple, text_of
 from reports.sections import rounds
 
@@ -34,33 +33,25 @@ def section(cells: Sequence[Cell]) -> Section:
 
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
     """Return the whole page of a run."""
-    subtitle = streams.heading(cells[0]) if len(cells) == 1 else times(len(cells), "cell")
-    return rounds.html(section(cells), STRATEGIES, title, subtitle, command)
+    return rounds.html(section(cells), STRATEGIES, list(map(streams.heading, cells)), title, command)
 
 
 def _panel(cell: Cell) -> Panel:
-    numbers = {name: str(place) for place, name in enumerate(STRATEGIES)}
     caches = COLD if any(arm.records for arm in cell.of(COLD)) else cell.arms[0].caches
-    drawn = [arm for arm in cell.of(caches) if arm.records]
-    charts: tuple[Chart, ...] = ()
-    if drawn:
-        curves = [_curve(arm, numbers[arm.name]) for arm in drawn]
-        charts = (Chart(drawing.curves(curves), f"Seconds over calls with {caches} caches, by strategy"),)
-    legend = drawing.legend({numbers[arm.name]: arm.name for arm in drawn})
+    drawn = {arm.name: _curve(arm) for arm in cell.of(caches) if arm.records}
+    charts, legend = rounds.charts(drawn, STRATEGIES, f"Seconds over calls with {caches} caches, by strategy")
     kinds = dict.fromkeys(arm.caches for arm in cell.arms)
     notes = (*filter(None, (streams.recommendation(cell, kind) for kind in kinds)), *streams.notes(cell))
     table = Table.make(COLUMNS, [arm for arm in cell.arms if arm.records], _row).filled()
     return Panel(streams.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
 
 
-def _curve(arm: Arm, number: str) -> drawing.Curve:
+def _curve(arm: Arm) -> rounds.Curve:
     """Return mean cumulated seconds at calls evenly spread on a logarithmic axis, in a band where it is known."""
     count = min(len(record.calls) for record in arm.records)
     steps = max(1, round(math.log10(max(count, 2)) * POINTS_A_DECADE))
     calls = dict.fromkeys(round(count ** (step / steps)) for step in range(steps + 1))
-    found = [(call, *arm.cumulated(call)) for call in calls]
-    band = tuple((call, max(known.low, seconds / 10), known.high) for call, seconds, known in found if known)
-    return drawing.Curve(arm.name, number, tuple((call, seconds) for call, seconds, _ in found), band)
+    return rounds.curve((call, *arm.cumulated(call)) for call in calls)
 
 
 def _row(arm: Arm) -> Row:

@@ -13,8 +13,8 @@ from worker.start import Phases, living_children
 
 CODE = """
 import subprocess, sys, threading
-from worker.started import Started
-seen = Started()
+from worker.started import Programs
+seen = Programs()
 for _ in range(2):
     subprocess.run([sys.executable, "-c", "import time; time.sleep(0.1)"], check=True)
 subprocess.check_output("true", shell=True)

@@ -1,0 +1,47 @@
+"""One process of a run of rounds as a record: the columns that all such records have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from records.record import col, must
+
+SCHEMA_VERSION = 1  # of these records
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessRecord:
+    """One process, a field a column; fields that declare no meaning are in the lines alone."""
+
+    schema_version: int = must("version of this list of columns")
+    run_id: str = must("folder of the run")
+    git_revision: str | None = col("revision of the suite, with + if tracked files were changed")
+    started_at: str = must("when the process began", "ISO 8601, UTC")
+    machine_id: str | None = col("short hash of the hardware")
+    cell: str = must("what is computed, where: the cell's name without its mode")
+    framework: str = must("its name")
+    framework_version: str | None = col("version of its package")
+    workload: str = must("what is computed")
+    device: str = must("cpu or gpu:<index>")
+    device_name: str | None = col("processor or GPU")
+    dtype: str = must("fp32, tf32, bf16 or fp16")
+    threads: int = must("intra-op CPU threads", "threads")
+    strategy: str = must("name of the strategy")
+    round: int = must("number of the round, from 0; each round has every strategy once")
+    place: int = must("position of the process within its round, from 0")
+    status: str = must("ok, mismatch, unsupported, oom, error, crash or timeout")
+    reason: str | None = col("why there are no figures")
+    flags: str | None = col("separated by ';'")
+    parity: float | None = col("smallest relative tolerance that the outputs meet")
+    tolerance: float | None = col("relative tolerance of the outputs")
+    host_loop_ms: float | None = col("median time of the control loop", "ms")
+
+    @property
+    def is_right(self) -> bool:
+        """Say whether the process gave right outputs."""
+        return self.status == "ok"
+
+    @property
+    def arm(self) -> tuple[str, ...]:
+        """Return what the rounds compare: the strategy."""
+        return (self.strategy,)

@@ -1,0 +1,44 @@
+"""Processes in rounds in words: what a cell is, and a table for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from measurement.statistics import Interval
+from measurement.text import plain
+from records.process import ProcessRecord
+from reports.numbers import plus_minus, text_of
+
+WIDTH = 80
+
+
+def title(record: ProcessRecord) -> str:
+    """Return the framework with its version, and the workload."""
+    version = f" {record.framework_version}" if record.framework_version else ""
+    return f"{record.framework}{version} {record.workload}"
+
+
+def figure(interval: Interval | None, average: float | None) -> str:
+    """Return a mean with its half-width; without an interval the average alone."""
+    return text_of(average) if interval is None else f"{text_of(interval.value)} {plus_minus(interval)}"
+
+
+def cut(text: str) -> str:
+    """Return a text that fits the terminal."""
+    return textwrap.shorten(plain(text), WIDTH, placeholder=" …")
+
+
+def lines(heading: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a heading and a table; a row of two texts has no figures but the reason why."""
+    full = [row for row in (head, *rows) if len(row) == len(head)]
+    widths = [max(len(row[place]) for row in full) for place in range(len(head))]
+    widths[0] = max(len(row[0]) for row in (head, *rows))
+    found = [cut(heading)]
+    for row in (head, *rows):
+        if len(row) == len(head):
+            cells = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+            found.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip()[:WIDTH])
+        else:
+            found.append(cut(": ".join(row)))
+    return found
