@@ -39,7 +39,7 @@ help:
 	@cat docs/help.txt
 
 $(COMMANDS) $(FORMER): $(python)
-	@$(settings) $(python) runner.py $@ $(several) $(variables)
+	@$(settings) EAGER_VS_GRAPH_UNDECIDED_PASSES=1 $(python) runner.py $@ $(several) $(variables)
 
 # What is no target is answered with the nearest one.
 .DEFAULT:

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,6 @@ from execution.materials import Unkept
 from execution.progress import Bar
 from execution.recorder import Recorder
 from launchers import slurm
-from measurement.places import INSTALLED
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
 from plan.options import Option
@@ -37,6 +37,7 @@ ANSWER = (
     Option("json", "print one JSON object to standard output, and progress to standard error", switch=True),
     Option("max-slowdown", "exit with code 1 if a graph mode is slower than eager mode by more than this", "PERCENT"),
 )
+UNDECIDED_PASSES = "EAGER_VS_GRAPH_UNDECIDED_PASSES"  # set by the Makefile: make calls every code but 0 an error
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
 
 
@@ -51,14 +52,17 @@ def run(arguments: argparse.Namespace) -> int:
     finished: list[runs.Run] = []
     with answer.on_stderr() if arguments.json else contextlib.nullcontext():
         code = bench(Request.from_arguments(arguments), finished.append)
-    judged = arguments.json or limit is not None or INSTALLED
-    if not finished or not judged:
+    if not finished:
         return code
     records = finished[0].records()
     found = answer.answered(records, finished[0].folder)
     if arguments.json:
         print(json.dumps(found, ensure_ascii=False, default=str))
-    return answer.code(found, records, limit) if code == DONE else code
+    if code != DONE:
+        return code
+    code = answer.code(found, records, limit)
+    passes = UNDECIDED_PASSES in os.environ and not arguments.json and limit is None
+    return DONE if code == INCOMPLETE and passes else code
 
 
 def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None) -> int:

@@ -81,7 +81,8 @@ def by_suite(options: argparse.Namespace, framework: str, python: str, modes: li
     command += ["--impl", "library", "--mode", ",".join(modes), "--device", options.device, "--dtype", options.dtype]
     command += ["--batch", str(options.batch), "--seq", str(options.seq), "--threads", str(options.threads)]
     command += ["--python", python, "--budget", str(options.budget or options.seconds), "--out", str(out)]
-    subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=True)
+    passes = {**os.environ, "EAGER_VS_GRAPH_UNDECIDED_PASSES": "1"}
+    subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=True, env=passes)
     records = map(json.loads, (out / "records.jsonl").read_text().splitlines())
     return {record["mode"]: record for record in records}
 

@@ -28,6 +28,7 @@ ASKED = [os.environ.get("CXX", "g++"), "-x", "c++", "-fsyntax-only", *(f"-m{name
 with contextlib.suppress(OSError, subprocess.CalledProcessError):
     subprocess.run(ASKED, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+os.environ["EAGER_VS_GRAPH_UNDECIDED_PASSES"] = "1"  # as for make: short runs on a busy machine decide nothing
 
 
 def listed_files() -> list[Path]:

@@ -84,7 +84,13 @@ class Trial:
             if limit:
                 resource.setrlimit(*limit)
 
-        variables = {**os.environ, "FAKE_MISCHIEF": "1", "FAULT_TRIAL": self.mark, **(environment or {})}
+        variables = {
+            **os.environ,
+            "FAKE_MISCHIEF": "1",
+            "FAULT_TRIAL": self.mark,
+            "EAGER_VS_GRAPH_UNDECIDED_PASSES": "1",
+        }
+        variables |= environment or {}
         path = self.folder / f"output-{uuid.uuid4().hex[:6]}"
         with open(path, "wb") as output:
             process = subprocess.Popen(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 
-from commands import answer
+from commands import answer, bench
 from measurement.refusals import DONE, FINDING, INCOMPLETE
 from records import recordfile
 from records.record import SCHEMA_VERSION
@@ -48,6 +50,20 @@ def graph(record, high: float | None, **columns):
 )
 def test_the_exit_code_says_slower_inconclusive_or_answered(record, kind, high, limit, code):
     assert answer.code({"choices": [{"answer": kind}]}, [graph(record, high)], limit) == code
+
+
+@pytest.mark.parametrize(
+    ("asked", "passes", "code"),
+    [({}, False, INCOMPLETE), ({}, True, DONE), ({"json": True}, True, INCOMPLETE), ({"max_slowdown": "5%"}, True, 3)],
+)
+def test_undecided_is_code_3_unless_make_asks_for_no_code(monkeypatch, capsys, tmp_path, asked, passes, code):
+    monkeypatch.delenv(bench.UNDECIDED_PASSES, raising=False)
+    if passes:
+        monkeypatch.setenv(bench.UNDECIDED_PASSES, "1")
+    run = SimpleNamespace(records=list, folder=tmp_path)
+    monkeypatch.setattr(bench, "bench", lambda request, then: then(run) or DONE)
+    monkeypatch.setattr(bench.Request, "from_arguments", lambda arguments: None)
+    assert bench.run(argparse.Namespace(**({"json": False, "max_slowdown": None} | asked))) == code
 
 
 @pytest.mark.parametrize("columns", [{"program": "differs"}, {"status": "mismatch"}, {"flags": "host_slowed"}])

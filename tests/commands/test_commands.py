@@ -17,6 +17,7 @@ from doubles.reported import small_set, write_run
 
 import runner
 from commands import ab, bench, command_line, published, table
+from commands.bench import UNDECIDED_PASSES
 from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
@@ -226,6 +227,12 @@ def make(checkout: Path, *words: str) -> tuple[subprocess.CompletedProcess, list
     given.unlink(missing_ok=True)
     assert set(checkout.iterdir()) == before, words
     return done, [[os.fsdecode(word) for word in part.split(b"\0")[:-1]] for part in parts]
+
+
+@needs_make
+def test_make_calls_an_undecided_run_no_error(checkout):
+    done, _ = make(checkout, "-n", "bench")
+    assert f"{UNDECIDED_PASSES}=1" in done.stdout.decode()
 
 
 SETTINGS = ["WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION"]
