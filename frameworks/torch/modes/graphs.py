@@ -126,15 +126,28 @@ def _start(backend: str, device: torch.device) -> dict[str, Any]:
     Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
     first mode to be called would pay for all of them.
     """
+    import torch._inductor.config as inductor
+
+    if device.type == "cpu" and inductor.cpp.vec_isa_ok is None and _has_own_kernels():
+        inductor.cpp.vec_isa_ok = True
     with torch.inference_mode(), _own_caches("start"):
         torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
-    import torch._inductor.config as inductor  # seconds, which a process without a compiler is spared
-
     return {
         "compile_threads": getattr(inductor, "compile_threads", None),
         "freezing": getattr(inductor, "freezing", None),
         "compile": "fullgraph=True; dynamic as the column shapes says",
     }
+
+
+def _has_own_kernels() -> bool:
+    """Return whether torch's own kernels use the widest vectors of this CPU.
+
+    Else Inductor builds and loads a library per instruction set, 5 to 20 s, since torch may lack functions of one.
+    """
+    capability = torch.backends.cpu.get_cpu_capability()
+    return capability == "AVX512" or (
+        capability == "AVX2" and not getattr(torch.cpu, "_is_avx512_supported", lambda: True)()
+    )
 
 
 class CountingBackend:
