@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from commands import table
-from measurement.places import INSTALLED, PROGRAM
+from measurement.places import INSTALLED, PROGRAM, SPEAKER
 from measurement.refusals import UsageError
 from plan import sweep
 from plan.options import Option, check_unique, variable
@@ -63,7 +63,7 @@ def parse(
         known = [*OF_MAKE, *(option.name for option in every())]
         if not (arguments.skip_others and name in known):
             taken = [option.name for option in options]
-            raise UsageError(_refusal(f"make {command}", "variable", name, taken, known))
+            raise UsageError(_refusal(f"{PROGRAM} {command}", "variable", name, taken, known))
     for word in spare:
         if not word.startswith("--"):
             raise UsageError(f"{command} does not take the argument {word!r}: write NAME=value or --name value.")
@@ -74,7 +74,7 @@ def parse(
 
 def parser_of(command: str, text: str, options: Sequence[Option], among: Any = None) -> argparse.ArgumentParser:
     """Return the parser of a command, with its options in groups where they are many; `among` other subparsers."""
-    program = f"{PROGRAM if INSTALLED else 'runner.py'} {command}"
+    program = f"{PROGRAM if INSTALLED else SPEAKER} {command}"
     placed = [option.name for option in options if option.nargs]
     description = re.sub(r"\s*Raises \w+\.", "", text.partition("\n\n")[0])
     usage = " ".join([program, *(f"[{name} …]" for name in placed), "[options]"])

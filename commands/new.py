@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import frameworks
+from measurement.places import as_typed
 from measurement.refusals import UsageError, naming
 from measurement.text import make_command
 from plan.options import Option
@@ -21,7 +22,8 @@ def having() -> list[str]:
 
 def text(framework: str, file: str) -> str:
     """Return the skeleton as the text of a file of that name."""
-    return _path(framework).read_text().replace(f"WORKLOAD={_FILE}", f"WORKLOAD={file}")
+    skeleton = _path(framework).read_text().replace(f"WORKLOAD={_FILE}", f"WORKLOAD={file}")
+    return as_typed(skeleton)
 
 
 def _path(framework: str) -> Path:

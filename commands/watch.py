@@ -15,6 +15,7 @@ from execution.progress import duration
 from execution.submission import SUBMITTED
 from launchers import slurm
 from measurement import files
+from measurement.places import shown
 from measurement.text import times
 from plan.options import Option
 from records import jsonfiles, manifest, runs
@@ -115,7 +116,7 @@ def folder_of(name: str | None) -> Path:
 def options() -> list[Option]:
     """Return the options of `report` with WATCH=1."""
     return [
-        Option("run", "a run's folder, or its name in results/runs (default: newest)", nargs="?"),
+        Option("run", f"a run's folder, or its name in {shown(runs.RUNS)} (default: newest)", nargs="?"),
         Option("watch", "show the progress of a run; on a terminal, until it ends", switch=True),
     ]
 

@@ -6,6 +6,7 @@ import html
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,7 @@ class Problem(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """One comparison. `answer` is what `bench --json` prints (docs/python.md); `folder` holds the run's files."""
+    """One comparison. `answer` is what `bench --json` prints (docs/ci.md); `folder` holds the run's files."""
 
     answer: Mapping[str, Any]
     folder: Path
@@ -132,5 +133,8 @@ def _run(words: list[str], quiet: bool) -> str:
         answer.seek(0)
         printed = answer.read()
     if process.returncode not in CODES or not printed.strip():
-        raise Problem(" ".join(said[-1:]).removeprefix("runner.py: ").strip() or f"exit code {process.returncode}")
+        raise Problem(
+            re.sub(r"^(runner\.py|eager-vs-graph): ", "", " ".join(said[-1:])).strip()
+            or f"exit code {process.returncode}"
+        )
     return printed

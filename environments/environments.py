@@ -37,7 +37,7 @@ from pathlib import Path
 from environments import offline
 from environments.uv import SetupError, environment, exclusive, run, use, uv
 from measurement import programs
-from measurement.places import SUITE, VENVS
+from measurement.places import INSTALLED, SUITE, VENVS
 
 __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
 
@@ -103,7 +103,8 @@ def recipe(framework: str, device: str) -> Recipe | None:
         raise SetupError(
             f"no locked requirements for '{framework}' on {device}"
             + (f": did you mean {near[0]}?" if near else ".")
-            + f" There are {', '.join(known) or 'none'}; `make lock` makes a new one from its .in file."
+            + f" There are {', '.join(known) or 'none'}"
+            + ("." if INSTALLED else "; `make lock` makes a new one from its .in file.")
         )
     return _recipe(path(framework, device), lock_file)
 

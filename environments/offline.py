@@ -93,7 +93,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     if theirs != ours:
         return (
             f"the wheelhouse {wheelhouse} is for {theirs}, this is {ours}: collect one on a similar machine, with "
-            f"BOOTSTRAP_PYTHON naming the same Python."
+            f"the same Python."
         )
     entry = told["environments"].get(environment)
     if entry is None:
@@ -103,8 +103,8 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
         return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make setup {variables} adds it."
     if entry["wanted"] != fingerprint:
         return (
-            f"the wheelhouse {wheelhouse} has other requirements of {environment} than this checkout: collect it "
-            f"again from this checkout, with the same PADDLE_INDEX if any."
+            f"the wheelhouse {wheelhouse} has other requirements of {environment} than this version of the "
+            f"suite: collect it again with this version, and the same PADDLE_INDEX if any."
         )
     missing = [name for name in entry["files"] if not (wheelhouse / name).is_file()]
     if missing:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from environments import locks, offline
 from measurement import programs
-from measurement.places import SUITE, VENVS
+from measurement.places import INSTALLED, SUITE, VENVS
 
 # pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
 PIP_TO_UV = {
@@ -34,8 +34,8 @@ HINTS = {
     "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
     "PIP_FIND_LINKS).",
     "no wheel|No solution found|No matching distribution|ompatible": "No package file fits Python "
-    f"{sys.version_info[0]}.{sys.version_info[1]} on this machine: try another Python, such as "
-    "BOOTSTRAP_PYTHON=python3.11.",
+    f"{sys.version_info[0]}.{sys.version_info[1]} on this machine: try another Python"
+    f"{'.' if INSTALLED else ', such as BOOTSTRAP_PYTHON=python3.11.'}",
     r"lib(cu\w+|nv\w+|nccl)\.so\S*: cannot open shared object": "Your package indexes offer a CUDA build for a CPU "
     "environment: name an index with CPU builds in PIP_EXTRA_INDEX_URL (PyTorch: "
     "https://download.pytorch.org/whl/cpu), or choose another version.",

@@ -25,7 +25,7 @@ from execution.materials import LATER, NEVER, NOW, MaterialsError, Store, Unkept
 from execution.slots import Slot, of_gpus
 from execution.surroundings import Surroundings
 from execution.time_breakdown import TimeBreakdown
-from measurement import machine
+from measurement import machine, places
 from measurement.profiles import Profile
 from measurement.refusals import DONE, UsageError
 from plan import options, plan, requirements, sweep, user_models
@@ -52,7 +52,9 @@ class Request:
         None, "requirements file of a user model; it gets a separate environment", metavar="FILE"
     )
     dry_run: bool = option(False, "print the plan, make the run's checks, and exit", switch=True)
-    out: str | None = option(None, "folder of the run (default: a new one in results/runs)", metavar="FOLDER")
+    out: str | None = option(
+        None, f"folder of the run (default: a new one in {places.shown(places.RUNS)})", metavar="FOLDER"
+    )
     resume: str | None = option(None, "resume a run (default: newest)", metavar="RUN", alone="newest")
     nodes: int | None = option(None, "nodes of the submitted job (default: 1)", parse=int, cluster=True)
     scratch: str | None = option(

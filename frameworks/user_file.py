@@ -46,7 +46,7 @@ class UserFile:
         """Return the file's function of that name. Raises Fault where there is none."""
         value = getattr(self._module, name, None)
         if not callable(value):
-            raise Fault(f"{self.name} has no {name}(): docs/own-models.md describes the file.")
+            raise Fault(f"{self.name} has no {name}(): `make new NAME=my_model` writes one.")
         return value
 
     def call(self, function: str, **arguments: Any) -> Any:

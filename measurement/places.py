@@ -9,6 +9,7 @@ SUITE = Path(__file__).resolve().parent.parent  # the folder of all the suite's 
 INSTALLED = not (SUITE / "Makefile").is_file()
 NAME = "eager-vs-graph"
 PROGRAM = "egvg" if INSTALLED else "make"  # the first word of the suite's commands
+SPEAKER = NAME if INSTALLED else "runner.py"  # begins what a command says of a refusal
 
 
 def _cache() -> Path:
@@ -27,7 +28,7 @@ RUNS = Path.cwd() / "egvg-runs" if INSTALLED else SUITE / "results" / "runs"
 
 def as_typed(text: str) -> str:
     """Return a text with the commands that it quotes as this installation has them: `egvg bench` for `make bench`."""
-    return text if PROGRAM == "make" else re.sub(r"\bmake(?=( [a-z-]+)?[`\s(])", PROGRAM, text)
+    return text if PROGRAM == "make" else re.sub(r"(?<=`)make(?=[` ])|\bmake(?= [a-z-]+ [A-Z]+=)", PROGRAM, text)
 
 
 def shown(path: Path) -> str:

@@ -52,10 +52,10 @@ def unloaded(error: Exception) -> str | None:
     if not isinstance(error, ImportError) and not loading:
         return None
     words = " ".join(f"{codes[-1].co_filename}: {type(error).__name__}: {error}".split())[:300]
-    return (
-        f"Python cannot load a module ({words}): clear PYTHONPATH, raise the memory limit (ulimit -v), "
-        "or remove .venvs/runner, which `make` then makes again."
-    )
+    from measurement.places import INSTALLED, NAME
+
+    way_out = f"install {NAME} again" if INSTALLED else "remove .venvs/runner, which `make` then makes again"
+    return f"Python cannot load a module ({words}): clear PYTHONPATH, raise the memory limit (ulimit -v), or {way_out}."
 
 
 @contextlib.contextmanager
@@ -112,11 +112,11 @@ def silence(stream) -> None:
 
 def refused(sentence: str) -> int:
     """Say why nothing goes on; the exit code."""
-    from measurement.places import as_typed
+    from measurement.places import SPEAKER, as_typed
     from measurement.text import plain
 
     try:
-        print(f"runner.py: {plain(as_typed(sentence))}", file=sys.stderr, flush=True)
+        print(f"{SPEAKER}: {plain(as_typed(sentence))}", file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr)
     try:

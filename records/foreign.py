@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from measurement.places import INSTALLED
 from measurement.refusals import UsageError
 from measurement.text import make_command
 from plan.sweep import split_words
@@ -46,9 +47,10 @@ def command(target: str, folder: Path, named: Mapping[str, str]) -> str:
 def check_named(target: str, folder: Path, named: Mapping[str, str], again: Mapping[str, object]) -> None:
     """Raise UsageError unless the command line named all programs `again` (by variable, None for those not given)."""
     if any(not _same(name, value, again.get(name)) for name, value in named.items()):
+        outside = "" if INSTALLED else " is outside of this checkout's results/ and"
         raise UsageError(
-            f"{folder} is outside of this checkout's results/ and names programs to run ({', '.join(named)}); if you "
-            f"trust them: {command(target, folder, named)}"
+            f"{folder}{outside} names programs to run "
+            f"({', '.join(named)}); if you trust them: {command(target, folder, named)}"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
 from measurement.statistics import INCONCLUSIVE, Interval
-from measurement.text import as_code, in_markdown, times
+from measurement.text import as_code, in_markdown, make_command, times
 from reports import markdown, numbers
 from reports.content import Figure, Row, Table
 from reports.names import Names
@@ -17,7 +17,7 @@ from reports.numbers import listed, text_of
 MOST_ROWS, MOST_REASONS = 100, 20
 METHOD = (
     "Welch's test on processes, with Holm's correction for the number of cells. A change that all modes of a shape "
-    "share may be the machine's and is inconclusive; `make ab` alternates both sides and can decide."
+    f"share may be the machine's and is inconclusive; `{make_command('ab', {})}` alternates both sides and can decide."
 )
 METHOD_IN_TURN = (
     "Processes of A and B alternated, so both met the same machine conditions. Student's t on the differences of "

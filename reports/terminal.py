@@ -13,6 +13,7 @@ from rich.text import Text
 from analysis.answers import Answer, Trust
 from analysis.rules import STAY, USE
 from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
+from measurement.places import as_typed
 from measurement.statistics import FASTER, SLOWER
 from measurement.text import plain, times
 from records.record import Record
@@ -37,6 +38,8 @@ OF_THE_CELL = (
 class PlainConsole(Console):
     """A console that takes every text as it is: no markup, no emoji codes, nothing that a terminal would obey.
 
+    Commands in it have the name that a user types.
+
     Texts come from frameworks, paths and files; what is to be styled is a `rich.text.Text`.
     """
 
@@ -44,7 +47,7 @@ class PlainConsole(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **how)
 
     def render_str(self, text: str, **how) -> Text:
-        return super().render_str(plain(text), **how)
+        return super().render_str(plain(as_typed(text)), **how)
 
 
 def console() -> Console:

@@ -121,7 +121,7 @@ def workload(name: str, source: str) -> UserModel:
         described = signature.read(source)
         if described.missing:
             functions = " and no ".join(f"{function}()" for function in described.missing)
-            raise Unreadable(f"{name} has no {functions}: docs/own-models.md describes the file.")
+            raise Unreadable(f"{name} has no {functions}: `make new NAME=my_model` writes one.")
     else:
         framework, parameters = LIBRARIES[source.partition(":")[0]]
         described = Signature(parameters, (framework,))

@@ -13,8 +13,8 @@ from frameworks.paddle import fatbin
 
 OTHER_BUILDS = (
     "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "
-    "make bench FRAMEWORK=paddle DEVICE=gpu PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
-    "(cu129 for CUDA 12.9), in every command"
+    "set PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ (cu129 for CUDA 12.9) in the environment "
+    "of every command"
 )
 
 LEFT_OUT = "would silently run plain to_static"

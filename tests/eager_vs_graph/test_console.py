@@ -77,6 +77,19 @@ def test_without_any_framework_one_sentence_names_the_ways_out(installed, monkey
     assert places.as_typed(str(refused.value)) == str(refused.value)  # a wheel's "make" is another word
 
 
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("`make bench` makes one.", "`egvg bench` makes one."),
+        ("Name two: make compare A=<run> B=<run>.", "Name two: egvg compare A=<run> B=<run>."),
+        ("ValueError: make x (4, 4) or `x`; we make report files", None),
+    ],
+)
+def test_commands_have_the_wheel_s_name_and_other_texts_stay(monkeypatch, text, typed):
+    monkeypatch.setattr(places, "PROGRAM", "egvg")
+    assert places.as_typed(text) == (typed or text)
+
+
 def test_the_active_environment_is_said_where_the_command_has_its_own(installed, monkeypatch, tmp_path, capsys):
     """As with uvx and pipx, whose environment has the suite alone."""
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))

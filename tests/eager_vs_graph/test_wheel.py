@@ -52,7 +52,12 @@ def test_its_commands_go_by_their_own_name(installed, tmp_path):
     assert done.returncode == 0 and "egvg bench" in done.stdout and "make bench" not in done.stdout
     assert "usage: egvg bench [options]" in run(installed, tmp_path, "bench", "--help").stdout
     done = run(installed, tmp_path, "report")
-    assert done.returncode == 2 and "egvg-runs yet; `egvg bench` makes one" in done.stderr
+    assert done.returncode == 2 and done.stderr.startswith("eager-vs-graph: There is no run under egvg-runs yet; ")
+    assert done.stderr.endswith("`egvg bench` makes one.\n")
+    done = run(installed, tmp_path, "bench", "TABLE=x", "--python", "locked")
+    assert done.returncode == 2 and "egvg bench" in done.stderr and "make" not in done.stderr
+    assert run(installed, tmp_path, "new", "NAME=net").returncode == 0
+    assert "`egvg bench WORKLOAD=net.py`" in (tmp_path / "net.py").read_text()
 
 
 def test_nothing_is_written_into_the_installation(installed, tmp_path):

@@ -67,9 +67,7 @@ def test_every_file_that_cannot_be_a_model_is_named(tmp_path, net, capsys):
     for words in ([], ["--dry-run"]):
         assert runner.main(["bench", "--workload", files, *words]) == 2
         said = capsys.readouterr().err
-        assert (
-            "one.py has no model(): docs/own-models.md describes the file. two.py is not valid Python, line 2" in said
-        )
+        assert "one.py has no model(): `make new NAME=my_model` writes one. two.py is not valid Python, line 2" in said
 
 
 def test_a_model_is_checked_once_in_eager_mode_and_the_suite_s_workloads_are_not(net):

@@ -105,7 +105,9 @@ class Model(user_model.UserModel):
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
-            raise Unsupported(f"{workload.name} is not a Paddle model: write a model file (docs/own-models.md).")
+            raise Unsupported(
+                f"{workload.name} is not a Paddle model: `make new FRAMEWORK=paddle NAME=my_model` writes one."
+            )
         return user_file.UserFile(workload.source)
 
     def seed(self, seed: int) -> None:
