@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 
+import frameworks
 from analysis.starts import cells
 from commands import rounds
 from commands.rounds import Form
 from execution.campaign import Request
 from execution.starts import Starts
-from measurement.starts import WAYS
+from measurement.cells import Cell
+from measurement.starts import EAGER, WAYS
 from plan.options import Option
 from records import manifest, starts
 from reports.sections.starts import html
@@ -24,17 +27,23 @@ def options() -> list[Option]:
     """Return the options of `start`."""
     return [
         *rounds.options_of_bench(WORKLOAD),
-        Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all)", "A,B"),
+        Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all that a framework has)", "A,B"),
         rounds.processes_option(PROCESSES),
     ]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
-    chosen = rounds.named(arguments.strategy, WAYS) or list(WAYS)
-    return start(rounds.request_of(arguments), chosen, arguments.processes)
+    return start(rounds.request_of(arguments), rounds.named(arguments.strategy, WAYS), arguments.processes)
 
 
 def start(request: Request, chosen: list[str], processes: int) -> int:
     """Start so many processes of each strategy; the exit code. Raises UsageError before anything is started."""
-    return FORM.run(rounds.begin(request, WORKLOAD), chosen, processes, Starts)
+    campaign = rounds.begin(request, WORKLOAD)
+    return FORM.run(campaign, chosen or usual(campaign.plan.cells), processes, Starts)
+
+
+def usual(measured: Iterable[Cell]) -> list[str]:
+    """Return the strategies that any of the cells' frameworks has."""
+    there = {EAGER, *(name for cell in measured for name in frameworks.describe(cell.framework).starts)}
+    return [name for name in WAYS if name in there]

@@ -104,6 +104,7 @@ class Framework:
     user_model_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()  # ways to the first answer with graphs, of `measurement/starts.py`
     streams: tuple[str, ...] = ()  # ways to serve calls of different lengths with graphs, of `measurement/streams.py`
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
     dumps: dict[str, str] = field(default_factory=dict)

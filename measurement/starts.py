@@ -25,17 +25,23 @@ class Way:
     beside: str = ""
 
 
-EAGER, COMPILE, REGIONAL = "eager", "compile", "regional"
-WARM, SHIPPED = "warm-cache", "shipped-cache"
+EAGER, CAPTURE, COMPILE, REGIONAL = "eager", "capture", "compile", "regional"
+WARM, SHIPPED, EXPORTED = "warm-cache", "shipped-cache", "exported"
 AHEAD, WITHOUT_COMPILER = "ahead-of-time", "ahead-of-time-no-compiler"
 WAYS = {
     way.name: way
     for way in (
         Way(EAGER, "no graph"),
+        Way(CAPTURE, "a graph captured in the process, which the framework's executor runs"),
         Way(COMPILE, "compiled in the process, caches empty"),
         Way(REGIONAL, "each repeated block compiled once, caches empty"),
         Way(WARM, "compiled with the local cache of an earlier process", fills=True, warm=True),
         Way(SHIPPED, "compiled with a cache file made elsewhere, other caches empty", fills=True),
+        Way(
+            EXPORTED,
+            "loads an exported graph, which is compiled in the process where the framework compiles",
+            fills=True,
+        ),
         Way(AHEAD, "loads code compiled ahead of time", fills=True),
         Way(
             WITHOUT_COMPILER,

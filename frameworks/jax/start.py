@@ -18,7 +18,11 @@ from frameworks.jax.user_model import model as user_model
 from frameworks.start import Place, Strategy
 
 EXECUTABLE, CACHE = "executable.pickle", "cache"
-LACKING = {"regional": "jax.jit compiles a repeated block once only where the model's own code is a jax.lax.scan"}
+LACKING = {
+    "capture": "jax.jit compiles what it traces",
+    "regional": "jax.jit compiles a repeated block once only where the model's own code is a jax.lax.scan",
+    "exported": "jax.export writes files with flatbuffers, which the environment lacks",
+}
 
 
 @dataclass

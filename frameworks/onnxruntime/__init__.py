@@ -32,6 +32,7 @@ FRAMEWORK = Framework(
     ),
     default_graph=("optimized",),
     models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
+    starts=("compile", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
     environment=lambda threads, device_kind: openmp_environment(threads),
     swept=False,  # another kind of thing than the four: models come to it finished, and are only run
 )

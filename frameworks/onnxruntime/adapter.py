@@ -29,7 +29,7 @@ class Adapter(adapter.Adapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._models: dict[str, Model] = {}  # by group: its modes open one model, with one copy of the weights
+        self.models: dict[str, Model] = {}  # by group: its modes open one model, with one copy of the weights
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "ONNX Runtime is measured on the CPU only: choose DEVICE=cpu."
@@ -71,11 +71,11 @@ class Adapter(adapter.Adapter):
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.parameter("attention") == "fused":
             raise Unsupported(f"ONNX operator set {OPSET} has no attention operator: choose ATTENTION=explicit.")
-        if cell.group_id not in self._models:
-            self._models[cell.group_id] = _written(workload, cell, weights, inputs[0])
+        if cell.group_id not in self.models:
+            self.models[cell.group_id] = _written(workload, cell, weights, inputs[0])
         resident = [self.place(cell, arrays) for arrays in inputs]
         fixed = cell.mode != BASELINE and cell.shapes == "static"
-        runner = Runner(self._models[cell.group_id], cell.mode, fixed, resident[0])
+        runner = Runner(self.models[cell.group_id], cell.mode, fixed, resident[0])
         native = (runner, resident[0])
         return Step(runner, resident, runner.capture, program=runner.operations, load=runner.load, native=native)
 
@@ -90,7 +90,7 @@ class Adapter(adapter.Adapter):
         return {name: value.numpy() for name, value in output.items()}
 
     def release(self) -> None:
-        self._models.clear()
+        self.models.clear()
 
 
 def _written(workload: Workload, cell: Cell, weights: Arrays, inputs: Arrays) -> Model:

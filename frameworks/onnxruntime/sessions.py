@@ -63,17 +63,29 @@ class Model:
         **settings: str | bool,
     ) -> onnxruntime.InferenceSession:
         """Return a session of this model, optimised as `mode` says; `settings` and `entries` are further options."""
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = LEVELS[mode]
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.use_per_session_threads = False  # the process's pool, whose size `configure` sets
-        options.log_severity_level = 3  # errors; warnings come for every session whose optimised model is written
-        for name, value in settings.items():
-            setattr(options, name, value)
-        for name, value in entries.items():
-            options.add_session_config_entry(name, value)
+        options = options_of(mode, entries, **settings)
         self._graph.weights.give(options)
         return onnxruntime.InferenceSession(self.file(shapes, fixed), options, providers=[PROVIDER])
+
+    def save(self, path: Path, mode: str, values: Sequence[Value]) -> None:
+        """Write the model for inputs like `values` as `mode` optimises it, with its weights next to it."""
+        self.open(mode, _shapes(values), True, APART, optimized_model_filepath=str(path))
+
+
+def options_of(
+    mode: str, entries: Mapping[str, str] = MappingProxyType({}), **settings: str | bool
+) -> onnxruntime.SessionOptions:
+    """Return the options of a session that optimises as `mode` says, with further ones."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = LEVELS[mode]
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.use_per_session_threads = False  # the process's pool, whose size `configure` sets
+    options.log_severity_level = 3  # errors; warnings come for every session whose optimised model is written
+    for name, value in settings.items():
+        setattr(options, name, value)
+    for name, value in entries.items():
+        options.add_session_config_entry(name, value)
+    return options
 
 
 class Runner:

@@ -106,5 +106,6 @@ FRAMEWORK = Framework(
     conventions=lambda device_kind: {"running_variance": "biased"} if device_kind == "cpu" else {},
     # Elsewhere Paddle 3's operator is the explicit one in Python, and Paddle 2's fails.
     fused_attention=lambda device_kind, dtype: device_kind == "gpu" and dtype in ("bf16", "fp16"),
+    starts=("capture", "compile", "warm-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
 )

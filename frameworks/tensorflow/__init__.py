@@ -86,6 +86,7 @@ FRAMEWORK = Framework(
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     conventions=lambda device_kind: {"adamw_epsilon": "uncorrected"},  # Keras' AdamW
+    starts=("capture", "compile", "warm-cache", "shipped-cache", "exported"),
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process: users who name no directory in TF_XLA_FLAGS have it so.
     cache_variables=(),

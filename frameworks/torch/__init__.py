@@ -170,5 +170,6 @@ FRAMEWORK = Framework(
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+    starts=("compile", "regional", "warm-cache", "shipped-cache", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=(*STREAMS, *(f"{name}-cuda-graphs" for name in STREAMS)),
 )

@@ -17,7 +17,10 @@ from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import model as user_model
 
 PACKAGE, CACHE_FILE = "model.pt2", "cache.bin"
-LACKING: dict[str, str] = {}
+LACKING = {
+    "capture": "torch.compile compiles what it captures",
+    "exported": "AOTInductor compiles what torch.export gives, ahead of time",
+}
 # What torch's events of a compilation mean; events that are not here belong to those around them.
 PHASES = {
     "entire_frame_compile": "trace",

@@ -7,8 +7,9 @@ import math
 import pytest
 from doubles.starts import planted
 
+import frameworks
 from analysis import starts as analysis
-from measurement.starts import PHASES, WAYS
+from measurement.starts import PHASES
 from records.starts import StartRecord
 from reports import starts as words
 from reports.sections import starts as section
@@ -75,7 +76,8 @@ def test_two_processes_have_no_interval():
 
 
 def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
-    records = [one for place, name in enumerate(WAYS) for one in planted(name, 2.0 + 3 * place, 10.0 - place, 0.02)]
+    names = ("eager", *frameworks.describe("torch").starts)
+    records = [one for place, name in enumerate(names) for one in planted(name, 2.0 + 3 * place, 10.0 - place, 0.02)]
     records = [one for one in records if one.strategy != "regional"]
     long = "the model has no nn.ModuleList or nn.Sequential with blocks of one class."
     records += [
@@ -87,8 +89,8 @@ def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
     assert len(lines) <= 10 and all(len(line) <= 80 for line in lines)
     assert any(line.startswith("regional: unsupported") for line in lines)
     page = section.html(cells, "Starts", "make start")
-    assert page.count("<polyline") == page.count('class="band"') == len(WAYS) - 1
-    assert page.count("<tr") == len(WAYS) + 1
+    assert page.count("<polyline") == page.count('class="band"') == len(names) - 1
+    assert page.count("<tr") == len(names) + 1
     assert "NaN" not in page and long in page
 
 

@@ -12,10 +12,11 @@ import pytest
 from doubles.environment import interpreter
 from doubles.suite import Finished
 
+import frameworks
 import runner
 from commands import rounds
 from measurement.refusals import DONE, UsageError
-from measurement.starts import MOST_UNACCOUNTED, WAYS
+from measurement.starts import MOST_UNACCOUNTED
 from records import manifest, starts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +62,7 @@ def finished(tmp_path_factory):
 @pytest.mark.slow
 def test_every_way_to_start_gives_the_right_answer(finished):
     records = {record.strategy: record for record in starts.JOURNAL.read(finished.folder)}
-    assert set(records) == set(WAYS)
+    assert set(records) == {"eager", *frameworks.describe("torch").starts}
     for name, record in records.items():
         assert record.status == "ok", (name, record.reason)
         assert abs(record.unaccounted) <= MOST_UNACCOUNTED, name
@@ -114,14 +115,39 @@ def test_jax_starts_in_every_way_but_by_region(tmp_path):
     """A user model, in its own framework although none is named."""
     interpreter("jax")
     (tmp_path / "net.py").write_text(JAX_MODEL)
-    done = started(tmp_path / "run", "--workload", str(tmp_path / "net.py"), "--processes", "1")
+    ways = frameworks.describe("jax").starts
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", ",".join((*ways, "regional")))
+    done = started(tmp_path / "run", *words)
     assert done.code == DONE, done.output
     records = {record.strategy: record for record in starts.JOURNAL.read(done.folder)}
-    assert {name for name, record in records.items() if record.is_right} == WAYS.keys() - {"regional"}
+    assert {name for name, record in records.items() if record.is_right} == set(ways)
     assert records["regional"].status == "unsupported" and "jax.lax.scan" in records["regional"].reason
     assert records["compile"].trace_s > 0 and records["compile"].kernels_s > 0
     assert records["warm-cache"].kernels_s is None and records["warm-cache"].load_s > 0
     assert records["ahead-of-time"].trace_s is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "ways"),
+    [
+        ("tensorflow", "warm-cache,exported"),  # XLA's cache, and a SavedModel
+        ("paddle", "capture,exported,ahead-of-time-no-compiler"),
+        ("onnxruntime", "eager,compile,exported,ahead-of-time"),
+    ],
+)
+def test_other_frameworks_load_what_another_process_wrote(tmp_path, framework, ways):
+    interpreter(framework)
+    words = ("--framework", framework, "--workload", "mlp", "--processes", "1", "--strategy", f"{ways},regional")
+    done = started(tmp_path / "run", *words)
+    assert done.code == DONE, done.output
+    records = {record.strategy: record for record in starts.JOURNAL.read(done.folder)}
+    lacking = records.pop("regional")
+    assert lacking.status == "unsupported" and "has no start named regional: " in lacking.reason
+    assert list(records) and set(records) == set(ways.split(","))
+    for name, record in records.items():
+        assert record.status == "ok" and abs(record.unaccounted) <= MOST_UNACCOUNTED, (name, record.reason)
+        assert not record.artefact_bytes or (record.load_s or record.trace_s) > 0, name
 
 
 @pytest.mark.slow

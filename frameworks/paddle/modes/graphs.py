@@ -7,6 +7,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -87,24 +88,21 @@ PREDICTORS = {
 }
 
 
-class Exported:
-    """A model under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
+@dataclass(frozen=True)
+class Output:
+    """Where an output of an exported program lies in the model's own, by its number."""
 
-    `PREDICTORS` has the modes that leave some of it out.
+    number: int
 
-    Loading saves it (`paddle.jit.save`), opens it and lets the passes run: that is this mode's compilation.
-    `enable_memory_optim` is left out: 3.3.1 raises on it.
+
+class Predictor:
+    """An exported program under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
+
+    `PREDICTORS` has the modes that leave some of it out. `enable_memory_optim` is left out: 3.3.1 raises on it.
     """
 
-    OF_SAVING: ClassVar[dict[str, bool]] = {}  # options of `paddle.jit.save`
-
-    def __init__(self, model: nn.Layer, cell: Cell, specification: list) -> None:
-        self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
-        self._cell, self._predictor, self._program = cell, None, None
-        self._results: Any = None  # of the captured program, nested as the model gives them
-        self.captured = Capture(
-            whole=False, graphs=0, compilations=0, detail="The program is not exported or loaded yet."
-        )
+    def __init__(self, cell: Cell) -> None:
+        self._cell, self._predictor = cell, None
 
     def __call__(self, *inputs):
         for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
@@ -114,54 +112,92 @@ class Exported:
         paddle.base.core.set_num_threads(self._cell.threads)
         return self._outputs
 
-    def operators(self) -> Program | None:
-        """Return those of the program as it was exported: what passes make of it is what the mode is for."""
-        return programs.captured(self._program, self._cell)
-
-    def structured(self) -> Any:
-        """Return the output handles in the structure of the model's output. Raises ValueError where there are fewer."""
-        kept: list[Any] = []  # saved once each, as `paddle.jit.save` does
-        filled = []
-        for value in paddle.utils.flatten(self._results):
-            if isinstance(value, paddle.pir.Value):
-                place = next((number for number, one in enumerate(kept) if one.is_same(value)), len(kept))
-                kept += [value] if place == len(kept) else []
-                value = self._outputs[place]
-            filled.append(value)
-        if len(kept) != len(self._outputs):
-            raise ValueError(f"the predictor has {len(self._outputs)} outputs and the captured program {len(kept)}.")
-        return paddle.utils.pack_sequence_as(self._results, filled)
-
     def wanted(self) -> tuple[bool, bool]:
         """Return whether IR passes, and whether oneDNN."""
         return PREDICTORS[self._cell.mode]
 
-    def load(self) -> None:
+    def configured(self, folder: str | Path) -> inference.Config:
+        """Return how the program in a folder is opened."""
+        names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
+        program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
+        config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
+        if self._cell.device_kind == "gpu":
+            config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
+        config.set_cpu_math_library_num_threads(self._cell.threads)
+        config.disable_glog_info()
+        _configure(config, *self.wanted())
+        return config
+
+    def open(self, config: inference.Config) -> None:
         """Make the predictor that calls run."""
+        if self._cell.device_kind == "gpu":
+            # A kernel that the build lacks leaves an error behind (only --force gets here with such a build), which
+            # the predictor would take for its own; asking for free memory raises it, once.
+            with contextlib.suppress(OSError, AttributeError):
+                paddle.base.core.gpu_memory_available()
+        self._predictor = inference.create_predictor(config)
+        self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
+        self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
+
+    def structured(self, form: Any) -> Any:
+        """Return the output handles in the form of the model's output. Raises ValueError where there are fewer."""
+        return filled(form, self._outputs)
+
+
+def filled(form: Any, outputs: Sequence[Any]) -> Any:
+    """Return outputs of a program in the form of the model's output. Raises ValueError where there are fewer."""
+    leaves = paddle.utils.flatten(form)
+    if (count := len({leaf for leaf in leaves if isinstance(leaf, Output)})) != len(outputs):
+        raise ValueError(f"the predictor has {len(outputs)} outputs and the captured program {count}.")
+    values = [outputs[leaf.number] if isinstance(leaf, Output) else leaf for leaf in leaves]
+    return paddle.utils.pack_sequence_as(form, values)
+
+
+class Exported(Predictor):
+    """A model that loading exports (`paddle.jit.save`) and opens: that is this mode's compilation."""
+
+    OF_SAVING: ClassVar[dict[str, bool]] = {}  # options of `paddle.jit.save`
+
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list) -> None:
+        super().__init__(cell)
+        self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
+        self._program: Any = None
+        self._results: Any = None  # of the captured program, nested as the model gives them
+        self.captured = Capture(
+            whole=False, graphs=0, compilations=0, detail="The program is not exported or loaded yet."
+        )
+
+    def operators(self) -> Program | None:
+        """Return those of the program as it was exported: what passes make of it is what the mode is for."""
+        return programs.captured(self._program, self._cell)
+
+    def form(self) -> Any:
+        """Return the model's output with an `Output` for each tensor, which `paddle.jit.save` saves once."""
+        kept: list[Any] = []
+        leaves = []
+        for value in paddle.utils.flatten(self._results):
+            if isinstance(value, paddle.pir.Value):
+                number = next((number for number, one in enumerate(kept) if one.is_same(value)), len(kept))
+                kept += [value] if number == len(kept) else []
+                value = Output(number)
+            leaves.append(value)
+        return paddle.utils.pack_sequence_as(self._results, leaves)
+
+    def save(self, folder: str | Path) -> None:
+        """Export the model into a folder."""
+        paddle.jit.save(self._model, f"{folder}/model", **self.OF_SAVING)
+        self._results = programs_of(self._model)[-1].outputs
+
+    def load(self) -> None:
         with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
-            paddle.jit.save(self._model, f"{folder}/model", **self.OF_SAVING)
-            names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
-            program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
-            config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
-            if self._cell.device_kind == "gpu":
-                config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
-            config.set_cpu_math_library_num_threads(self._cell.threads)
-            config.disable_glog_info()
-            _configure(config, *self.wanted())
+            self.save(folder)
+            config = self.configured(folder)
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
             capture, self._program = captured(self._model, backend), traced(self._model)
-            self._results = programs_of(self._model)[-1].outputs
             self._model = None  # the predictor loads weights of its own
             gc.collect()
-            if self._cell.device_kind == "gpu":
-                # A kernel that the build lacks leaves an error behind (only --force gets here with such a build), which
-                # the predictor would take for its own; asking for free memory raises it, once.
-                with contextlib.suppress(OSError, AttributeError):
-                    paddle.base.core.gpu_memory_available()
-            self._predictor = inference.create_predictor(config)
-        self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
-        self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
+            self.open(config)
         self.captured = capture
 
 

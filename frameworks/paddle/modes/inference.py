@@ -13,15 +13,19 @@ from measurement.cells import Cell
 from workloads import bert, gpt, lstm
 from workloads.spec import Arrays, Workload
 
-# Names of what models of a family return, in their order.
 OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS, "lstm": lstm.OUTPUTS}
 OUTPUTS |= dict.fromkeys(("llama", "resnet", "vit"), ("logits",))
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return the step of a model in the cell's mode."""
-    model, names = model_of(workload, cell, weights), OUTPUTS.get(workload.family, ("output",))
-    return graphs.in_mode(workload, cell, model, [adapter.place(cell, arrays) for arrays in inputs], names)
+    model, sets = model_of(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
+    return graphs.in_mode(workload, cell, model, sets, names_of(workload))
+
+
+def names_of(workload: Workload) -> tuple[str, ...]:
+    """Return the names of what a model returns, in its order."""
+    return OUTPUTS.get(workload.family, ("output",))
 
 
 def model_of(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:

@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -262,9 +263,26 @@ class Predicted:
         return self._output
 
     def load(self) -> None:
+        with self._exporting():
+            self._exported.load()
+        self._output = self._exported.structured(self.form)
+
+    def save(self, folder: Path) -> None:
+        """Export the model into a folder."""
+        with self._exporting():
+            self._exported.save(folder)
+
+    @property
+    def form(self) -> Any:
+        """The model's output, with a `graphs.Output` for each tensor; once it is exported."""
+        (outputs,) = self._exported.form()
+        return outputs["output"]
+
+    @contextlib.contextmanager
+    def _exporting(self) -> Iterator[None]:
         try:
             with self._model.autograd():
-                self._exported.load()
+                yield
         except KeyError as error:
             raise Unsupported(
                 f"paddle.jit.save needs every tensor to be a parameter or buffer ({error.args[0]}): register it "
@@ -272,8 +290,6 @@ class Predicted:
             ) from error
         except Exception as error:
             _raise(error, self._model.source)
-        (outputs,) = self._exported.structured()
-        self._output = outputs["output"]
 
     def capture(self) -> Capture:
         return replace(self._exported.captured, whole=bool(self._exported.captured.graphs))

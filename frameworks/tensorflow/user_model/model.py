@@ -263,13 +263,18 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 def captured(function: Callable, model: Model, cell: Cell) -> tuple:
     """Return what a graph mode calls of a function of input sets, the sets, its capture, and its operators."""
-    graph = tf.function(lambda args, kwargs: function(args, kwargs), jit_compile=cell.mode == "function-xla")
+    graph = graph_of(function, cell.mode == "function-xla")
     reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
     call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
-    return partial(_refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None)
+    return partial(refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None)
 
 
-def _refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+def graph_of(function: Callable, xla: bool, **how: Any) -> Callable:
+    """Return the `tf.function` of a function of input sets; nothing is traced yet."""
+    return tf.function(lambda args, kwargs: function(args, kwargs), jit_compile=xla, **how)
+
+
+def refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call a graph. Raises Unsupported, with TensorFlow's reason, where it cannot hold the model or XLA compile it."""
     try:
         return graph(args, kwargs)

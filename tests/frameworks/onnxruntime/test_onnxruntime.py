@@ -85,7 +85,7 @@ steps = [loaded(mode, shapes) for mode in ("eager", "optimized") for shapes in (
 for step in steps:
     step()
 assert len(os.listdir("/proc/self/task")) == before
-assert len(adapter._models) == 2  # a group each of static and of dynamic shapes
+assert len(adapter.models) == 2  # a group each of static and of dynamic shapes
 """,
     )
 
