@@ -121,7 +121,7 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
     flags = {option.flag for option in options if option.parameter}
     if not flags:
         return list(words), []
-    flags |= {*sweep.FORMER}
+    flags |= {*sweep.FORMER, *sweep.ALSO}
     read: list[str] = []
     unknown: list[str] = []
     rest = iter(words)
@@ -143,13 +143,15 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
 def _under_current_names(options: Sequence[Option], words: Sequence[str]) -> list[str]:
     """Return the words with the flags and variables of today in place of former ones, and say so on standard error."""
     flags = {option.flag for option in options}
-    former = {old: new for old, new in sweep.FORMER.items() if new in flags and old not in flags}
+    others = sweep.FORMER | sweep.ALSO
+    former = {old: new for old, new in others.items() if new in flags and old not in flags}
     read = []
     for before, word in zip(["", *words], words, strict=False):
         now = word if _takes_next(before, options) else table.renamed(word, former)
         if now != word:
-            names = (variable(text.lstrip("-").partition("=")[0]) for text in (word, now))
-            print("{} is now {}; the next release removes the former name.".format(*names), file=sys.stderr)
+            names = [variable(text.lstrip("-").partition("=")[0]) for text in (word, now)]
+            if names[0] not in map(variable, sweep.ALSO):
+                print("{} is now {}; the next release removes the former name.".format(*names), file=sys.stderr)
         read.append(now)
     return read
 

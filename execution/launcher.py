@@ -56,6 +56,7 @@ class Launcher:
         if isinstance(interpreter, Failure):
             raise local.WorkerFailure(interpreter.status, interpreter.reason)
         description = frameworks.describe(cell.framework)
+        threads = cell.threads * cell.ranks
         additions = description.environment(cell.threads, cell.device_kind)
         policy = cell.framework, cell.device_kind, self.sweep.policies
         additions |= policies.variables(*policy)
@@ -65,9 +66,9 @@ class Launcher:
             interpreter=interpreter,
             folder=folder,
             environment=local.environment(additions),
-            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
+            cpus=cpu_assignment(threads, exactly=policies.pinned(*policy)),
             timeout_s=self.timeout_s,
-            threads=cell.threads,
+            threads=threads,
             pinned=policies.pinned(*policy),
             prefix=self.prefix,
         )

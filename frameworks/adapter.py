@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frameworks.program import Program
+from frameworks.ranks import Others, Ranks
 from frameworks.user_model import Subject
 from measurement.cells import Cell
 from workloads.passes import WITH_CACHE
@@ -244,6 +245,18 @@ class Adapter(ABC):
     @abstractmethod
     def to_numpy(self, output: Any) -> Arrays:
         """Return the output's tensors under the workload's output names, on the host, floating point as float32."""
+
+    def processes(self, cell: Cell) -> int:
+        """Return how many processes train a cell: one for each rank, or one that has several devices."""
+        return 1
+
+    def start_others(self, count: int, command: Sequence[str]) -> Others:
+        """Start ranks 1 to `count` - 1, each by this command."""
+        raise NotImplementedError
+
+    def join(self, count: int) -> Ranks:
+        """Return this process's place among `count` ranks; waits for the others."""
+        raise NotImplementedError
 
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""

@@ -100,6 +100,9 @@ class Framework:
     graph_on_gpu: tuple[str, ...] = ()
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
+    # The modes that train on several ranks, by strategy, and the families whose blocks can be checkpointed.
+    strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checkpointed: tuple[str, ...] = ()
     user_model_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
     user_model_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})

@@ -53,6 +53,11 @@ class Cell:
         """`cpu` or `gpu`, without the index."""
         return self.device.split(":")[0]
 
+    @property
+    def ranks(self) -> int:
+        """Return how many processes or devices train together."""
+        return int(self.parameter("ranks", 1) or 1)
+
     def parameter(self, name: str, default: ParameterValue | None = None) -> ParameterValue | None:
         """Return the value of a workload parameter, or `default` where this cell has none of that name."""
         return dict(self.parameters).get(name, default)

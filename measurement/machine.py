@@ -146,6 +146,12 @@ def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None
     return (user + nice + system + irq + soft) / tick, steal / tick
 
 
+def cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process so far, in seconds; 0 of one that has ended."""
+    fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+
 def cpu_assignment(threads: int, exactly: bool) -> list[int]:
     """Return the CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from measurement.gpu import GpuState
-from measurement.machine import cpu_megahertz, cpu_ticks
+from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,17 @@ class NoiseMeter:
     """Reads the counters at construction and once more at `stop`.
 
     `cpus` are those whose load disturbs: None for all, since memory and clocks are shared; a process that runs beside
-    others of its kind, each on CPUs of its own, gives its own.
+    others of its kind, each on CPUs of its own, gives its own. `processes` are other ranks, which are measured as well.
     """
 
-    def __init__(self, cpus: Collection[int] | None = None) -> None:
-        self._cpus = cpus
+    def __init__(self, cpus: Collection[int] | None = None, processes: Collection[int] = ()) -> None:
+        self._cpus, self._processes = cpus, processes
         self._start = self._read()
 
     def _read(self) -> tuple:
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        return time.perf_counter(), time.process_time(), cpu_ticks(self._cpus), usage.ru_nivcsw, cpu_megahertz()
+        own_s = time.process_time() + sum(map(cpu_seconds, self._processes))
+        return time.perf_counter(), own_s, cpu_ticks(self._cpus), usage.ru_nivcsw, cpu_megahertz()
 
     def stop(self) -> Noise:
         """Return the disturbance since construction."""

@@ -30,7 +30,8 @@ STREAM = "stream"  # calls of different lengths, see `measurement/streams.py`
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000
-FAILURES = ("unsupported", "oom", "error")  # as workers tell them; `crash` and `timeout` are the parent's to tell
+# As workers tell them: `crash` of another rank only, since that of a worker and `timeout` are the parent's to tell.
+FAILURES = ("unsupported", "oom", "error", "crash")
 
 Reason = Annotated[str, shorter_than(REASON_CHARACTERS + 1)]
 Status = Annotated[str, lambda status: None if status in FAILURES else f"{status[:40]!r} is not known"]

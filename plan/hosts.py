@@ -27,11 +27,11 @@ class Hosts:
     where: str
     gpus: tuple[str, ...] = ()
 
-    def threads(self, counts: list[int]) -> list[int]:
-        """Return the thread counts asked for, by default all CPUs of a slot. Raises UsageError."""
+    def threads(self, counts: list[int], ranks: int = 1) -> list[int]:
+        """Return the thread counts asked for, by default all CPUs of a slot, divided by `ranks`. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
             raise UsageError(f"THREADS can be at most {self.cpus} on {self.where}, not {max(counts)}.")
-        return counts or [self.cpus or usable_cpus()]
+        return counts or [max(1, (self.cpus or usable_cpus()) // ranks)]
 
 
 HERE = Hosts(LOCAL, 0, 1, None, "this machine")

@@ -10,6 +10,7 @@ from functools import partial
 
 import frameworks
 import workloads
+from frameworks.description import Framework
 from measurement.cells import Cell
 from measurement.cells import matches as name_matches
 from measurement.energy import WINDOW_SECONDS, WINDOWS
@@ -127,7 +128,8 @@ def shapes_of(
             if problem:
                 raise UsageError(f"{workload.name}: {problem}")
         choices.append([(parameter.name, value) for value in dict.fromkeys(values)])
-    return list(itertools.product(*choices))
+    named = (tuple(workload.named(dict(shape)).items()) for shape in itertools.product(*choices))
+    return list(dict.fromkeys(named))
 
 
 def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
@@ -205,10 +207,27 @@ def known_obstacle(cell: Cell) -> str | None:
         return "TF32 exists on GPUs only: choose DTYPE=fp32, or DEVICE=gpu."
     if not description.has(cell.implementation, workload.family, cell.pass_name):
         return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
+    if problem := _obstacle_to_ranks(cell, description):
+        return problem
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
         return (
             f"The {cell.pass_name} pass is not available in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
         )
+    return None
+
+
+def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
+    """Return why a cell cannot train on its ranks, or with its activations computed again."""
+    if (strategy := cell.parameter("strategy")) is not None:
+        modes = description.strategies.get(str(strategy), ())
+        if cell.mode not in modes:
+            offered = f" has {', '.join(modes)}" if modes else " has no mode"
+            return f"{description.title}{offered} for RANKS above 1 with STRATEGY={strategy}, not {cell.mode}."
+        if cell.parameter("accumulate", 1) != 1:
+            return "Several ranks are measured with ACCUMULATE=1 only."
+    family = workloads.get(cell.workload, cell.pass_name).family
+    if cell.parameter("checkpoint", "none") != "none" and family not in description.checkpointed:
+        return f"{description.title} has no CHECKPOINT={cell.parameter('checkpoint')} of {cell.workload} here."
     return None
 
 
@@ -257,7 +276,7 @@ def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
     """
     workload = workloads.get(cell.workload, cell.pass_name)
     file = cell.workload if user_models.is_users_file(workload) else ""
-    key = (cell.framework, cell.pass_name, cell.device, cell.dtype, cell.threads, file)
+    key = (cell.framework, cell.pass_name, cell.device, cell.dtype, cell.threads, file, cell.ranks)
     return (*key, cell.group_id) if isolate else key
 
 
@@ -289,6 +308,8 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
     if length is None or "seq_len" not in group.parameters:
         return None
     cell = group.cells[0]
+    if cell.ranks > 1:
+        raise UsageError("UNSEEN_SEQ is for RANKS=1.")
     (parameter,) = (p for p in workloads.get(cell.workload, cell.pass_name).parameters if p.name == "seq_len")
     if problem := parameter.problem(length):
         raise UsageError(f"UNSEEN_SEQ: {problem}")

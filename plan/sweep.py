@@ -186,10 +186,12 @@ LAUNCHER = Option("launcher", "local (default) or slurm (this job's nodes, or a 
 # Flags of an earlier release, which command lines, sweep files and the plans of runs may hold: removed with the next.
 FORMER = {"repeat": "operators", "cache": "kv-cache", "image-size": "image"}
 
+ALSO = {"gpus": "ranks"}  # other names of flags: on GPUs each rank has one
+
 
 def current(given: Mapping[str, Any], declared: Collection[str]) -> dict[str, Any]:
     """Return flags under their names of today, which win over former ones; one that is `declared` keeps its name."""
-    former = {old: new for old, new in FORMER.items() if old not in declared}
+    former = {old: new for old, new in (FORMER | ALSO).items() if old not in declared}
     kept = {flag: value for flag, value in given.items() if former.get(flag) not in given}
     return {former.get(flag, flag): value for flag, value in kept.items()}
 
@@ -318,10 +320,11 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
     places = hosts.hosts_for(
         launcher, [canonical("device", word) for word in split_words(given.get("device") or "")], nodes
     )
-    axes["threads"] = places.threads(axes["threads"])
     shapes: dict[str, list[int | str]] = {}
     for flag in (one.flag for one in parameters() if given.get(one.flag) is not None):
         shapes[flag] = [value for word in split_words(given[flag]) for value in numbers(flag, word)]
+    ranks = [count for count in shapes.get("ranks", ()) if isinstance(count, int) and count > 0]
+    axes["threads"] = places.threads(axes["threads"], max(ranks, default=1))
     check_size(axes, shapes)
     settings = {name: _setting(one, given.get(one.flag)) for name, one in SETTINGS.items()}
     return Sweep(axes, shapes, places=places, user_models=named, **settings)

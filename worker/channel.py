@@ -37,6 +37,7 @@ class Channel:
             self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
         os.set_inheritable(int(Path(results).name), False)  # or a child that outlives this process would keep it open
         self.prefix = ""  # before every cell's name
+        self.at_work = ""  # the cell that was marked last
 
     def send(self, message: Message) -> None:
         data = message.to_json()
@@ -47,6 +48,7 @@ class Channel:
             self._pipe.write("\n" + json.dumps(data) + "\n")
 
     def mark(self, cell_id: str) -> None:
+        self.at_work = cell_id
         with writing.own(self._path):
             if self._marker < 0:
                 self._marker = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 import frameworks
-from frameworks import smoke_test
+from frameworks import ranks, smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING
 from measurement.cells import Cell
@@ -18,6 +18,7 @@ from measurement.sampling import Clocks
 from worker import writing
 from worker.channel import Channel, classify
 from worker.forks import Forks
+from worker.ranks import Rank, RankedAdapter
 from worker.reasons import of_user_model
 
 
@@ -29,6 +30,7 @@ class Context:
         self.clocks = Clocks()
         self.description = frameworks.describe(job.framework)
         self.adapter: Adapter
+        self.ranked: RankedAdapter | None = None  # the same where several processes train together
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
         self.full_speed_s = job.full_speed_s  # of the host's loop, as processes so far know it
@@ -40,7 +42,8 @@ class Context:
     def start(self, cell: Cell) -> None:
         """Import the framework, check the device, and configure the process, which every cell of a job shares."""
         self.adapter = frameworks.load_adapter(self.job.framework)
-        reason = self.adapter.obstacle(cell.device)
+        last = f"gpu:{int(cell.device.partition(':')[2]) + cell.ranks - 1}" if cell.device_kind == "gpu" else "cpu"
+        reason = self.adapter.obstacle(cell.device if ranks.own() else last)
         if reason:
             raise Unsupported(reason)
         wrong = smoke_test.obstacle(self.adapter, cell.device)
@@ -53,6 +56,10 @@ class Context:
                 f"{self.effective.threads}: the cell's thread count would be wrong."
             )
         self.sound = wrong is None
+        if self.adapter.processes(cell) > 1:
+            if ranks.own():
+                Rank(self.adapter, self.job, cell.ranks).follow()
+            self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks)
         versions, readback = frameworks.versions(self.job.framework), Readback(**asdict(self.effective))
         self.channel.send(Hello(versions, readback, frameworks.installed(), wrong))
 
@@ -81,6 +88,8 @@ class Context:
                 reason = of_user_model(error, reason, source)
             if source and isinstance(error, ModuleNotFoundError):
                 reason = f"{reason}: {INSTALLING}"
+            if self.ranked and self.ranked.out_of_step:
+                self.ranked.end([cell.id for cell in cells], status, reason)
             trouble.append(status)
             for cell in cells:
                 self.channel.send(Failed(cell.id, status, reason))

@@ -21,7 +21,8 @@ from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import writing
 from worker.context import Context
-from worker.group import GroupWork, Member, load_inputs
+from worker.group import GroupWork, Member
+from worker.loading import load_inputs
 
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20

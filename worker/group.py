@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from measurement.sampling import Variant, first_call
 from worker import writing
 from worker.context import Context
 from worker.gpu_figures import PeakMemory
+from worker.loading import load_weights
+from worker.ranks import RankedStep
 
 CALLS_TO_CAPTURE = 2
 
@@ -48,8 +49,7 @@ class GroupWork:
 
     def weights(self) -> Mapping[str, np.ndarray]:
         """Return the canonical weights by name, from files that are mapped."""
-        kept = {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
-        return self.workload.weights_from(dict(self.cells[0].parameters), kept)
+        return load_weights(self.workload, self.cells[0], self.group.weights)
 
     def startable(self) -> list[Cell]:
         """Start the cells' compilers, before all else; returns the cells that have one and reports the others."""
@@ -75,6 +75,7 @@ class GroupWork:
             compilations=lambda: step.capture().compilations,
             synchronize_each_call=cell.device_kind == "cpu",
             get_ready=step.get_ready if step.fresh else None,
+            timer=step.timer if isinstance(step, RankedStep) else None,
         )
         prepare_s = time.perf_counter() - start
         load_s = self.loaded(cell, step)
@@ -145,19 +146,3 @@ class GroupWork:
         if operations is None or isinstance(operations, str):
             return operations or "the framework does not show its operators"
         return tuple(operations)
-
-
-def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
-    """Return the input sets of a file, in order; its keys are `<set>.<name>`."""
-    sets: dict[int, dict[str, np.ndarray]] = {}
-    with np.load(path) as stored:
-        for key in stored.files:
-            index, _, name = key.partition(".")
-            sets.setdefault(int(index), {})[name] = stored[key]
-    return [sets[index] for index in sorted(sets)]
-
-
-def padding_of(path: str, name: str | None) -> dict[int, np.ndarray]:
-    """Return by input set the input of that name, which marks what is padding; empty where the file has none."""
-    with np.load(path) as stored:
-        return {int(key.partition(".")[0]): stored[key] for key in stored.files if key.partition(".")[2] == name}

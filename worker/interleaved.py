@@ -41,7 +41,8 @@ from measurement.warm_up import warm_up
 from worker import gpu_figures, user_model, writing
 from worker.channel import Untrustworthy
 from worker.context import Context
-from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
+from worker.group import CALLS_TO_CAPTURE, GroupWork, Member
+from worker.loading import load_inputs, padding_of
 from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
@@ -223,7 +224,8 @@ class InterleavedComparison(GroupWork):
                 for member in members:  # warm, and then other modes were compiled
                     on_sample(member.variant)
                     time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
-                meter = NoiseMeter(job.own_cpus)
+                ranked = self.context.ranked
+                meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
                 clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
                 full_s = self.context.full_speed_s
@@ -308,7 +310,7 @@ class InterleavedComparison(GroupWork):
 
     def beside(self, member: Member) -> dict[str, Any]:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
-        if member.cell.device_kind == "cpu":
+        if member.cell.device_kind == "cpu" or member.cell.ranks > 1:
             return {}
         self.channel.phase(member.cell, "device time")
         seconds = member.variant.samples[-1]

@@ -29,7 +29,8 @@ from measurement.starts import Start, StartJob
 from measurement.warm_up import warm_up
 from worker import user_model, writing
 from worker.context import Context
-from worker.group import GroupWork, load_inputs
+from worker.group import GroupWork
+from worker.loading import load_inputs
 from worker.started import Programs
 from workloads.spec import sampled, without_padding
 

@@ -137,6 +137,10 @@ class Workload(ABC):
     same_values: ClassVar[tuple[str, ...]] = ()
     has_reference: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
 
+    def named(self, parameters: Parameters) -> Parameters:
+        """Return the parameters that a cell's name holds: all but those that say nothing."""
+        return parameters
+
     @abstractmethod
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         """Return the shapes of weights under the checkpoint's own tensor names; linear weights are (out, in)."""
@@ -234,7 +238,8 @@ class Workload(ABC):
         """Name formulas in which frameworks differ (`Framework.conventions`), given to the reference as parameters.
 
         `running_variance` is the `biased` or else the unbiased variance of a batch; `adamw_epsilon` is added to the
-        `uncorrected` or else the corrected root of the second moment.
+        `uncorrected` or else the corrected root of the second moment; `batch_statistics` are those of each `rank`'s
+        batch or else of the global one.
         """
         return ()
 

@@ -35,13 +35,39 @@ _ACCUMULATE = Parameter(
 )  # fmt: skip
 
 
+_OF_RANKS = (
+    Parameter(
+        "ranks", "ranks", 1, "processes or devices that train together, one on each GPU, each on a batch of its own "
+        "(training)", maximum=1024, implementations=("plain",),
+    ),
+    Parameter(
+        "strategy", "strategy", "ddp", "ddp (each rank holds all parameters) or fsdp (each holds a shard)",
+        choices=("ddp", "fsdp"), implementations=("plain",),
+    ),
+    Parameter(
+        "checkpoint", "checkpoint", "none", "none, or full (backward computes the activations of each block again)",
+        choices=("none", "full"), implementations=("plain",),
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Training(PassOf):
     """One call is one optimizer iteration on `model`: its outputs are the loss before the update, and its state.
 
     An iteration takes `accumulate` micro-batches and averages their gradients. With more than one, every input has a
-    leading axis of that length.
+    leading axis of that length. With several `ranks`, inputs and references are those of the global batch, which the
+    ranks divide among themselves; sizes and costs are of one rank.
     """
+
+    def named(self, parameters: Parameters) -> Parameters:
+        alone, kept = parameters.get("ranks", 1) == 1, parameters.get("checkpoint", "none") != "none"
+        silent = {"ranks": alone, "strategy": alone, "checkpoint": not kept}
+        return {name: value for name, value in parameters.items() if not silent.get(name)}
+
+    def reference_parameters(self, parameters: Parameters) -> Parameters:
+        kept = super().reference_parameters(parameters)
+        return {name: value for name, value in kept.items() if name not in ("strategy", "checkpoint")}
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return super().weight_shapes(parameters) | self.model.head_shapes(parameters)
@@ -56,7 +82,7 @@ class Training(PassOf):
         return {name: rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02) for name, shape in shapes.items()}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        count = int(parameters["accumulate"])
+        count, parameters = int(parameters["accumulate"]), of_all_ranks(parameters)
         if count == 1:
             return self.model.training_inputs(parameters, seed)
         sets = [self.model.training_inputs(parameters, seed * 1000 + index) for index in range(count)]
@@ -77,15 +103,21 @@ class Training(PassOf):
         }
         moments = {name: (np.zeros(v.shape), np.zeros(v.shape)) for name, v in variables.items()}
         count, outputs, early = int(parameters["accumulate"]), [], parameters.get("adamw_epsilon") == "uncorrected"
+        parts = int(parameters.get("ranks", 1)) if parameters.get("batch_statistics") == "rank" else 1
+        parameters = parameters if parts > 1 else of_all_ranks(parameters)
         for step, inputs in enumerate(sets, start=1):
             total = 0.0
             for index in range(count):
                 batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
-                # A reference's code takes variables for arrays, and its loss then is one of them.
-                of_batch, state = self.model.loss_and_state(parameters, cast(Arrays, variables | state), batch)
-                loss = cast(Variable, of_batch) * (1 / count)
-                loss.backward()
-                total += float(loss.value)
+                before = variables | state
+                for part in range(parts):  # all but BatchNorm gives the same for the whole batch
+                    given = {name: np.split(value, parts)[part] for name, value in batch.items()}
+                    # A reference's code takes variables for arrays, and its loss then is one of them.
+                    of_batch, after = self.model.loss_and_state(parameters, cast(Arrays, before), given)
+                    loss = cast(Variable, of_batch) * (1 / count / parts)
+                    loss.backward()
+                    total += float(loss.value)
+                    state = state if part else after  # rank 0's statistics are every rank's
             outputs.append({"loss": np.float64(total).reshape(1), **state})
             for name, variable in variables.items():
                 assert variable.gradient is not None, f"the loss does not depend on {name}"
@@ -112,10 +144,12 @@ class Training(PassOf):
 
         An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
         gradient, in float32. Whatever is fused, that traffic is there once. Transcendentals are the forward pass's.
+        With the strategy fsdp a rank updates its share of the weights.
         """
         forward = self.model.training_forward_cost(parameters, dtype, fused_attention)
         count = int(parameters["accumulate"])
         weights = sum(int(np.prod(shape)) for shape in self.weight_shapes(parameters).values())
+        weights //= int(parameters["ranks"]) if parameters.get("strategy") == "fsdp" else 1
         operators = [
             OperatorCost(o.operator_class, 3 * count * o.flops, 3 * count * o.bytes, count * o.transcendentals)
             for o in forward.operators
@@ -147,7 +181,15 @@ class Training(PassOf):
         return tensors(self.model, parameters) | self.seeded_head(parameters, seed)
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
-        return ("adamw_epsilon", *(["running_variance"] if self.model.state(parameters) else []))
+        of_ranks = ["batch_statistics"] if parameters.get("ranks", 1) != 1 else []
+        return ("adamw_epsilon", *(["running_variance", *of_ranks] if self.model.state(parameters) else []))
+
+
+def of_all_ranks(parameters: Parameters) -> Parameters:
+    """Return the parameters of the global batch, which all ranks share."""
+    if (ranks := int(parameters.get("ranks", 1))) == 1:
+        return parameters
+    return {**parameters, "batch_size": ranks * int(parameters["batch_size"])}
 
 
 def classes_of(parameters: Parameters, seed: int, count: int) -> np.ndarray:
@@ -185,5 +227,5 @@ def adamw(
 def training_of(model: Workload) -> Training:
     """Return the training pass of `model`."""
     common = fields_of(model) | {"implementations": ("plain",), "tolerance": TOLERANCE}
-    parameters = (*model.parameters, _ACCUMULATE)
+    parameters = (*model.parameters, _ACCUMULATE, *_OF_RANKS)
     return Training(parameters=parameters, input_sets=model.input_sets, parity_calls=STEPS_COMPARED, **common)

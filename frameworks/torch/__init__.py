@@ -39,6 +39,8 @@ TO_INDUCTOR = (
 )
 WHOLE = Rung("inductor-whole-iteration", "forward, backward and update in one graph")
 
+RANKED = ("eager", "inductor", "inductor-max-autotune-no-cudagraphs", "dynamo", "aot-eager")
+
 FRAMEWORK = Framework(
     name="torch",
     title="PyTorch",
@@ -164,11 +166,14 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
+    strategies=dict.fromkeys(("ddp", "fsdp"), RANKED),
+    checkpointed=("bert", "gpt", "vit", "mlp"),
     user_model_passes=("inference", "training"),
     user_model_dynamic=True,
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
+    conventions=lambda device_kind: {"batch_statistics": "rank"},  # BatchNorm of DDP and FSDP
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
     starts=("compile", "regional", "warm-cache", "shipped-cache", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=(*STREAMS, *(f"{name}-cuda-graphs" for name in STREAMS)),

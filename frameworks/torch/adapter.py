@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from frameworks import adapter, generating, smoke_test, values
+from frameworks import adapter, generating, ranks, smoke_test, values
 from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.torch import FRAMEWORK
 from frameworks.torch import device as gpu
@@ -87,6 +88,24 @@ class Adapter(adapter.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.ranks > 1:  # this rank's part of the global batch
+            arrays = {name: np.split(array, cell.ranks)[ranks.own()] for name, array in arrays.items()}
+        return super().place(cell, arrays)
+
+    def processes(self, cell: Cell) -> int:
+        return cell.ranks
+
+    def start_others(self, count: int, command: Sequence[str]) -> ranks.Others:
+        from frameworks.torch.ranks import Others
+
+        return Others(count, command)
+
+    def join(self, count: int) -> ranks.Ranks:
+        from frameworks.torch.ranks import Ranks
+
+        return Ranks(count, self.device)
+
     def release(self) -> None:
         super().release()
         self._models.clear()
@@ -103,7 +122,7 @@ class Adapter(adapter.Adapter):
 
 
 def _device(name: str) -> torch.device:
-    return torch.device("cpu") if name == "cpu" else torch.device("cuda", int(name.removeprefix("gpu:")))
+    return torch.device("cpu") if name == "cpu" else torch.device("cuda", int(name.removeprefix("gpu:")) + ranks.own())
 
 
 def _refuse_device(cell: Cell, device: torch.device) -> None:

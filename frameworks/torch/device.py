@@ -164,5 +164,6 @@ def _gpu_settings() -> dict[str, Any]:
         "attention_flash": cuda.flash_sdp_enabled(),
         "attention_memory_efficient": cuda.mem_efficient_sdp_enabled(),
         "attention_cudnn": cuda.cudnn_sdp_enabled(),
+        "nccl_nvls_enable": os.environ.get("NCCL_NVLS_ENABLE"),
         "attention_math": cuda.math_sdp_enabled(),
     }

@@ -12,7 +12,7 @@ import workloads
 from measurement.parity import difference
 from records.costs import tokens_of
 from records.statuses import MEASURED
-from worker.group import padding_of
+from worker.loading import padding_of
 from workloads.bert import padded_lengths
 from workloads.spec import without_padding
 

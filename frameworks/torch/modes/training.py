@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from frameworks.adapter import Adapter, Step
 from frameworks.torch.inspect import program
@@ -115,9 +116,29 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     """Return an iteration; every mode has parameters of its own, for each changes them, and they stay in float32."""
     tensors = {name: adapter.tensor(array, "float32") for name, array in weights.items()}
     model = plain.build(workload.model, dict(cell.parameters), tensors).train()
+    if cell.parameter("checkpoint", "none") != "none":
+        checkpoint_blocks(model)
     objective = Objective(model, LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
     compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
-    return step(objective, cell, [adapter.place(cell, arrays) for arrays in inputs], adapter.device, compiled)
+    resident = [adapter.place(cell, arrays) for arrays in inputs]
+    if cell.ranks == 1:
+        return step(objective, cell, resident, adapter.device, compiled)
+    from frameworks.torch.modes import parallel
+
+    loss, capture = parallel.distributed(cell, objective, adapter.device, compiled)
+    trainer = Trainer(objective, loss, 1, keep_gradients=False)
+    return Step(trainer, resident, capture, trainer.restore, lambda: parallel.PROGRAM)
+
+
+def checkpoint_blocks(model: nn.Module) -> None:
+    """Have backward compute the activations of every block again."""
+    for block in blocks(model):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the repeated blocks of a model, in order; none where it has no list of them."""
+    return [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
 
 
 def step(

@@ -1,0 +1,71 @@
+"""torch.distributed: gloo between CPUs, NCCL between GPUs; the other ranks are started by torch's elastic API."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, start_processes
+
+from frameworks import ranks
+
+HOST, PORT = "127.0.0.1", "MASTER_PORT"
+PATIENCE = datetime.timedelta(days=1)  # the parent ends a process that is silent for too long
+POLL_SECONDS = 0.5
+
+
+class Others(ranks.Others):
+    """Ranks 1 and up, as processes on this machine."""
+
+    def __init__(self, count: int, command: Sequence[str]):
+        self._store = dist.TCPStore(HOST, 0, count, is_master=True, wait_for_workers=False, timeout=PATIENCE)
+        os.environ[PORT] = str(self._store.port)
+        program, *arguments = command
+        places = range(count - 1)
+        self._context: PContext = start_processes(
+            "ranks",
+            program,
+            args={place: tuple(arguments) for place in places},
+            envs={place: {ranks.RANK: str(place + 1)} for place in places},
+            logs_specs=DefaultLogsSpecs(log_dir=tempfile.mkdtemp(prefix="ranks-")),
+        )
+
+    def wait(self) -> dict[int, int]:
+        result = self._context.wait(period=POLL_SECONDS)
+        return {place + 1: failure.exitcode for place, failure in (result.failures if result else {}).items()}
+
+    @property
+    def processes(self) -> Sequence[int]:
+        return list(self._context.pids().values())
+
+
+class Ranks(ranks.Ranks):
+    """This process in the default process group; what is said about the measurement goes over gloo on every device."""
+
+    def __init__(self, count: int, device: torch.device):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        rank = ranks.own()
+        store = dist.TCPStore(HOST, int(os.environ[PORT]), count, is_master=False, timeout=PATIENCE)
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        bound = {"device_id": device} if device.type == "cuda" else {}
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count, **bound)
+        self._control: Any = dist.new_group(backend="gloo", timeout=PATIENCE)
+
+    def share(self, value: Any) -> Any:
+        held = [value]
+        dist.broadcast_object_list(held, src=0, group=self._control)
+        return held[0]
+
+    def gather(self, value: Any) -> list:
+        found: list = [None] * dist.get_world_size()
+        is_first = dist.get_rank() == 0
+        dist.gather_object(value, found if is_first else None, dst=0, group=self._control)
+        return found if is_first else []
+
+    def barrier(self) -> None:
+        dist.barrier(group=self._control)

@@ -1,0 +1,287 @@
+"""Cells that several processes train together: rank 0 measures, the others do as it says.
+
+Before each operation rank 0 tells all ranks which one is next, of which cell, and for how many calls; afterwards it
+gathers what they give. So all are in step, eager and compiled. Calls within a sample follow each other without a word.
+A sample is the time of the slowest rank: each takes its own, from a barrier until its last call is done.
+
+Run as `python -m worker.ranks JOB`, this module is a rank other than 0. One that fails leaves its reason in the job's
+folder and ends, which ends all: nothing else frees ranks that wait for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+import workloads
+from frameworks import ranks
+from frameworks.adapter import Adapter, Meter, Step
+from measurement.cells import Cell
+from measurement.protocol import Failed, Job
+from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
+from worker.channel import Channel, classify
+from worker.loading import load_inputs, load_weights
+from workloads.spec import Arrays, Workload
+
+GRACE_SECONDS = 5.0  # in which the first rank to fail is looked for, since the others fail over it
+TAKEN_DOWN = -signal.SIGTERM  # the exit code of ranks that were ended because another one failed
+
+
+class Rank:
+    """What a rank holds and does: every operation is a method, and rank 0 names the next one."""
+
+    def __init__(self, adapter: Adapter, job: Job, count: int):
+        self.adapter, self.job = adapter, job
+        self.steps: dict[str, Step] = {}
+        self._outputs: deque[Any] = deque(maxlen=OUTPUTS_KEPT)
+        self._meter: Meter | None = None
+        self.group = adapter.join(count)
+
+    def follow(self) -> NoReturn:
+        """Do what rank 0 says until the process is ended."""
+        while True:
+            name, arguments = self.group.share(None)
+            self.group.gather(getattr(self, name)(*arguments))
+
+    def cell(self, cell_id: str) -> Cell:
+        """Return a cell of the job."""
+        return next(cell for cell in self.job.cells if cell.id == cell_id)
+
+    def start_compiler(self, cell_id: str) -> dict[str, Any]:
+        """Start the compiler of a cell's mode; returns its settings."""
+        return self.adapter.start_compiler(self.cell(cell_id))
+
+    def prepare(self, cell_id: str) -> None:
+        """Build the cell's step from the files of its group."""
+        cell = self.cell(cell_id)
+        group = next(group for group in self.job.groups if cell in group.cells)
+        workload = workloads.get(cell.workload, cell.pass_name)
+        weights = load_weights(workload, cell, group.weights)
+        self.steps[cell_id] = self.adapter.prepare(workload, cell, weights, load_inputs(group.inputs))
+
+    def call(self, cell_id: str) -> None:
+        """Make one call, whose output is the last one."""
+        self._outputs.append(self.steps[cell_id]())
+
+    def time(self, cell_id: str, calls: int) -> float:
+        """Return this rank's seconds per call over so many calls."""
+        step, in_turn = self.steps[cell_id], self.cell(cell_id).device_kind == "cpu"
+        variant = Variant(cell_id, step, self.adapter.synchronize, synchronize_each_call=in_turn)
+        self.adapter.synchronize(None)
+        self.group.barrier()
+        return time_calls(variant, calls, Clocks())
+
+    def rewind(self, cell_id: str) -> None:
+        """Make the next call what the first one was."""
+        self.steps[cell_id].rewind()
+
+    def fetch(self) -> Arrays:
+        """Return the last output on the host."""
+        return self.adapter.to_numpy(self._outputs[-1])
+
+    def release(self) -> None:
+        """Free what cells held."""
+        self.steps.clear()
+        self._outputs.clear()
+        self.adapter.release()
+
+    def memory(self, cell_id: str, question: str) -> int | None:
+        """Return what the cell's meter answers; None where the device has none."""
+        self._meter = self._meter or self.adapter.meter(self.cell(cell_id))
+        return getattr(self._meter, question)() if self._meter else None
+
+
+class RankedAdapter(Adapter):
+    """The adapter of rank 0: what it does of cells with several ranks, all ranks do.
+
+    `others` are the processes that were started. It is `out_of_step` from the start of an operation to its end.
+    """
+
+    def __init__(self, adapter: Adapter, job: Job, channel: Channel, count: int):
+        super().__init__()
+        self._adapter, self._job, self._channel = adapter, job, channel
+        self._ending = threading.Lock()
+        self.out_of_step = True
+        command = [sys.executable, "-m", "worker.ranks", str(Path(job.folder) / "job.json")]
+        self._others = adapter.start_others(count, command)
+        self.other_processes = self._others.processes
+        self._failed = threading.Event()
+        self._codes: dict[int, int] = {}
+        threading.Thread(target=self._watch, daemon=True).start()
+        self._rank = Rank(adapter, job, count)
+        self.out_of_step = False
+
+    def run(self, name: str, *arguments: Any) -> list:
+        """Do one operation on every rank; returns what each gives, rank 0 first."""
+        self.out_of_step = True
+        self._rank.group.share((name, arguments))
+        found = self._rank.group.gather(getattr(self._rank, name)(*arguments))
+        self.out_of_step = False
+        return found
+
+    def _watch(self) -> None:
+        """End the process when another rank has: on a GPU rank 0 would wait for it."""
+        self._codes = self._others.wait()
+        self._failed.set()
+        time.sleep(GRACE_SECONDS)  # where rank 0 fails over it by itself, it knows the cell better
+        at_work = self._channel.at_work
+        self.end([at_work] if at_work else [cell.id for cell in self._job.cells], "error", "The other ranks ended.")
+
+    def end(self, cells: Sequence[str], status: str, reason: str) -> NoReturn:
+        """Report these cells with the failure of the rank that failed first, and end all ranks."""
+        self._failed.wait(GRACE_SECONDS)
+        status, reason = first_failure(Path(self._job.folder), self._codes) or (status, reason)
+        if not self._ending.acquire(blocking=False):
+            threading.Event().wait()  # the other thread ends the process
+        for cell in cells:
+            self._channel.send(Failed(cell, status, reason))
+        sys.stderr.flush()
+        os._exit(1)
+
+    @property
+    def device(self) -> Any:  # type: ignore[override]
+        """The framework's own device."""
+        return self._adapter.device
+
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
+        return self._adapter.obstacle(device, mode)
+
+    def smoke_test(self, device: str) -> dict[str, Any]:
+        return self._adapter.smoke_test(device)
+
+    def configure(self, cell: Cell) -> Any:
+        return self._adapter.configure(cell)
+
+    def synchronize(self, output: Any) -> None:
+        self._adapter.synchronize(output)
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        return self._adapter.place(cell, arrays)
+
+    def start_compiler(self, cell: Cell) -> dict[str, Any]:
+        settings = self._adapter.start_compiler(cell)  # what is not supported here leaves the others in step
+        if cell.ranks > 1:
+            self.run("start_compiler", cell.id)
+        return settings
+
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.ranks == 1:
+            return self._adapter.prepare(workload, cell, weights, inputs)
+        self.run("prepare", cell.id)
+        return RankedStep(self.run, cell.id, self._rank)
+
+    def to_numpy(self, output: Any) -> Arrays:
+        """Return rank 0's values, and of the loss the mean over the ranks."""
+        if not isinstance(output, RankedOutput):
+            return self._adapter.to_numpy(output)
+        each = self.run("fetch")
+        return each[0] | {"loss": np.mean([arrays["loss"] for arrays in each], axis=0)}
+
+    def release(self) -> None:
+        self.run("release")
+
+    def meter(self, cell: Cell) -> Meter | None:
+        meter = self._adapter.meter(cell)
+        return meter if cell.ranks == 1 or meter is None else RankedMeter(self.run, cell.id)
+
+
+class RankedOutput:
+    """The last call's output, which lies on all ranks."""
+
+
+class RankedStep(Step):
+    """A step that every rank runs; `timer` gives seconds per call of the slowest rank over so many calls."""
+
+    def __init__(self, run: Callable[..., list], cell_id: str, rank: Rank):
+        own = rank.steps[cell_id]
+        super().__init__(own.call, (), capture=own.capture, program=own.program)
+        self._run, self._cell = run, cell_id
+
+    def __call__(self) -> RankedOutput:
+        self._run("call", self._cell)
+        return RankedOutput()
+
+    def rewind(self) -> None:
+        self._run("rewind", self._cell)
+
+    def timer(self, calls: int) -> float:
+        """Return seconds per call."""
+        return max(self._run("time", self._cell, calls))
+
+
+class RankedMeter(Meter):
+    """Memory of the rank that needs most."""
+
+    def __init__(self, run: Callable[..., list], cell_id: str):
+        self._ask = lambda question: max(run("memory", cell_id, question), key=lambda answer: answer or 0)
+
+    def allocated_bytes(self) -> int | None:
+        return self._ask("allocated_bytes")
+
+    def reset_peak(self) -> None:
+        self._ask("reset_peak")
+
+    def peak_bytes(self) -> int | None:
+        return self._ask("peak_bytes")
+
+
+def first_failure(folder: Path, codes: dict[int, int]) -> tuple[str, str] | None:
+    """Return status and reason of the rank that failed first; None where none but rank 0 did.
+
+    One that was killed left no reason, and those that fail over it do.
+    """
+    for rank, code in sorted(codes.items()):
+        if code < 0 and code != TAKEN_DOWN:
+            name = signal.Signals(-code).name
+            hint = " (often the system running out of memory)" if name == "SIGKILL" else ""
+            return "crash", f"Rank {rank} was killed by {name}{hint}."
+    left = [json.loads(path.read_text()) for path in folder.glob("rank-*.json")]
+    if left:
+        first = min(left, key=lambda one: one["at"])
+        return first["status"], f"Rank {first['rank']}: {first['reason']}"
+    return next((("crash", f"Rank {rank} exited with code {code}.") for rank, code in codes.items()), None)
+
+
+def main() -> None:
+    from worker.context import Context
+
+    job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
+    try:
+        Context(job, Unheard()).start(job.cells[0])
+    except BaseException as error:
+        at = time.time()
+        traceback.print_exc()
+        status, reason = classify(error)
+        own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
+        path = Path(job.folder) / f"rank-{ranks.own()}.json"
+        path.with_suffix(".new").write_text(json.dumps(own))
+        path.with_suffix(".new").rename(path)
+        os._exit(1)
+
+
+class Unheard(Channel):
+    """The channel of ranks that say nothing to the parent."""
+
+    def __init__(self) -> None:
+        self.at_work = ""
+
+    def send(self, message: Any) -> None:
+        """Say nothing."""
+
+    def mark(self, cell_id: str) -> None:
+        """Mark nothing."""
+
+
+if __name__ == "__main__":
+    main()
