@@ -30,7 +30,8 @@ from reports import terminal
 from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
-LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container"  # options of bench
+# Options of bench.
+LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container strategy checkpoint ranks"
 
 
 def options_of_bench(workload: str, left: str = "") -> list[Option]:
@@ -67,7 +68,7 @@ def named(words: str | None, known: Collection[str]) -> list[str]:
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return what a command line asks for, in eager mode. Raises UsageError."""
     check_from_1("PROCESSES", arguments.processes)
-    arguments.mode, arguments.resume = "eager", None
+    arguments.mode, arguments.resume, arguments.strategy = "eager", None, None
     return Request.from_arguments(arguments)
 
 

@@ -83,6 +83,7 @@ BOUNDARY |= {
         "generating",
         "obstacles",
         "program",
+        "ranks",
         "user_file",
         "user_model",
         "values",
@@ -138,6 +139,7 @@ def allowed_to(path: Path) -> set[str] | None:
             "generating.py": {"frameworks.adapter", "frameworks.program"},
             "adapter.py": {
                 "frameworks.program",
+                "frameworks.ranks",
                 "frameworks.user_model",
                 "measurement.cells",
                 "workloads.passes",

@@ -4,8 +4,8 @@ Before each operation rank 0 tells all ranks which one is next, of which cell, a
 gathers what they give. So all are in step, eager and compiled. Calls within a sample follow each other without a word.
 A sample is the time of the slowest rank: each takes its own, from a barrier until its last call is done.
 
-Run as `python -m worker.ranks JOB`, this module is a rank other than 0. One that fails leaves its reason in the job's
-folder and ends, which ends all: nothing else frees ranks that wait for it.
+A rank that fails leaves its reason in the job's folder and ends, which ends all: nothing else frees those that wait
+for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,16 +24,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 import workloads
-from frameworks import ranks
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
 from measurement.protocol import Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
-from worker.channel import Channel, classify
+from worker.channel import Channel
 from worker.loading import load_inputs, load_weights
 from workloads.spec import Arrays, Workload
 
 GRACE_SECONDS = 5.0  # in which the first rank to fail is looked for, since the others fail over it
+LEFT = "rank-{}.json"  # what a rank that fails writes
 TAKEN_DOWN = -signal.SIGTERM  # the exit code of ranks that were ended because another one failed
 
 
@@ -113,7 +112,7 @@ class RankedAdapter(Adapter):
         self._adapter, self._job, self._channel = adapter, job, channel
         self._ending = threading.Lock()
         self.out_of_step = True
-        command = [sys.executable, "-m", "worker.ranks", str(Path(job.folder) / "job.json")]
+        command = [sys.executable, "-m", "worker.other_rank", str(Path(job.folder) / "job.json")]
         self._others = adapter.start_others(count, command)
         self.other_processes = self._others.processes
         self._failed = threading.Event()
@@ -246,42 +245,8 @@ def first_failure(folder: Path, codes: dict[int, int]) -> tuple[str, str] | None
             name = signal.Signals(-code).name
             hint = " (often the system running out of memory)" if name == "SIGKILL" else ""
             return "crash", f"Rank {rank} was killed by {name}{hint}."
-    left = [json.loads(path.read_text()) for path in folder.glob("rank-*.json")]
+    left = [json.loads(path.read_text()) for path in folder.glob(LEFT.format("*"))]
     if left:
         first = min(left, key=lambda one: one["at"])
         return first["status"], f"Rank {first['rank']}: {first['reason']}"
     return next((("crash", f"Rank {rank} exited with code {code}.") for rank, code in codes.items()), None)
-
-
-def main() -> None:
-    from worker.context import Context
-
-    job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
-    try:
-        Context(job, Unheard()).start(job.cells[0])
-    except BaseException as error:
-        at = time.time()
-        traceback.print_exc()
-        status, reason = classify(error)
-        own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
-        path = Path(job.folder) / f"rank-{ranks.own()}.json"
-        path.with_suffix(".new").write_text(json.dumps(own))
-        path.with_suffix(".new").rename(path)
-        os._exit(1)
-
-
-class Unheard(Channel):
-    """The channel of ranks that say nothing to the parent."""
-
-    def __init__(self) -> None:
-        self.at_work = ""
-
-    def send(self, message: Any) -> None:
-        """Say nothing."""
-
-    def mark(self, cell_id: str) -> None:
-        """Mark nothing."""
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import tempfile
 from collections.abc import Sequence
@@ -10,12 +9,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext, start_processes
 
 from frameworks import ranks
 
 HOST, PORT = "127.0.0.1", "MASTER_PORT"
-PATIENCE = datetime.timedelta(days=1)  # the parent ends a process that is silent for too long
+PATIENCE = 48 * default_pg_timeout  # the parent ends a process that is silent for too long
 POLL_SECONDS = 0.5
 
 

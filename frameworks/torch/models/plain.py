@@ -200,3 +200,8 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
     spellings = {"bert": BERT, "gpt": GPT}.get(workload.family, ())
     model.load_state_dict({respelt(name, spellings): tensor for name, tensor in weights.items()}, assign=True)
     return model.eval()
+
+
+def blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the repeated blocks of a model, in order; none where it has no list of them."""
+    return [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]

@@ -14,8 +14,8 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from frameworks.adapter import Capture, Unsupported
+from frameworks.torch.models import plain
 from frameworks.torch.modes import graphs
-from frameworks.torch.modes.training import blocks
 from measurement.cells import Cell
 
 BETWEEN_BLOCKS = ("fully_shard", "parameters are gathered and freed between the compiled blocks")
@@ -49,7 +49,7 @@ def _fsdp(cell: Cell, objective: nn.Module, device: torch.device) -> Parallel:
     mesh = init_device_mesh(device.type, (cell.ranks,))
     mixed = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if cell.dtype == "bf16" else MixedPrecisionPolicy()
     backend = None if cell.mode == "eager" else graphs.CountingBackend(cell.mode, device)
-    found = blocks(objective)
+    found = plain.blocks(objective)
     if backend and not found:
         raise Unsupported("this model has no list of blocks that could be compiled between FSDP's hooks.")
     for block in found:

@@ -132,13 +132,8 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 def checkpoint_blocks(model: nn.Module) -> None:
     """Have backward compute the activations of every block again."""
-    for block in blocks(model):
+    for block in plain.blocks(model):
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-
-
-def blocks(model: nn.Module) -> list[nn.Module]:
-    """Return the repeated blocks of a model, in order; none where it has no list of them."""
-    return [block for part in model.modules() if isinstance(part, nn.ModuleList) for block in part]
 
 
 def step(

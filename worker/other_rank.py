@@ -1,0 +1,50 @@
+"""A rank other than 0. Run as `python -m worker.other_rank JOB`; it does what rank 0 says (`worker/ranks.py`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from frameworks import ranks
+from measurement.protocol import Job
+from worker.channel import Channel, classify
+from worker.context import Context
+from worker.ranks import LEFT
+
+
+class Unheard(Channel):
+    """The channel of ranks that say nothing to the parent."""
+
+    def __init__(self) -> None:
+        self.at_work = ""
+
+    def send(self, message: Any) -> None:
+        """Say nothing."""
+
+    def mark(self, cell_id: str) -> None:
+        """Mark nothing."""
+
+
+def main() -> None:
+    """Follow rank 0 until the process is ended."""
+    job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
+    try:
+        Context(job, Unheard()).start(job.cells[0])
+    except BaseException as error:
+        at = time.time()
+        traceback.print_exc()
+        status, reason = classify(error)
+        own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
+        path = Path(job.folder) / LEFT.format(ranks.own())
+        path.with_suffix(".new").write_text(json.dumps(own))
+        path.with_suffix(".new").rename(path)
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
