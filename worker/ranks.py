@@ -66,7 +66,7 @@ class Rank:
         cell = self.cell(cell_id)
         group = next(group for group in self.job.groups if cell in group.cells)
         workload = workloads.get(cell.workload, cell.pass_name)
-        weights = load_weights(workload, cell, group.weights)
+        weights: Any = load_weights(workload, cell, group.weights)
         self.steps[cell_id] = self.adapter.prepare(workload, cell, weights, load_inputs(group.inputs))
 
     def call(self, cell_id: str) -> None:
@@ -149,7 +149,7 @@ class RankedAdapter(Adapter):
         os._exit(1)
 
     @property
-    def device(self) -> Any:  # type: ignore[override]
+    def device(self) -> Any:
         """The framework's own device."""
         return self._adapter.device
 
