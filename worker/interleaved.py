@@ -248,6 +248,8 @@ class InterleavedComparison(GroupWork):
         order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}/energy")
         with self.context.reporting(at_work) as trouble:
             try:
+                if at_work[0].ranks > 1:
+                    raise Unmetered("the counter covers one rank: measure energy with RANKS=1")
                 meter = counter(at_work[0].device)
                 self.energy = take_windows(variants, meter, self.context.clocks, order, time.sleep, on_window)
             except Unmetered as reason:
