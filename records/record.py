@@ -141,6 +141,9 @@ class Record:
     speedup_ci_high: float | None = col("upper end of the speedup's 95 % interval")
     speedup_half_width: float | None = col("half the width of the speedup's interval, relative to the speedup")
     sign: str | None = col("whether the interval shows the mode as faster or slower; empty for eager")
+    scaling_efficiency: float | None = col("time of the mode on one rank over its time on several (training)")
+    scaling_efficiency_low: float | None = col("lower end of the efficiency's 95 % interval")
+    scaling_efficiency_high: float | None = col("upper end of the efficiency's 95 % interval")
     target_half_width: float | None = col("the half-width that the profile asks for")
     bound_replay: float | None = col(
         "limit of a replay's speedup: eager time over the time in which the device was busy"
@@ -308,6 +311,11 @@ class Record:
     def power_ratio(self) -> Interval | None:
         """Return this mode's power over eager's; None of eager mode and without an interval."""
         return _interval(self.power_ratio_vs_eager, self.power_ratio_ci_low, self.power_ratio_ci_high)
+
+    @property
+    def efficiency(self) -> Interval | None:
+        """Return the time on one rank over that on several; None of one rank and without an interval."""
+        return _interval(self.scaling_efficiency, self.scaling_efficiency_low, self.scaling_efficiency_high)
 
     @property
     def median_ms(self) -> float:

@@ -6,6 +6,7 @@ own peaks, and the columns made here are made anew from all records whenever the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -13,6 +14,7 @@ from typing import Any
 
 from measurement import bottleneck, flags
 from measurement.peaks import Peaks, above_datasheet, least_seconds, may_be_cached
+from measurement.statistics import Interval
 from records.judgement import COMPUTED_IN
 from records.record import FIELDS, Record
 
@@ -28,6 +30,7 @@ RATES = {
 _MATVEC = "framework_peak_matvec_gb_per_s"
 _needed = attrgetter("device", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
+_OF_RANKS = re.compile(r",ranks=\d+,strategy=\w+")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 
@@ -39,8 +42,8 @@ def completed(records: Sequence[Record]) -> list[Record]:
 def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
     """By cell the columns in which `completed` records differ from those that `read` gives.
 
-    It is called twice, and what it gives may come one at a time: a record is kept only where it is another's cell at
-    twice the batch.
+    It is called several times, and what it gives may come one at a time: a record is kept only where it is another's
+    cell at twice the batch.
     """
     changed = {}
     for record, of_others in _judged(read):
@@ -54,7 +57,11 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
+    alone: dict[tuple[Any, ...], Interval] = {}  # times of cells that are compared with several ranks'
+    several = {(_kind(r), _OF_RANKS.sub("", r.cell)) for r in read() if _is_judged(r) and _OF_RANKS.search(r.cell)}
     for record in filter(_is_judged, read()):
+        if (_kind(record), record.cell) in several and not record.excluded and record.latency:
+            alone[_kind(record), record.cell] = record.latency
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if record.is_baseline and not record.excluded:
             eager_ms[_kind(record), _group(record)] = record.median_ms
@@ -66,7 +73,7 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
             columns = judged(record, peaks[kind], doubles.get((kind, doubled(record.cell))))
             rates = {name: columns[name] for name in ("peak_tflops", "peak_gb_per_s")}
             limit = bound(record, eager_ms.get((kind, _group(record))), **rates)
-            yield record, columns | {"bound_roofline": limit}
+            yield record, columns | {"bound_roofline": limit} | efficiency(record, alone)
         else:
             yield record, {}
 
@@ -88,6 +95,21 @@ def _kind(record: Record) -> tuple[Any, ...]:
 def _group(record: Record) -> str:
     """The cell's name without its mode."""
     return record.cell.rpartition("/")[0]
+
+
+def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[str, float]:
+    """Return the columns of a cell on several ranks; `alone` are times on one rank by kind and cell.
+
+    Both times have intervals over processes of their own, which are independent: their relative widths add in squares.
+    """
+    one = alone.get((_kind(record), _OF_RANKS.sub("", record.cell))) if _OF_RANKS.search(record.cell) else None
+    if one is None or record.latency is None or record.excluded:
+        return {}
+    several = record.latency
+    half = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, several)))
+    value = one.value / several.value
+    names = ("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high")
+    return dict(zip(names, (value, value * math.exp(-half), value * math.exp(half)), strict=True))
 
 
 def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:

@@ -333,3 +333,18 @@ def test_bandwidth_is_a_share_of_the_machine_s_where_caches_cannot_help():
     (large,) = completed([record() | {"achieved_gb_per_s": 2.5}])
     assert large.bandwidth_pct == pytest.approx(25.0)
     assert completed([record()])[0].bandwidth_pct is None
+
+
+def test_several_ranks_are_compared_with_one_by_independent_intervals():
+    """10 ms ±1 % on one rank and 12.5 ms ±1 % on two: 80 %, ±1.4 %."""
+    width = {"latency_ms_ci_low": 0.99, "latency_ms_ci_high": 1.01}
+
+    def timed(ms: float, ranks: str) -> Record:
+        name = f"torch/mlp/plain/training/cpu/fp32/threads=1/batch_size=3,accumulate=1{ranks}/eager"
+        return record(ms=ms, cell=name) | {name: ms * share for name, share in width.items()}
+
+    one, two = completed([timed(10, ""), timed(12.5, ",ranks=2,strategy=ddp")])
+    assert one.efficiency is None
+    assert two.efficiency.value == pytest.approx(0.8)
+    assert two.efficiency.relative_half_width == pytest.approx(0.01 * 2**0.5, rel=1e-2)
+    assert completed([two])[0].efficiency == two.efficiency  # without the other record nothing is changed

@@ -170,3 +170,22 @@ def test_a_deep_network_s_losses_are_held_to_more_than_its_running_statistics(lo
     pair = trained.comparable({}, outputs, reference, "bf16")
     off, tolerance = nearest_to_its_limit([pair], lambda output: trained.tolerance_of(output, "bf16"))
     assert (off.within(tolerance), tolerance) == (holds, limit)
+
+
+@pytest.mark.parametrize(("name", "statistics"), [("gpt-tiny", {}), ("resnet-tiny", {"batch_statistics": "rank"})])
+def test_ranks_share_one_global_batch(name, statistics, small_bert):
+    """Two ranks' losses are one rank's on both batches; statistics of each rank's batch are rank 0's in the end."""
+    trained = training_of(workload(name, small_bert))
+    parameters = {**SMALL[name], "accumulate": 1, "ranks": 2, "strategy": "ddp"}
+    one = {**parameters, "batch_size": 2 * parameters["batch_size"], "ranks": 1}
+    weights, sets = trained.seeded_weights(parameters, 0), [trained.inputs(parameters, seed) for seed in (1, 2)]
+    assert all((trained.inputs(one, 1)[key] == value).all() for key, value in sets[0].items())
+    together = trained.references(parameters | statistics, weights, sets)
+    alone = trained.references(one, weights, sets)
+    same = [a["loss"][0] == approx(b["loss"][0], rel=1e-9) for a, b in zip(together, alone, strict=True)]
+    assert all(same) is not bool(statistics)
+    halves = trained.references(
+        {**parameters, "ranks": 1}, weights, [{k: v[: len(v) // 2] for k, v in sets[0].items()}]
+    )
+    for key in trained.model.state(parameters):
+        assert together[0][key] == approx(halves[0][key]), key

@@ -1,0 +1,66 @@
+"""Training on several ranks with torch itself: losses of one process, and one record where a rank fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+PLANTED = ROOT / "tests/doubles/planted_ranks"
+TRAINING = (
+    *("FRAMEWORK=torch", "PASS=training", "WORKLOAD=mlp", "WIDTH=8", "DEPTH=2", "BATCH=2", "BUDGET=0.1"),
+    *("THREADS=1", "FORCE=1"),
+)
+
+
+def records(folder: Path, *words: str, **environment: str) -> dict[str, dict]:
+    """Return the records of a run of one launch, by the ends of the cells' names."""
+    command = [sys.executable, str(ROOT / "tests/doubles/launches.py"), "1", "bench", *TRAINING, *words]
+    subprocess.run([*command, f"OUT={folder}"], cwd=ROOT, env={**os.environ, **environment}, check=False)
+    lines = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
+    return {line["cell"].partition("accumulate=1")[2]: line for line in lines}
+
+
+def left_running(folder: Path) -> list[str]:
+    """Return the command lines of processes that work in a run's folder."""
+    texts = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            texts.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [text for text in texts if str(folder) in text and "worker" in text]
+
+
+def test_losses_are_those_of_one_process(tmp_path):
+    """Captured by Dynamo alone, which compiles no code; Inductor takes over a minute."""
+    found = records(tmp_path / "run", "RANKS=2", "STRATEGY=ddp,fsdp", "MODE=dynamo", "CHECKPOINT=full")
+    assert len(found) == 4
+    for name, line in found.items():
+        assert (line["status"], line["parity_reference"]) == ("ok", "numpy"), (name, line["reason"])
+    (blocks,) = (line["graph_break_places"] for name, line in found.items() if "fsdp" in name and "dynamo" in name)
+    assert "fully_shard" in blocks
+    assert not left_running(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [
+        ("killed", "crash", "Rank 1 was killed by SIGKILL"),
+        ("stopped", "timeout", "silent for 8 s"),
+        ("out of memory", "oom", "Rank 1: MemoryError"),
+    ],
+)
+def test_a_rank_that_fails_ends_its_cell(tmp_path, fault, status, reason):
+    path = os.pathsep.join(filter(None, (str(PLANTED), os.environ.get("PYTHONPATH"))))
+    words = ("RANKS=2", "MODE=eager", "TIMEOUT=8")
+    (line,) = records(tmp_path / "run", *words, FAULT=fault, PYTHONPATH=path).values()
+    assert line["status"] == status
+    assert reason in line["reason"]
+    assert not left_running(tmp_path / "run")

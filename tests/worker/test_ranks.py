@@ -1,0 +1,105 @@
+"""Ranks in step: rank 0 names every operation, samples are those of the slowest, and the first failure counts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from frameworks.adapter import Step
+from measurement.cells import Cell
+from worker import ranks
+from worker.ranks import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
+
+CELL = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, (("batch_size", 1), ("ranks", 2)), "eager")
+
+
+class Group:
+    """Ranks that are threads of one process."""
+
+    def __init__(self, count: int):
+        self.values, self.said, self.meeting = [None] * count, None, threading.Barrier(count)
+        self.own = threading.local()
+
+    def share(self, value):
+        if self.own.rank == 0:
+            self.said = value
+        self.barrier()
+        said = self.said
+        self.barrier()
+        return said
+
+    def gather(self, value):
+        self.values[self.own.rank] = value
+        self.barrier()
+        found = list(self.values)
+        self.barrier()
+        return found
+
+    def barrier(self):
+        self.meeting.wait(10)
+
+
+class Ended(Exception):
+    """The end of a rank's orders."""
+
+
+@pytest.fixture
+def ranked(monkeypatch):
+    """Two ranks with a step each, as rank 0's order; a call of rank 1's takes three times as long as rank 0's."""
+    group, made = Group(2), []
+    monkeypatch.setattr(ranks, "time_calls", lambda variant, calls, clocks: calls * variant.step())
+
+    def rank(number: int) -> Rank:
+        group.own.rank = number
+        adapter = SimpleNamespace(
+            join=lambda count: group,
+            synchronize=lambda output: None,
+            to_numpy=lambda output: {"loss": np.ones(1) * output},
+        )
+        one = Rank(adapter, SimpleNamespace(cells=[CELL]), 2)
+        one.steps[CELL.id] = Step(lambda: 1.0 + 2 * number, [()])
+        one.end = lambda: (_ for _ in ()).throw(Ended)
+        made.append(one)
+        return one
+
+    def follow():
+        try:
+            rank(1).follow()
+        except Ended:
+            group.gather(None)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    first = rank(0)
+
+    def run(name, *arguments):
+        group.share((name, arguments))
+        return group.gather(None if name == "end" else getattr(first, name)(*arguments))
+
+    yield run, first
+    run("end")
+    thread.join(10)
+
+
+def test_a_sample_is_that_of_the_slowest_rank(ranked):
+    run, first = ranked
+    step = RankedStep(run, CELL.id, first)
+    assert step.timer(4) == 4 * 3.0
+    assert isinstance(step(), RankedOutput)
+    assert [float(arrays["loss"][0]) for arrays in run("fetch")] == [1.0, 3.0]
+
+
+def test_the_first_rank_that_failed_is_to_blame(tmp_path):
+    assert first_failure(tmp_path, {}) is None
+    assert first_failure(tmp_path, {1: 7, 2: TAKEN_DOWN}) == ("crash", "Rank 1 exited with code 7.")
+    for rank, at, status in ((1, 2.0, "error"), (2, 1.0, "oom")):
+        left = {"rank": rank, "at": at, "status": status, "reason": "why"}
+        (tmp_path / LEFT.format(rank)).write_text(json.dumps(left))
+    assert first_failure(tmp_path, {1: 1, 2: 1}) == ("oom", "Rank 2: why")
+    status, reason = first_failure(tmp_path, {1: 1, 3: -signal.SIGKILL})
+    assert (status, reason[:29]) == ("crash", "Rank 3 was killed by SIGKILL ")
