@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from environments import environments
+from frameworks import describe
 from plan import sweep
 from plan.options import Option, chosen
 from reports import terminal
@@ -13,7 +15,17 @@ from reports import terminal
 def options() -> list[Option]:
     """Return the options of `setup`."""
     frameworks = chosen(sweep.all_options(), "framework", help="frameworks, or all (default: all)")
-    return [*frameworks, Option("device", "cpu (default) or gpu", default="cpu")]
+    return [
+        *frameworks,
+        Option("device", "cpu (default) or gpu", default="cpu"),
+        Option("mode", "modes whose own packages are installed as well"),
+    ]
+
+
+def modes_of(names: Sequence[str], given: str | None) -> list[str]:
+    """Return the modes that the option names. Raises UsageError for one that none of the frameworks has."""
+    known = [mode.name for name in names for mode in describe(name).modes]
+    return [sweep.choose(mode, known, "mode") for mode in sweep.split_words(given or "")]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -21,10 +33,11 @@ def run(arguments: argparse.Namespace) -> int:
     console = terminal.PlainConsole()
     names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
     device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
+    modes = modes_of(names, arguments.mode)
     failed = False
     for name in names:
         try:
-            console.print(environments.ensure(name, device), highlight=False, soft_wrap=True)
+            console.print(environments.ensure(name, device, modes=modes), highlight=False, soft_wrap=True)
         except environments.SetupError as error:
             console.print(f"{name}: {error}", style="red", markup=False, highlight=False)
             failed = True

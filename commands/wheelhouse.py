@@ -40,15 +40,17 @@ def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) ->
     """Collect the files of some frameworks' environments; returns the exit code. Raises UsageError."""
     names = resolve({"framework": arguments.framework}).axes["framework"]
     device = choose(arguments.device or "cpu", environments.DEVICES, "device")
+    modes = setup.modes_of(names, arguments.mode)
     out = Path(arguments.collect).absolute()
     try:
-        collect([environments.recipe(name, device) for name in names], out, report)
+        collect([environments.recipe(name, device, mode) for name in names for mode in ("", *modes)], out, report)
     except (SetupError, OSError) as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1
     size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
     report(f"{out}: {size / 1e6:.0f} MB. Copy it to the other machine and run there:")
-    report(make_command("setup", {"FRAMEWORK": ",".join(names), "DEVICE": device, "WHEELHOUSE": "FOLDER"}))
+    words = {"FRAMEWORK": ",".join(names), "DEVICE": device, "MODE": ",".join(modes), "WHEELHOUSE": "FOLDER"}
+    report(make_command("setup", {name: value for name, value in words.items() if value}))
     return 0
 
 
@@ -64,8 +66,8 @@ def collect(recipes: list[Recipe | None], out: Path, report: Callable[[str], Non
         pins = (SUITE / UV_PINS).read_text()
         pip.collect("uv", hashlib.sha256(pins.encode()).hexdigest(), pip.pinned(pins))
         for recipe in [environments.runner_recipe(), *filter(None, recipes)]:
-            report(f"collecting {recipe.home.name}")
-            pip.collect(recipe.home.name, recipe.fingerprint, files_of(recipe, pip))
+            report(f"collecting {recipe.name}")
+            pip.collect(recipe.name, recipe.fingerprint, files_of(recipe, pip))
 
 
 def files_of(recipe: Recipe, pip: Pip) -> list[Path]:

@@ -12,6 +12,9 @@ adding a framework is adding a folder:
     # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
                                    with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
 
+Packages that one mode alone needs have a lock of their own, `requirements-<device>-<mode>.txt`, and are added to the
+framework's environment when somebody asks for the mode.
+
 With WHEELHOUSE=FOLDER in the environment everything comes from that folder, nothing from an index:
 `environments.offline`.
 
@@ -31,7 +34,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from environments import offline
@@ -58,7 +61,8 @@ def path(framework: str, device: str) -> Path:
 class Recipe:
     """What an environment is made of: locked requirements, and what its `.in` file says of them.
 
-    `from_index` is empty, or the address of an index and the one requirement that comes from there.
+    `from_index` is empty, or the address of an index and the one requirement that comes from there. With `mode` it is
+    what that mode adds to the environment.
     """
 
     home: Path
@@ -66,6 +70,12 @@ class Recipe:
     requirements: str
     from_index: tuple[str, ...]
     directives: dict[str, str]
+    mode: str = ""
+
+    @property
+    def name(self) -> str:
+        """The environment's name, and the mode's behind it."""
+        return "-".join(filter(None, (self.home.name, self.mode)))
 
     @property
     def fingerprint(self) -> str:
@@ -82,18 +92,24 @@ class Recipe:
     @property
     def stamp(self) -> Path:
         """The file that says what the environment was made of."""
-        return self.home / ".stamp"
+        return self.home / "-".join(filter(None, (".stamp", self.mode)))
 
     def is_made(self) -> bool:
         """Return whether the environment is there, made of what the recipe asks for."""
         return self.interpreter.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint
 
 
-def recipe(framework: str, device: str) -> Recipe | None:
-    """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError."""
+def recipe(framework: str, device: str, mode: str = "") -> Recipe | None:
+    """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError.
+
+    With `mode`, what that mode adds; None for one that adds nothing.
+    """
     if device not in DEVICES:
         raise SetupError(f"there are no environments for device '{device}'; choose cpu or gpu.")
     folder = SUITE / "frameworks" / framework
+    if mode:
+        lock_file = folder / f"requirements-{device}-{mode}.txt"
+        return replace(_recipe(path(framework, device), lock_file), mode=mode) if lock_file.is_file() else None
     if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
         return None
     lock_file = folder / f"requirements-{device}.txt"
@@ -127,24 +143,40 @@ def _recipe(home: Path, lock_file: Path) -> Recipe:
     return Recipe(home, lock_file, requirements, from_index, directives)
 
 
-def ensure(framework: str, device: str, *, python: str | None = None, report: Callable[[str], None] = print) -> Path:
+def ensure(
+    framework: str,
+    device: str,
+    *,
+    modes: Sequence[str] = (),
+    python: str | None = None,
+    report: Callable[[str], None] = print,
+) -> Path:
     """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
 
-    `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
-    processes at once.
+    Packages that one of `modes` adds are installed there as well. `python` names an interpreter to use instead, which
+    is only checked. Raises SetupError. Safe to call from several processes at once.
     """
     if Path(sys.prefix).resolve() == (VENVS / "runner").resolve():
         use(VENVS / "runner", report)  # this process runs in it, and may import more
     if python is not None:
         return _users_interpreter(python)
-    recipe_here = recipe(framework, device)
-    return _environment(recipe_here, report) if recipe_here else Path(sys.executable)
+    recipes = _recipes(framework, device, modes)
+    for one in recipes:
+        _environment(one, report)
+    return recipes[0].interpreter if recipes else Path(sys.executable)
 
 
-def existing(framework: str, device: str) -> Path | None:
+def existing(framework: str, device: str, modes: Sequence[str] = ()) -> Path | None:
     """Return the interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
-    recipe_here = recipe(framework, device)
-    return found(recipe_here) if recipe_here else Path(sys.executable)
+    recipes = _recipes(framework, device, modes)
+    if not all(one.is_made() for one in recipes):
+        return None
+    return recipes[0].interpreter if recipes else Path(sys.executable)
+
+
+def _recipes(framework: str, device: str, modes: Sequence[str]) -> list[Recipe]:
+    """Return the recipe of an environment and those of what modes add to it; none if the runner's serves."""
+    return list(filter(None, (recipe(framework, device, mode) for mode in ("", *modes))))
 
 
 def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
@@ -219,35 +251,36 @@ def _environment(recipe: Recipe, report: Callable[[str], None]) -> Path:
                 started = time.monotonic()
                 _install(recipe, recipe.interpreter, report)
                 recipe.stamp.write_text(recipe.fingerprint)
-                report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
+                report(f"{recipe.name}: ready after {time.monotonic() - started:.0f} s")
 
 
 def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -> None:
-    """A new virtual environment with what the recipe asks for, from the wheelhouse where there is one."""
+    """Install what the recipe asks for, in a new virtual environment or as a mode's packages in the one that is there.
+
+    Files come from the wheelhouse where there is one.
+    """
     home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
-    failed = f"environment {home.name} could not be installed"
-    if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.fingerprint)):
+    failed = f"environment {recipe.name} could not be installed"
+    if wheelhouse and (why := offline.problem(wheelhouse, recipe.name, recipe.fingerprint)):
         raise SetupError(f"{failed}: {why}")
     source = f" from {wheelhouse}" if wheelhouse else ""
-    report(f"{home.name}: installing {recipe.lock_file.relative_to(SUITE)}{source} …")
+    report(f"{recipe.name}: installing {recipe.lock_file.relative_to(SUITE)}{source} …")
     env = offline.without_sources(environment(), wheelhouse)
     if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
         variable, _, value = directives["without-find-links"].partition("=")
         env.setdefault(variable, value)
     # Bytecode is compiled here, or the first launch of each framework would pay for it inside its first call.
     install = ["--quiet", "--compile-bytecode", *offline.arguments(wheelhouse), "--python", str(interpreter)]
-    uv(
-        ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)],
-        env,
-        failed,
-        report=report,
-    )
-    requirements = offline.with_built(wheelhouse, home.name, recipe.requirements)
+    if not recipe.mode:
+        new = ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)]
+        uv(new, env, failed, report=report)
+    requirements = offline.with_built(wheelhouse, recipe.name, recipe.requirements)
     apart: list[str] = []
     if "UV_INDEX" in env:  # several indexes: any of them may serve what a hash names, the first alone what none does
         requirements, apart = offline.split(requirements)
     anywhere = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in env else {}
-    uv(["pip", "sync", *install, "-"], {**anywhere, **env}, failed, stdin=requirements, report=report)
+    command = ["install", "--no-deps", "--requirement"] if recipe.mode else ["sync"]
+    uv(["pip", *command, "-", *install], {**anywhere, **env}, failed, stdin=requirements, report=report)
     if apart:
         uv(["pip", "install", "--no-deps", *install, *apart], env, failed, report=report)
     if recipe.from_index:

@@ -98,8 +98,9 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     entry = told["environments"].get(environment)
     if entry is None:
         there = ", ".join(sorted(told["environments"])) or "nothing"
-        framework, _, device = environment.rpartition("-")
-        variables = f"FRAMEWORK={framework} DEVICE={device} COLLECT=…" if framework else "COLLECT=…"
+        parts = re.fullmatch(r"(\w+)-(cpu|gpu)-?(.*)", environment)
+        words = zip(("FRAMEWORK", "DEVICE", "MODE"), parts.groups() if parts else (), strict=False)
+        variables = " ".join([*(f"{name}={word}" for name, word in words if word), "COLLECT=…"])
         return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make setup {variables} adds it."
     if entry["wanted"] != fingerprint:
         return (

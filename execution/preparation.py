@@ -70,7 +70,10 @@ def environments_of(
     """
     interpreters: dict[tuple[str, str], Path | Failure] = {}
     users: dict[str, Path] = {}
-    for key in dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in planned.bundles):
+    modes: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in (cell for bundle in planned.bundles for group in bundle.groups for cell in group.cells):
+        modes.setdefault((cell.framework, cell.device_kind), {})[cell.mode] = None
+    for key, asked in modes.items():
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
             oracle = frameworks.describe(key[0]).is_reference
@@ -78,7 +81,11 @@ def environments_of(
                 users[key[0]] = interpreters[key] = (
                     Path(python) if inside else environments.ensure(*key, python=python, report=report)
                 )
-            elif found := environments.ensure(*key, report=report) if make else environments.existing(*key):
+            elif found := (
+                environments.ensure(*key, modes=list(asked), report=report)
+                if make
+                else environments.existing(*key, list(asked))
+            ):
                 interpreters[key] = found
         except environments.SetupError as error:
             if python and not oracle:

@@ -23,6 +23,7 @@ from environments.environments import Recipe
 from environments.uv import SetupError
 
 WHEEL, BUILT = "tinything-1.0-py3-none-any.whl", "tinysource-1.0-py3-none-any.whl"
+OF_A_MODE = "tinymode-1.0-py3-none-any.whl"
 
 
 def write_wheel(folder: Path, text: str = "ANSWER = 42\n", name: str = WHEEL) -> str:
@@ -77,13 +78,16 @@ def collected(tmp_path_factory) -> Path:
     source = f"tinysource==1.0 ; python_version > '3' \\\n    --hash=sha256:{write_source(home / 'links', home)}\n"
     (home / "frameworks/tiny/requirements-cpu.txt").write_text(source + lock)
     (home / "frameworks/tiny/requirements-cpu.in").write_text("# check: import tinything\ntinything==1.0\n")
+    of_mode = f"tinymode==1.0 --hash=sha256:{write_wheel(home / 'links', name=OF_A_MODE)}\n"
+    (home / "frameworks/tiny/requirements-cpu-form.txt").write_text(of_mode)
     with pytest.MonkeyPatch.context() as patch:
         for module in (environments, wheelhouse):
             patch.setattr(module, "SUITE", home)
         only_links = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(home / "links"), "PIP_CONFIG_FILE": "/dev/null"}
         for name, value in only_links.items():
             patch.setenv(name, value)
-        wheelhouse.collect([environments.recipe("tiny", "cpu"), None], home / "wheels", report=lambda text: None)
+        recipes = [environments.recipe("tiny", "cpu", mode) for mode in ("", "form", "eager")]
+        wheelhouse.collect(recipes, home / "wheels", report=lambda text: None)
     return home
 
 
@@ -108,12 +112,23 @@ def house(collected, tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.slow
 def test_an_environment_is_made_from_the_wheelhouse_alone(house):
-    assert sorted(path.name for path in (house / "wheels").iterdir()) == [BUILT, WHEEL, offline.MANIFEST]
+    assert {path.name for path in (house / "wheels").iterdir()} == {BUILT, WHEEL, OF_A_MODE, offline.MANIFEST}
     said: list[str] = []
     python = environments.ensure("tiny", "cpu", report=said.append)
     code = "import tinything, tinysource; print(tinything.ANSWER, tinysource.ANSWER)"
     assert subprocess.run([python, "-c", code], capture_output=True, text=True).stdout == "42 7\n"
     assert any(str(house / "wheels") in line for line in said)
+    modes = ["eager", "form"]
+    assert environments.existing("tiny", "cpu") == python and environments.existing("tiny", "cpu", modes) is None
+    assert environments.ensure("tiny", "cpu", modes=modes, report=said.append) == python
+    assert subprocess.run([python, "-c", f"import tinymode; {code}"], capture_output=True, text=True).stdout == "42 7\n"
+    assert environments.existing("tiny", "cpu", modes) == python
+
+
+def test_a_wheelhouse_without_a_modes_packages_says_how_to_collect_them(house):
+    change(house, environments={"tiny-cpu": {}})
+    with pytest.raises(SetupError, match="not tiny-cpu-form: make setup FRAMEWORK=tiny DEVICE=cpu MODE=form COLLECT="):
+        environments._install(environments.recipe("tiny", "cpu", "form"), Path(sys.executable), print)
 
 
 @pytest.mark.parametrize("name", [WHEEL, BUILT])
