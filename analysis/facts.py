@@ -26,9 +26,9 @@ def verdict(ratio: Interval | None) -> str:
 
 
 def first_s(point: Point) -> float | None:
-    """Return seconds until the first call is done; with loading in engines that compile ahead of time."""
-    call = point.record.first_call_s
-    return None if call is None else call + (point.record.load_s or 0.0)
+    """Return seconds until the first call is done; with building and loading where a mode does so before."""
+    call, record = point.record.first_call_s, point.record
+    return None if call is None else call + (record.build_s or 0.0) + (record.load_s or 0.0)
 
 
 @dataclass(eq=False)

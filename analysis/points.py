@@ -34,7 +34,7 @@ COLUMNS_READ = (
     ),
     *("pass" if name == "pass_name" else name for name in _KEY),
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
-    *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
+    *("versions", "baseline", "build_s", "load_s", "first_call_s", "launches", "node"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "host_ms_median"),
     *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from measurement.cells import Cell
 # Besides the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
 DECIDING = re.compile(
     r"transformers|tokenizers|safetensors|huggingface-hub|flax|optax|equinox|keras|tf-keras|paddlenlp|triton|"
-    r"pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"
+    r"onnx.*|openvino|pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"
 )
 NAMES = ("torch", "paddle", "tensorflow", "jax", "onnxruntime", "numpy", "python")
 
@@ -27,6 +28,20 @@ def describe(name: str) -> Framework:
 def is_baseline(cell: Cell) -> bool:
     """Return whether the cell's mode is the one that its framework's graphs are compared with."""
     return cell.mode == describe(cell.framework).baseline.name
+
+
+def lacking(name: str, mode: str, device_kind: str) -> str | None:
+    """Return what this interpreter lacks of a mode's own packages, with the command that installs them; else None."""
+    packages = describe(name).mode(mode).packages
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if not missing:
+        return None
+    listed = Path(__file__).with_name(name) / f"requirements-{device_kind}-{mode}.in"
+    requirements = re.findall(r"(?m)^\w\S*", listed.read_text())
+    return (
+        f"{mode} needs {' and '.join(missing)}: pip install {' '.join(requirements)}, or make setup FRAMEWORK={name} "
+        f"DEVICE={device_kind} MODE={mode} in a checkout."
+    )
 
 
 def swept() -> tuple[str, ...]:

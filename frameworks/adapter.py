@@ -69,7 +69,8 @@ class Step:
     leave anything: it puts a model under training back to its first weights. `program` lists the operators that the
     mode executes or that its graph holds, for which it may run the model; None where the framework does not show them,
     or a text that says why they cannot be compared. `load`, of engines that compile ahead of time, makes something
-    that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `native` is
+    that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `build`
+    makes that file before, where the mode does, and returns its bytes. `native` is
     the framework's own object behind the step, for its profiler. `user_model` is the user model it runs.
     `parts` takes what `call` takes and gives a call's outputs one after the other, where it has several: tokens.
     `watch` runs every graph within a call as `around(graph, arguments)` from then on, and by itself again with None.
@@ -87,17 +88,19 @@ class Step:
         user_model: Subject | None = None,
         parts: Callable[..., Iterator[Any]] | None = None,
         watch: Callable[[Callable | None], None] | None = None,
+        build: Callable[[], int] | None = None,
     ):
         self.call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
         self.program, self.load, self.native, self.user_model, self.parts = program, load, native, user_model, parts
-        self.watch, self.fresh = watch, user_model.for_a_call() if user_model else None
+        self.watch, self.build = watch, build
+        self.fresh = user_model.for_a_call() if user_model else None
         self._next = 0
         self._ready: tuple | None = None  # the next call's inputs, where `get_ready` made them
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """Return the same mode, compiled code included, on other inputs."""
         rest = self.capture, self._restore, self.program, self.load, self.native, self.user_model, self.parts
-        return Step(self.call, inputs, *rest, self.watch)
+        return Step(self.call, inputs, *rest, self.watch, self.build)
 
     def get_ready(self) -> None:
         """Make the next call's inputs, where each call needs new ones: what takes time is done before it is timed."""

@@ -14,7 +14,8 @@ class Mode:
     for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
     shows what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
     in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline. `one_shape` is
-    why a mode cannot be asked to serve every shape; empty where it can.
+    why a mode cannot be asked to serve every shape; empty where it can. `packages` are the modules that it alone needs:
+    `requirements-<device>-<mode>.in` installs them, and the word `all` does not mean such a mode.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Mode:
     deployed: bool = True
     cache: str = ""
     one_shape: str = ""
+    artefact: bool = False  # a form in which models are deployed: built into a file, which is loaded
+    packages: tuple[str, ...] = ()
 
     @property
     def replays(self) -> bool:

@@ -302,7 +302,9 @@ class Report(Ended):
     unseen: Unseen | None = None
     program: str | None = None
     program_difference: str | None = None
+    build_s: Duration | None = None
     load_s: Duration | None = None
+    artefact_bytes: Count | None = None
     user_model: UserModelReport | None = None
     energy: Energy | None = None
     status: str = "measured"

@@ -154,12 +154,12 @@ def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
     """Return the modes that words like `graph` and `all` mean in this framework, eager first, without foreign ones.
 
-    Nobody deploys a ladder's rungs, so `all` are the others.
+    `all` are the others than a ladder's rungs, which nobody deploys, and modes that need packages of their own.
     """
     description = frameworks.describe(framework)
     known = [mode.name for mode in description.modes]
     words = {
-        "all": [mode.name for mode in description.modes if not mode.is_rung],
+        "all": [mode.name for mode in description.modes if not mode.is_rung and not mode.packages],
         "graph": description.default_graph,
         "recommended": description.recommended(device_kind),
         "eager": [description.baseline.name],

@@ -259,12 +259,14 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None, interval: Interval 
         "compile_s": max(0.0, first - outcome.latency_s),
         "first_call_loaded_s": outcome.first_call_loaded_s,
         "prepare_s": outcome.median_of("prepare_s"),
-        "load_s": outcome.median_of("load_s"),
+        **{name: outcome.median_of(name) for name in ("build_s", "load_s")},
+        "artefact_bytes": outcome.reports[0].artefact_bytes,
         "launch_position": outcome.reports[0].position,
     }
     if baseline and interval:
         extra = first - baseline.first_call_s
-        extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
+        for name in ("build_s", "load_s"):
+            extra += (outcome.median_of(name) or 0) - (baseline.median_of(name) or 0)
         row["break_even_calls"] = break_even.calls(extra, baseline.latency_s, interval.value)
         if saved := saving_s(outcome, baseline):
             row |= {

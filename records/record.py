@@ -95,6 +95,8 @@ class Record:
     compile_s: float | None = col("first call less a steady call", "s")
     compile_cache: str | None = col("cold (the first process compiles, later ones load) or warm")
     prepare_s: float | None = col("building the model, copying weights and inputs", "s")
+    build_s: float | None = col("exporting the model and building its file", "s")
+    artefact_bytes: int | None = col("size of that file on disk", "bytes")
     load_s: float | None = col("time from reading a model's file to the first call", "s")
     launch_position: int | None = col("number of shapes that the process measured before")
     unseen_seq_len: int | None = col("a length that warm modes meet for the first time (UNSEEN_SEQ)", "tokens")

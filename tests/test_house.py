@@ -69,7 +69,8 @@ def modules_of(framework: str) -> set[str]:
     description = frameworks.describe(framework)
     names = {framework, *description.distributions, *description.modules, "numpy"}
     others = set(frameworks.NAMES) - {framework, "numpy"}
-    return {name.replace("-", "_") for name in names} - others
+    of_modes = {package for mode in description.modes for package in mode.packages}
+    return {name.replace("-", "_") for name in names} - others | of_modes
 
 
 BOUNDARY = {"frameworks", "frameworks.traces.*"}

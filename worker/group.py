@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+import frameworks
 import workloads
 from frameworks import program
 from frameworks.adapter import Capture, Step, Unsupported
@@ -34,6 +36,8 @@ class Member:
     prepare_s: float
     memory: PeakMemory
     load_s: float | None  # None where nothing is loaded before the first call
+    build_s: float | None = None  # this and the next of a mode that builds what is loaded
+    artefact_bytes: int | None = None
     peak_bytes: int | None = None
 
 
@@ -57,6 +61,8 @@ class GroupWork:
         for cell in self.cells:
             with self.context.reporting([cell]):
                 self.channel.phase(cell, "compiler start")
+                if missing := frameworks.lacking(cell.framework, cell.mode, cell.device_kind):
+                    raise Unsupported(missing)
                 self.compilers[cell.id] = self.adapter.start_compiler(cell)
                 started.append(cell)
         return started
@@ -78,7 +84,8 @@ class GroupWork:
             timer=step.timer if isinstance(step, RankedStep) else None,
         )
         prepare_s = time.perf_counter() - start
-        load_s = self.loaded(cell, step)
+        build_s, artefact_bytes = self.seconds_of(cell, "build", step.build)
+        load_s, _ = self.seconds_of(cell, "load", step.load)
         self.channel.phase(cell, "first call")
         forked = self.context.forks.count
         first_call(variant, self.context.clocks)
@@ -93,7 +100,7 @@ class GroupWork:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
         if graph and 0 in (captured.graphs, captured.compilations):
             raise Unsupported(f"{cell.mode} reports a whole graph but captured or compiled nothing: {captured}")
-        return Member(cell, step, variant, captured, prepare_s, memory, load_s)
+        return Member(cell, step, variant, captured, prepare_s, memory, load_s, build_s, artefact_bytes)
 
     def refuse_outside(self, member: Member) -> None:
         """Raise Unsupported for a graph mode of which a call ran no graph: what is timed would be eager mode."""
@@ -104,14 +111,14 @@ class GroupWork:
                 f"code: the value in this guard must not change between calls."
             )
 
-    def loaded(self, cell: Cell, step: Step) -> float | None:
-        """Load a step that is loaded before its first call; returns the seconds that it took."""
-        if step.load is None:
-            return None
-        self.channel.phase(cell, "load")
+    def seconds_of(self, cell: Cell, phase: str, work: Callable[[], Any] | None) -> tuple[float | None, Any]:
+        """Return the seconds of a step's work before its first call, and what it gives; None where it has none."""
+        if work is None:
+            return None, None
+        self.channel.phase(cell, phase)
         start = time.perf_counter()
-        step.load()
-        return time.perf_counter() - start
+        given = work()
+        return time.perf_counter() - start, given
 
     def prepared(self, cell: Cell, weights, inputs) -> Step:
         """Return adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""

@@ -287,7 +287,9 @@ class InterleavedComparison(GroupWork):
         return Report(
             cell=variant.name,
             prepare_s=member.prepare_s,
+            build_s=member.build_s,
             load_s=member.load_s,
+            artefact_bytes=member.artefact_bytes,
             first_call_s=variant.first_call_s,
             warmup_calls=variant.warmup_calls,
             steady=variant.steady,

@@ -18,7 +18,10 @@ def probe(name: str, device: str) -> dict[str, Any]:
     modes = {}
     if obstacle is None:
         for mode in frameworks.describe(name).modes:
-            if device.split(":")[0] in mode.devices and (reason := adapter.obstacle(device, mode.name)):
+            kind = device.split(":")[0]
+            if kind not in mode.devices:
+                continue
+            if reason := frameworks.lacking(name, mode.name, kind) or adapter.obstacle(device, mode.name):
                 modes[mode.name] = reason
     return {"versions": frameworks.versions(name), "obstacle": obstacle, "modes": modes}
 

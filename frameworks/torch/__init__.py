@@ -26,7 +26,24 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         # It would make the weights constants of every mode's graph; the mode inductor-freezing asks for it itself.
         "TORCHINDUCTOR_FREEZING": "0",
         "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",  # no tables on stderr
+        "AOTI_RUNTIME_CHECK_INPUTS": "1",  # its packages compute anything of a shape that is not theirs
     }
+
+
+def _form(name: str, call: str, packages: tuple[str, ...] = (), devices: tuple[str, ...] = ("cpu", "gpu")) -> Mode:
+    """Return a form in which models are deployed; its code is the module of `forms/` that is called like it."""
+    return Mode(
+        name,
+        graph=True,
+        call=call,
+        summary=f"{call}, built into a file and loaded",
+        devices=devices,
+        passes=("inference",),
+        fuses=True,
+        one_shape="it is exported for one shape",
+        artefact=True,
+        packages=packages,
+    )
 
 
 # The rungs of every device; in training the optimizer stays outside the graph until the last one.
@@ -144,6 +161,9 @@ FRAMEWORK = Framework(
             cache="dynamic",
             deployed=False,
         ),
+        _form("aot-inductor", "torch._inductor.aoti_compile_and_package(torch.export.export(model, inputs))"),
+        _form("onnx-runtime", "torch.onnx.export(model, dynamo=True)", ("onnx", "onnxscript", "onnxruntime")),
+        _form("openvino", "openvino.convert_model(torch.export.export(model, inputs))", ("openvino",), ("cpu",)),
     ),
     default_graph=("inductor",),
     graph_on_gpu=("inductor-reduce-overhead",),

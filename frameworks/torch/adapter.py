@@ -11,7 +11,7 @@ import torch
 
 from frameworks import adapter, generating, ranks, smoke_test, values
 from frameworks.adapter import DTYPES, Effective, Unsupported
-from frameworks.torch import FRAMEWORK
+from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from frameworks.torch.models import build
@@ -67,6 +67,8 @@ class Adapter(adapter.Adapter):
             extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
             extra = extra | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
             return graphs.start(cell.mode, self.device) | extra
+        if FRAMEWORK.mode(cell.mode).artefact:
+            return dict(forms.load(cell.mode)(self.device, cell.threads).start())
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def model(self, workload: Workload, cell: Cell, weights: Arrays) -> torch.nn.Module:

@@ -12,11 +12,13 @@ import torch
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
 from frameworks.start import Place, Strategy
+from frameworks.torch import forms
+from frameworks.torch.forms import aot_inductor
 from frameworks.torch.modes import graphs
 from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import model as user_model
 
-PACKAGE, CACHE_FILE = "model.pt2", "cache.bin"
+CACHE_FILE = "cache.bin"
 LACKING = {
     "capture": "torch.compile compiles what it captures",
     "exported": "AOTInductor compiles what torch.export gives, ahead of time",
@@ -187,21 +189,16 @@ class AheadOfTime(Strategy):
     def step(self, place: Place) -> Step:
         model = built(place, model=False)
         with place.phase("load"):
-            called = torch._inductor.aoti_load_package(str(place.artefact / PACKAGE))
+            called = aot_inductor.opened(place.artefact / aot_inductor.PACKAGE)
         return model.step(called)
 
     def fill(self, place: Place) -> None:
         model = built(place)
         if problem := graphs.missing_toolchain("inductor", place.adapter.device):
             raise Unsupported(problem)
-        args, kwargs = model.first
-        try:
-            with torch.no_grad():
-                program = torch.export.export(model.module, args, kwargs)
-        except Exception as error:
-            words = " ".join(str(error).split())[:300]
-            raise Unsupported(f"torch.export cannot export the model ({type(error).__name__}: {words}).") from error
-        torch._inductor.aoti_compile_and_package(program, package_path=str(place.artefact / PACKAGE))
+        with torch.no_grad():
+            program = forms.exported_of(model.module, *model.first)
+        torch._inductor.aoti_compile_and_package(program, package_path=str(place.artefact / aot_inductor.PACKAGE))
 
 
 class Events:

@@ -282,7 +282,7 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "torch/mlp/plain/inference/cpu/fp32" in printed
     assert "needs a GPU" in printed
-    swept = [mode for mode in frameworks.describe("torch").modes if not mode.is_rung]
+    swept = [mode for mode in frameworks.describe("torch").modes if not mode.is_rung and not mode.packages]
     assert f"{len(swept)} cells, about" in printed and "/dynamo" not in printed
     assert not (tmp_path / "run").exists()
 

@@ -130,7 +130,7 @@ def _start(backend: str, device: torch.device) -> dict[str, Any]:
 
     if device.type == "cpu" and inductor.cpp.vec_isa_ok is None and _has_own_kernels():
         inductor.cpp.vec_isa_ok = True
-    with torch.inference_mode(), _own_caches("start"):
+    with torch.inference_mode(), own_caches("start"):
         torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
     return {
         "compile_threads": getattr(inductor, "compile_threads", None),
@@ -182,7 +182,7 @@ class CountingBackend:
         self._constants = len(list(graph.parameters()))
         self.captured.keep(graph, inputs)
         before = dict(self._counters["inductor"])
-        with _own_caches(self._mode):
+        with own_caches(self._mode):
             compiled = self._compile(graph, inputs)
         for name, count in self._counters["inductor"].items():
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
@@ -283,7 +283,7 @@ def missing_toolchain(mode: str, device: torch.device) -> str | None:
 
 
 @contextlib.contextmanager
-def _own_caches(mode: str) -> Iterator[None]:
+def own_caches(mode: str) -> Iterator[None]:
     """Compile in cache directories of the mode's own, with nothing kept in memory.
 
     Modes have kernels in common, and one compiled after another would find them built: 4 s instead of 29 in a trial.

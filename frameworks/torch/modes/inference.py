@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from frameworks.adapter import Adapter, Step
-from frameworks.torch import FRAMEWORK
+from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch.inspect import program
 from frameworks.torch.modes import cuda_graph, graphs
 from measurement.cells import Cell
@@ -38,6 +38,9 @@ def in_mode(
         replayed = cuda_graph.Replayed(inference(model), cuda_graph.Recorder(device), restore)
         listed = partial(replayed.operations, program.executed)
         return Step(outer(replayed), resident, replayed.capture, restore, listed)
+    if FRAMEWORK.mode(cell.mode).artefact:
+        deployed = forms.Deployed(cell, device, model, model, resident[0])
+        return deployed.step(outer(deployed), resident, restore=restore)
     compiled, capture, listed = graphs.compile_model(model, cell.mode, device, cell.shapes == "dynamic")
     return Step(outer(inference(compiled)), resident, capture, restore, lambda: listed(inference))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -16,9 +15,10 @@ from torch.utils import _pytree as pytree
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
+from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch.inspect import program
 from frameworks.torch.inspect.counting import counted
-from frameworks.torch.modes import cuda_graph
+from frameworks.torch.modes import cuda_graph, flat
 from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs
 from frameworks.user_file import Fault
@@ -203,6 +203,8 @@ def prepare(model: Model, cell: Cell) -> Step:
         replayed = Replayed(model, model.call, cuda_graph.Recorder(model.device), model.restore)
         listed = partial(replayed.operations, program.executed)
         return Step(replayed, model.sets, replayed.capture, program=listed, **fields)
+    if FRAMEWORK.mode(cell.mode).artefact:
+        return _deployed(model, cell, fields)
     compiled, backend = graph_breaks.compiled(model.module, cell, model.device, model.source)
     autograd = model.autograd
 
@@ -217,36 +219,43 @@ def prepare(model: Model, cell: Cell) -> Step:
     return Step(call, model.sets, backend.capture, program=listed, watch=watch, **fields)
 
 
-class Replayed:
-    """A call of a user's module in CUDA graphs, one for each shape of its inputs.
+def _deployed(model: Model, cell: Cell, fields: dict[str, Any]) -> Step:
+    """Return the step of the model in a form in which it is deployed; what differentiates in forward may do so."""
+    way = "no_grad" if model.settings["autograd"] == "inference_mode" else model.settings["autograd"]
+    called = lambda args, kwargs: model.module(*args, **kwargs)  # noqa: E731
+    made = partial(forms.Deployed, cell, model.device, model.module, autograd=AUTOGRAD[way])
+    fixed = Fixed(model, called, made, f"{cell.mode}'s artefact")
+    return fixed.made.step(fixed, model.sets, **fields)
 
-    Tensors are copied into the recording; all else is part of it. Raises `Unsupported` for an input set whose scalars
-    are others than those that were recorded.
+
+class Fixed:
+    """A call of a user's module by its tensors, as `by_tensors(call, the first call's)` makes it of what takes them.
+
+    All else of the inputs is fixed. Raises `Unsupported` for an input set whose scalars are others than the first's.
     """
 
-    def __init__(self, model: Model, call: Call, recorder: cuda_graph.Recorder, after_warm_up: Callable[[], None]):
-        self._wrapped = call
+    def __init__(self, model: Model, call: Call, by_tensors: Callable[..., Any], kind: str):
+        self._wrapped, self._kind = call, kind
         self._known: dict[int, list[torch.Tensor]] = {}  # of the model's sets, by their keywords, which are its own
-        _, self._held = _apart(model.sets[0])
-        rest = [leaf for leaf in self._held[0] if not isinstance(leaf, _Given)]
+        tensors, self._held = flat.apart(model.sets[0])
+        rest = [leaf for leaf in self._held[0] if not isinstance(leaf, flat.Given)]
         holding = [leaf for leaf in rest if _is_object(leaf) and model.values(leaf).arrays]
         if holding:
             raise Unsupported(
-                f"a {type(holding[0]).__name__} in the inputs contains tensors that a CUDA graph cannot see: pass "
-                f"them as arguments."
+                f"a {type(holding[0]).__name__} in the inputs contains tensors that {kind} cannot see: pass them as "
+                f"arguments."
             )
         self._sets = {id(kwargs) for _, kwargs in model.sets}
-        self._replayed = cuda_graph.Replayed(self._call, recorder, after_warm_up)
-        self.capture, self.operations = self._replayed.capture, self._replayed.operations
+        self.made = by_tensors(self._call, tensors)
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return self._replayed(*(self._known.get(id(kwargs)) or self._tensors(args, kwargs)))
+        return self.made(*(self._known.get(id(kwargs)) or self._tensors(args, kwargs)))
 
     def _tensors(self, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        tensors, held = _apart((args, kwargs))
+        tensors, held = flat.apart((args, kwargs))
         if held != self._held:
             raise Unsupported(
-                "inputs() returns other scalars or another structure at each call, and a CUDA graph fixes both: pass "
+                f"inputs() returns other scalars or another structure at each call, and {self._kind} fixes both: pass "
                 "tensors."
             )
         if id(kwargs) in self._sets:
@@ -254,23 +263,16 @@ class Replayed:
         return tensors
 
     def _call(self, *tensors: torch.Tensor) -> Any:
-        leaves = [tensors[leaf.number] if isinstance(leaf, _Given) else leaf for leaf in self._held[0]]
-        return self._wrapped(*pytree.tree_unflatten(leaves, self._held[1]))
+        return self._wrapped(*flat.joined(tensors, self._held))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Given:
-    """Stands for a tensor in what a CUDA graph holds of its inputs."""
+class Replayed(Fixed):
+    """A call in CUDA graphs, one for each shape of its inputs: tensors are copied into the recording."""
 
-    number: int
-
-
-def _apart(inputs: Inputs) -> tuple[list[torch.Tensor], tuple[list[Any], Any]]:
-    """Return the tensors of an input set, each once, and the rest of it: its leaves and its form."""
-    leaves, form = pytree.tree_flatten(inputs)
-    tensors = {id(leaf): leaf for leaf in leaves if _is_tensor(leaf)}
-    numbers = {identity: _Given(number) for number, identity in enumerate(tensors)}
-    return list(tensors.values()), ([numbers.get(id(leaf), leaf) for leaf in leaves], form)
+    def __init__(self, model: Model, call: Call, recorder: cuda_graph.Recorder, after_warm_up: Callable[[], None]):
+        made = lambda call, _: cuda_graph.Replayed(call, recorder, after_warm_up)  # noqa: E731
+        super().__init__(model, call, made, "a CUDA graph")
+        self.capture, self.operations = self.made.capture, self.made.operations
 
 
 def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:

@@ -1,0 +1,142 @@
+"""Forms in which models are deployed: a program of torch.export is built into a file, which is opened and called.
+
+A form is a module of this folder, called like its mode, with a class `Form` in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.program import Program
+from frameworks.torch.modes import flat
+from measurement.cells import Cell
+
+Tensors = Sequence[torch.Tensor]
+
+
+class Form(ABC):
+    """A form on `device` with `threads`. What it opens takes a call's tensors and returns those of the outputs."""
+
+    detail = ""  # of the artefact, for the record
+
+    def __init__(self, device: torch.device, threads: int):
+        self.device, self.threads = device, threads
+
+    def start(self) -> Mapping[str, Any]:
+        """Do what is done once a process; return the settings. Raises Unsupported where tools are missing."""
+        return {}
+
+    @abstractmethod
+    def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
+        """Write the artefact of a program that takes `tensors` into an empty folder. Raises Unsupported."""
+
+    @abstractmethod
+    def open(self, folder: Path) -> Callable[..., Tensors]:
+        """Return what the folder's artefact computes, as a function. Raises Unsupported where another device would."""
+
+    @abstractmethod
+    def engaged(self) -> str:
+        """Return what runs the opened artefact, as read back."""
+
+    def program(self, exported: torch.fx.GraphModule, tensors: Tensors) -> Program | str:
+        """Return the operators of what is built, or why they cannot be compared with eager mode's."""
+        return "the runtime executes operators of its own"
+
+
+def load(mode: str) -> type[Form]:
+    """Return the form of that name."""
+    return importlib.import_module(f"frameworks.torch.forms.{mode.replace('-', '_')}").Form
+
+
+class Deployed:
+    """A call in the cell's form: `call`, which computes with `module`, exported with `tensors` as its arguments."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        device: torch.device,
+        module: torch.nn.Module,
+        call: Callable[..., Any],
+        tensors: Tensors,
+        autograd: Callable[[], contextlib.AbstractContextManager] = torch.no_grad,
+    ):
+        self._form, self._module = load(cell.mode)(device, cell.threads), _Flat(module, call)
+        self._tensors, self._autograd = tuple(tensors), autograd
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", ignore_cleanup_errors=True)
+        self._opened: Callable[..., Tensors] | None = None
+
+    def step(self, call: Callable[..., Any], inputs: Sequence[tuple], **fields: Any) -> Step:
+        """Return the step whose calls are `call`, which calls this."""
+        return Step(call, inputs, self.capture, program=self._program, load=self._load, build=self._build, **fields)
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        return self._module.joined(self._opened(*tensors))
+
+    def capture(self) -> Capture:
+        """Return one graph, the whole model, which is in the artefact."""
+        if self._opened is None:
+            return Capture(whole=False, detail="the artefact is not open")
+        detail = "; ".join(filter(None, ("weights are constants of the artefact", self._form.detail)))
+        return Capture(True, 1, 0, 1, self._form.engaged(), detail)
+
+    def _build(self) -> int:
+        folder = Path(self._folder.name)
+        with self._autograd():
+            exported = exported_of(self._module, self._tensors)
+            self._form.build(exported, self._tensors, folder)
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+    def _load(self) -> None:
+        self._opened = self._form.open(Path(self._folder.name))
+        self._folder.cleanup()  # what is open stays, as files do
+
+    def _program(self) -> Program | str:
+        return self._form.program(self._module, self._tensors)
+
+
+class _Flat(torch.nn.Module):
+    """A call of a module by tensors, of which the outputs are tensors."""
+
+    def __init__(self, module: torch.nn.Module, call: Callable[..., Any]):
+        super().__init__()
+        self.module = module
+        rest: flat.Rest = ([], None)
+
+        def called(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            nonlocal rest  # no attribute: export puts those back to what they were
+            outputs, rest = flat.apart(call(*tensors))
+            return tuple(outputs)
+
+        self._called, self._rest = called, lambda: rest
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self._called(*tensors)
+
+    def joined(self, outputs: Tensors) -> Any:
+        """Return outputs as the call returns them."""
+        return flat.joined(outputs, self._rest())
+
+
+def exported_of(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
+) -> torch.export.ExportedProgram:
+    """Return torch.export's program. Raises Unsupported for a model that it cannot export."""
+    try:
+        return torch.export.export(module, tuple(args), dict(kwargs or {}))
+    except Exception as error:
+        raise refusal("torch.export cannot export the model", error) from error
+
+
+def refusal(what: str, error: Exception) -> Unsupported:
+    """Return the sentence on what a form cannot take, with the reason in the error's words."""
+    words = " ".join(str(error).split())[:300]
+    return Unsupported(f"{what} ({type(error).__name__}: {words}).")

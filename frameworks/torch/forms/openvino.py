@@ -1,0 +1,83 @@
+"""OpenVINO: openvino.convert_model of an exported program, saved as its own file, compiled for the CPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Unsupported
+from frameworks.torch import forms
+from frameworks.torch.forms import Tensors
+
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] # it would report to its makers
+
+import openvino  # noqa: E402
+
+MODEL = "model.xml"
+PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
+
+
+class Form(forms.Form):
+    """A request of one stream with the cell's threads, in the model's own precision."""
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "INFERENCE_NUM_THREADS": self.threads,
+            "NUM_STREAMS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # threads stay where the process may run
+            "ENABLE_HYPER_THREADING": True,  # else it takes fewer threads than it is given
+            "CPU_DENORMALS_OPTIMIZATION": True,  # as torch's threads do here
+        }
+
+    def start(self) -> Mapping[str, Any]:
+        return {name.lower(): value for name, value in self._settings().items()}
+
+    def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
+        floating = [one.dtype for one in (*exported.state_dict.values(), *tensors) if one.is_floating_point()]
+        self._precision = PRECISIONS.get(floating[0] if floating else torch.float32, "f32")
+        try:
+            model = openvino.convert_model(exported, input=[tuple(tensor.shape) for tensor in tensors])
+        except Exception as error:
+            raise forms.refusal("openvino.convert_model cannot convert the model", error) from error
+        openvino.save_model(model, folder / MODEL, compress_to_fp16=False)  # by default it halves fp32 weights
+
+    def open(self, folder: Path) -> Callable[..., Tensors]:
+        settings = {**self._settings(), "INFERENCE_PRECISION_HINT": self._precision}
+        try:
+            compiled = openvino.Core().compile_model(folder / MODEL, "CPU", settings)
+        except Exception as error:
+            raise forms.refusal("OpenVINO cannot compile the model", error) from error
+        self._compiled = compiled
+        precision = compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
+        threads = compiled.get_property("INFERENCE_NUM_THREADS")
+        if precision != self._precision:
+            raise Unsupported(f"OpenVINO computes in {precision} on this processor, not in {self._precision}.")
+        if threads != self.threads:
+            raise Unsupported(f"OpenVINO takes {threads} threads of the {self.threads} that it is given.")
+        request = compiled.create_infer_request()
+        halves = [output.get_element_type() == openvino.Type.bf16 for output in compiled.outputs]
+
+        def call(*tensors: torch.Tensor) -> list[torch.Tensor]:
+            results = request.infer([_array(tensor) for tensor in tensors], share_inputs=True)
+            return [_tensor(results[index], half) for index, half in enumerate(halves)]
+
+        return call
+
+    def engaged(self) -> str:
+        return f"OpenVINO {', '.join(self._compiled.get_property('EXECUTION_DEVICES'))}, {self._precision}"
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    """Return the tensor's memory as OpenVINO takes it; NumPy has no bfloat16."""
+    if tensor.dtype is not torch.bfloat16:
+        return tensor.numpy()
+    return openvino.Tensor(tensor.contiguous().view(torch.int16).numpy(), list(tensor.shape), openvino.Type.bf16)
+
+
+def _tensor(array: Any, bfloat16: bool) -> torch.Tensor:
+    return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if bfloat16 else torch.from_numpy(array)

@@ -1,0 +1,33 @@
+"""Arguments and outputs of a model, apart into tensors and the rest, and joined again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+Rest = tuple[list[Any], Any]  # the leaves, with a `Given` in place of each tensor, and their form
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """Stands for a tensor in the rest."""
+
+    number: int
+
+
+def apart(tree: Any) -> tuple[list[torch.Tensor], Rest]:
+    """Return the tensors of a tree, each once, and the rest of it: its leaves and its form."""
+    leaves, form = pytree.tree_flatten(tree)
+    tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
+    numbers = {identity: Given(number) for number, identity in enumerate(tensors)}
+    return list(tensors.values()), ([numbers.get(id(leaf), leaf) for leaf in leaves], form)
+
+
+def joined(tensors: Sequence[torch.Tensor], rest: Rest) -> Any:
+    """Return the tree of which `apart` gave the rest, with these tensors in it."""
+    leaves, form = rest
+    return pytree.tree_unflatten([tensors[leaf.number] if isinstance(leaf, Given) else leaf for leaf in leaves], form)

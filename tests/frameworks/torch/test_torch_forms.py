@@ -1,0 +1,127 @@
+"""Forms in which torch's models are deployed: proof of the provider, refusals, and one run of all of them."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from doubles.environment import QUICKLY, bench, run_in
+
+import frameworks
+from environments import environments
+from measurement.refusals import DONE
+
+FORMS = [mode.name for mode in frameworks.describe("torch").modes if mode.artefact]
+
+
+@pytest.fixture(scope="module")
+def packages():
+    """The forms' packages in torch's environment."""
+    environments.ensure("torch", "cpu", modes=FORMS)
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    words = frameworks.lacking("torch", "openvino", "cpu")
+    assert words.startswith("openvino needs openvino: pip install openvino==")
+    assert words.endswith("make setup FRAMEWORK=torch DEVICE=cpu MODE=openvino in a checkout.")
+    assert frameworks.lacking("torch", "aot-inductor", "cpu") is None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_form_is_built_loaded_and_measured_beside_eager_mode(packages, tmp_path):
+    sizes = ("--width", "32", "--depth", "2", "--batch", "2")
+    words = ("--framework", "torch", "--workload", "mlp", "--impl", "plain", "--mode", ",".join(FORMS))
+    done = bench(tmp_path / "run", *words, *sizes, *QUICKLY)
+    assert done.code == DONE, done.output
+    records = {record["mode"]: record for record in done.records}
+    assert records.keys() == {"eager", *FORMS} and records["eager"]["build_s"] is None
+    for mode in FORMS:
+        record = records[mode]
+        assert record["build_s"] > 0 and record["load_s"] > 0 and record["artefact_bytes"] > 1000, record
+        assert record["graphs"] == 1 and record["threads_readback"] == 1
+    assert records["aot-inductor"]["program"] == "same" and records["openvino"]["program"] == "unknown"
+    assert records["onnx-runtime"]["effective_backend"] == "ONNX Runtime, CPUExecutionProvider"
+
+
+@pytest.mark.slow
+def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
+    (tmp_path / "branching.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x + 1 if x.sum() > 0 else x\n"
+        "def model():\n"
+        "    return Net()\n"
+        "def inputs(batch=2):\n"
+        "    return torch.ones(batch, 3)\n"
+    )
+    run_in(
+        "torch",
+        f"""
+from types import SimpleNamespace as Double
+
+import torch
+import workloads
+from frameworks.adapter import Unsupported
+from frameworks.torch.adapter import Adapter
+from frameworks.torch.forms import onnx_runtime, openvino
+from measurement.cells import Cell
+
+adapter = Adapter()
+
+
+def refused(act, words):
+    try:
+        act()
+    except Unsupported as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
+
+def step(name, mode, dtype="fp32", implementation="plain", **shape):
+    workload = workloads.get(name)
+    shape = {{parameter.name: parameter.default for parameter in workload.parameters}} | shape
+    cell = Cell("torch", name, implementation, "inference", "cpu", dtype, 1, tuple(shape.items()), mode)
+    adapter.configure(cell)
+    adapter.start_compiler(cell)
+    return adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
+
+
+form = onnx_runtime.Form(torch.device("cpu"), 1)
+session = lambda *nodes: Double(
+    get_providers=lambda: sorted({{provider for provider, _ in nodes}}),
+    get_provider_graph_assignment_info=lambda: [
+        Double(ep_name=provider, get_nodes=lambda kind=kind: [Double(op_type=kind)]) for provider, kind in nodes
+    ],
+)
+form._prove(session(("CUDAExecutionProvider", "MatMul")), "CUDAExecutionProvider")
+refused(lambda: form._prove(session(("CPUExecutionProvider", "MatMul")), "CUDAExecutionProvider"), "has no CUDA")
+mixed = session(("CUDAExecutionProvider", "MatMul"), ("CPUExecutionProvider", "Where"))
+refused(lambda: form._prove(mixed, "CUDAExecutionProvider"), "1 Where on CPUExecutionProvider")
+
+small = {{"width": 8, "depth": 1, "batch_size": 2}}
+for mode in ("onnx-runtime", "openvino"):
+    ready = step("mlp", mode, **small)
+    ready.build()
+    ready.load()
+    wide = torch.ones(3, 8)
+    try:
+        ready.call(wide)
+    except Exception:
+        pass
+    else:
+        raise AssertionError(f"{{mode}} takes another shape")
+
+halved = step("mlp", "openvino", "bf16", **small)
+halved.build()
+computes = openvino.openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+halved.load() if "BF16" in computes else refused(halved.load, "OpenVINO computes in f32 on this processor, not in bf16")
+
+path = {str(tmp_path / "branching.py")!r}
+workloads.add({{"branching.py": path}})
+refused(step("branching.py", "openvino", implementation="own").build, "torch.export cannot export the model")
+""",
+    )
