@@ -151,11 +151,52 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
         carried.write(tmp_path / "file" / "model", Owned(), 3)
 
 
+MAIN = """
+import math, sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+import torch
+from eager_vs_graph import carried
+
+def root(x):
+    return math.sqrt(x)
+
+class Net(torch.Module):
+    def forward(self, x):
+        return root(x)
+
+carried.write(Path("carried"), Net(), 4)
+"""
+LOADS = """
+import sys
+sys.path.insert(0, "carried")
+import model
+net = model.model()
+names = net.forward.__func__.__globals__
+print(names["__name__"], sys.modules[names["__name__"]].math.sqrt(net.forward(model.inputs()) * 8))
+"""
+
+
+def test_compilers_find_the_globals_of_the_caller_s_main_by_their_module(tmp_path):
+    """Dynamo looks for `math` of an inlined function in the module that its globals name: __main__ is the worker's."""
+    (tmp_path / "torch.py").write_text("class Module:\n    __call__ = parameters = buffers = lambda self: []\n")
+    (tmp_path / "main.py").write_text(MAIN.format(root=str(ROOT)))
+    for words in (["main.py"], ["-c", LOADS]):
+        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=tmp_path, env=environment)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "carried_caller 4.0\n"
+
+
 SCRIPT = """
 import json, sys
 sys.path.insert(0, {root!r})
 import torch
+import torch.nn.functional as F
 import eager_vs_graph as evg
+
+def activated(x):
+    return F.relu(x)
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -163,7 +204,7 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(8, 8)
 
     def forward(self, x):
-        return self.layer(x).relu()
+        return activated(self.layer(x))
 
 result = evg.compare(Net(), (torch.randn(4, 8),), modes="inductor", budget=0.3, threads=1, out={out!r})
 try:
@@ -177,6 +218,10 @@ print(json.dumps([list(frame["mode"]), list(frame.status), result.verdict, str(r
 # The same model as a file.
 FILE = """
 import torch
+import torch.nn.functional as F
+
+def activated(x):
+    return F.relu(x)
 
 class Net(torch.nn.Module):
     def __init__(self):
@@ -184,7 +229,7 @@ class Net(torch.nn.Module):
         self.layer = torch.nn.Linear(8, 8)
 
     def forward(self, x):
-        return self.layer(x).relu()
+        return activated(self.layer(x))
 
 def model():
     return Net()
