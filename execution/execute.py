@@ -23,9 +23,10 @@ from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
+from measurement.statistics import half_width
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
-from records import assemble, lines
+from records import assemble, intervals, lines
 from records.manifest import NODES
 from records.outcomes import Failure, Outcome, full_speed_s
 from records.outcomes import Kept as KeptReport
@@ -217,7 +218,8 @@ class Executor:
 
         Launches are added until every speedup, or without eager mode every latency, has a half-width within the target
         and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
-        so few had that speed that the most launches cannot give enough, the group ends: more make no headline.
+        so few had that speed that the most launches cannot give enough, the group ends: more make no headline. It ends
+        as well where the most launches would leave every interval that is too wide far from the target.
         """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
@@ -233,8 +235,11 @@ class Executor:
         slowed = [good for _, good in known if host.counting(good)[1]]
         if slowed:
             return left if all(host.can_recover(good, self.profile.maximum_launches) for good in slowed) else None
-        target = self.profile.target_half_width
-        return None if all(found and found.relative_half_width <= target for found, _ in known) else left
+        target, most = self.profile.target_half_width, self.profile.maximum_launches
+        wide = [width for width in (half_width(found) for found, _ in known) if width is None or width > target]
+        return (
+            left if any(width is None or intervals.can_narrow(width, launch, most, target) for width in wide) else None
+        )
 
     def launch(
         self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0

@@ -13,6 +13,7 @@ from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, std
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
+REACH = 4.0  # half-widths beyond this many targets are wide whatever their number of processes
 CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 
@@ -38,6 +39,16 @@ def correction(processes: int) -> float:
     return 1.1 + 0.3 / processes
 
 
+def student_factor(processes: int) -> float:
+    """Return half of the interval over so many processes, three or more, in standard deviations of their medians."""
+    return correction(processes) * quantile(processes - 1) / math.sqrt(processes)
+
+
+def can_narrow(half_width: float, processes: int, most: int, target: float) -> bool:
+    """Return whether `most` processes that scatter as these do leave a half-width of at most `REACH` targets."""
+    return half_width * student_factor(most) <= REACH * target * student_factor(processes)
+
+
 def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
     """Return the mean of the processes' medians with its 95 % interval; values in the order they were taken in each.
 
@@ -50,7 +61,7 @@ def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
         return None
     count, medians = len(processes), [median(values) for values in processes]
     if count >= ENOUGH_LAUNCHES:
-        half = correction(count) * quantile(count - 1) * stdev(medians) / math.sqrt(count)
+        half = student_factor(count) * stdev(medians)
     elif (within := half_width_within(processes)) is not None:
         half = max(within, (max(medians) - min(medians)) / 2)
     else:

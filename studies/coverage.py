@@ -86,13 +86,14 @@ def fixed(scatter: Rounds, processes: int, trials: int, seed: int) -> Count:
 
 
 def stopped(scatter: Rounds, target: float, most: int, trials: int, seed: int) -> Count:
-    """Count intervals over processes that are added, from three on, until the half-width is within the target."""
+    """Count intervals over processes that are added, from three on, until the target is met or out of reach."""
     count = Count()
     for drawn in scatter.drawn(np.random.default_rng(seed), trials, most).tolist():
         medians = [[median(rounds)] for rounds in drawn]
         for processes in range(3, most + 1):
             interval = known(medians[:processes])
-            if interval.relative_half_width <= target:
+            width = interval.relative_half_width
+            if width <= target or not intervals.can_narrow(width, processes, most, target):
                 break
         count.add(interval, 1.0, processes)
     return count
