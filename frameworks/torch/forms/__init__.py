@@ -90,14 +90,20 @@ class Deployed:
 
     def _build(self) -> int:
         folder = Path(self._folder.name)
-        with self._autograd():
-            exported = exported_of(self._module, self._tensors)
-            self._form.build(exported, self._tensors, folder)
+        try:
+            with self._autograd():
+                exported = exported_of(self._module, self._tensors)
+                self._form.build(exported, self._tensors, folder)
+        except BaseException:
+            self._folder.cleanup()
+            raise
         return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
     def _load(self) -> None:
-        self._opened = self._form.open(Path(self._folder.name))
-        self._folder.cleanup()  # what is open stays, as files do
+        try:
+            self._opened = self._form.open(Path(self._folder.name))
+        finally:
+            self._folder.cleanup()  # what is open stays, as files do
 
     def _program(self) -> Program | str:
         return self._form.program(self._module, self._tensors)

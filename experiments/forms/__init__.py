@@ -1,0 +1,93 @@
+"""Four tables of the forms in which models are deployed, which contradict each other on the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from analysis.significance import independent_ratio
+from experiments import gains
+from experiments.evidence import Evidence, exactly, published, speedup_of
+from experiments.judge import above, inconclusive
+from experiments.spec import Answer, Claim, Experiment, Published, all_of
+from measurement.statistics import Interval
+from records.record import Record
+
+GPU, CPU = ("gpu",), ("cpu",)
+
+
+def faster(mode: str, other: str, device: str, times: float = 1) -> Callable[[Evidence], Answer]:
+    """Return a check that on a device a mode is more than `times` as fast as another, wherever both were measured."""
+
+    def check(evidence: Evidence) -> Answer:
+        pairs = list(_pairs(evidence, mode, other, device))
+        if not pairs:
+            return inconclusive(f"{mode} and {other} were not measured together")
+        return all_of(
+            above(f"{gains.named(a)} {a.dtype or ''}: {mode} over {other}", _ratio(evidence, a, b), times, "×")
+            for a, b in pairs
+        )
+
+    return check
+
+
+def _pairs(evidence: Evidence, mode: str, other: str, device: str) -> Iterator[tuple[Record, Record]]:
+    """Yield the records of both modes of one cell's shape and machine."""
+    records = evidence.records.on(device).included
+    for this in records.where(mode=mode):
+        alike = {name: getattr(this, name) for name in ("machine_id", "device_name", "workload", "batch_size", "dtype")}
+        if beside := records.one(mode=other, seq_len=this.seq_len, parameters=this.parameters, **alike):
+            yield this, beside
+
+
+def _ratio(evidence: Evidence, this: Record, other: Record) -> Interval | None:
+    """Return how many times as fast `this` is as `other`."""
+    if paired := evidence.paired(other, this):
+        return paired
+    ours, theirs = (Interval(1, 1, 1) if r.is_baseline else speedup_of(r) for r in (this, other))
+    return independent_ratio(ours, theirs, (this.launches, other.launches)) if ours and theirs else None
+
+
+def published_records(rows: Published) -> list[Record]:
+    """Return a record of each row, with its speedup over the eager row of the same source and hardware."""
+    records = []
+    for _, of_model in groupby(rows, key=lambda row: (row["source"], row["hardware"], row["workload"])):
+        listed = list(of_model)
+        eager = _speed(listed[0])
+        for row in listed:
+            columns: dict[str, Any] = {name: row[name] for name in ("workload", "pass", "mode")}
+            columns |= {"device_name": row["hardware"], "batch_size": int(row["batch_size"]), "dtype": row["dtype"]}
+            columns |= {"device": "cpu"} if row["hardware"] == "cpu" else {}
+            columns |= exactly(float(row["ms"])) if row["ms"] else {}
+            records.append(published(columns, None if row["mode"] == "eager" else _speed(row) / eager))
+    return records
+
+
+def _speed(row: dict[str, str]) -> float:
+    return float(row["times_eager_fp32"]) if row["times_eager_fp32"] else 1 / float(row["ms"])
+
+
+CLAIMS = (
+    Claim("On a GPU torch.compile is faster than ONNX Runtime.", faster("inductor", "onnx-runtime", "gpu"), "all", GPU),
+    Claim("TensorRT is faster than torch.compile.", faster("tensorrt", "inductor", "gpu"), "all", GPU),
+    Claim(
+        "On a GPU an AOTInductor package is more than twice as fast as torch.compile.",
+        faster("aot-inductor", "inductor", "gpu", times=2),
+        "all",
+        GPU,
+    ),
+    Claim("On a CPU OpenVINO is slower than eager mode.", faster("eager", "openvino", "cpu"), "all", CPU),
+    Claim("On a CPU torch.compile is faster than ONNX Runtime.", faster("inductor", "onnx-runtime", "cpu"), "all", CPU),
+)
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="Forms in which models are deployed: compiled, AOTInductor, ONNX Runtime, OpenVINO and TensorRT",
+    source="lightning-pose's page on inference speed, bigai-nlco/IMTalker#5, pytorch#149582 and openvino#21048",
+    claims=CLAIMS,
+    tables=partial(gains.make_tables, axes=("workload", "dtype", "batch_size")),
+    published_records=published_records,
+)
