@@ -58,6 +58,7 @@ class Launcher:
         description = frameworks.describe(cell.framework)
         threads = cell.threads * cell.ranks
         additions = description.environment(cell.threads, cell.device_kind)
+        additions |= description.devices(cell.ranks, cell.threads, cell.device_kind) if cell.ranks > 1 else {}
         policy = cell.framework, cell.device_kind, self.sweep.policies
         additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}

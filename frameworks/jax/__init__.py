@@ -29,6 +29,13 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
     return {**variables, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
+def _devices(ranks: int, threads: int, device_kind: str) -> dict[str, str]:
+    """Return variables that make several devices of a CPU, whose one pool has the threads of all."""
+    if device_kind != "cpu":
+        return {}
+    return {"JAX_NUM_CPU_DEVICES": str(ranks)} | dict.fromkeys(("PJRT_NPROC", "NPROC"), str(ranks * threads))
+
+
 TO_BLOCKS = (
     Rung("eager", "op by op"),
     Rung("jit-blocks", "one dispatch per block instead of per operator; nothing fused"),
@@ -128,6 +135,8 @@ FRAMEWORK = Framework(
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     other_architectures={"llama": "transformers 4 has only Llama 2's rotary frequencies"},
+    strategies=dict.fromkeys(("ddp", "fsdp"), ("eager", "jit")),
+    devices=_devices,
     user_model_passes=("inference", "training"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.

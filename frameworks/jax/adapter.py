@@ -15,7 +15,7 @@ import frameworks.adapter as boundary
 from frameworks import generating, smoke_test, values
 from frameworks.adapter import Effective, Unsupported
 from frameworks.jax import runtime
-from frameworks.jax.modes import compiling, graphs
+from frameworks.jax.modes import compiling, graphs, parallel
 from frameworks.jax.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays
@@ -73,9 +73,9 @@ class Adapter(boundary.Adapter):
             from frameworks.jax.modes.training import SETTINGS
 
             settings |= SETTINGS
-        gpu = cell.device_kind == "gpu"
+        gpu, pool = cell.device_kind == "gpu", runtime.pool_threads()
         return Effective(
-            threads=runtime.pool_threads(),
+            threads=pool if gpu or pool is None else pool // cell.ranks,
             device_name=self.device.device_kind if gpu else None,
             tf32=jax.config.jax_default_matmul_precision == "tensorfloat32" if gpu else None,
             settings=settings,
@@ -97,6 +97,10 @@ class Adapter(boundary.Adapter):
         if array.size >= CAST_THERE and array.dtype != kind:
             return jax.device_put(array, self.device).astype(kind)
         return jax.device_put(np.array(array, dtype=kind, order="C"), self.device)
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        placed = super().place(cell, arrays)
+        return jax.device_put(placed, parallel.of_batch(cell, self.device)) if cell.ranks > 1 else placed
 
     def synchronize(self, output: Any) -> None:
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too

@@ -67,8 +67,13 @@ def pool_threads() -> int | None:
 
 
 def shapes(arguments: Any) -> Any:
-    """Return a tree with shapes and dtypes for its arrays; numbers stay."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, "shape") else x, arguments)
+    """Return a tree with shapes and dtypes for its arrays, and where those of several devices lie; numbers stay."""
+
+    def shape(x: Any) -> Any:
+        several = isinstance(x, jax.Array) and len(x.sharding.device_set) > 1
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding if several else None)
+
+    return jax.tree.map(lambda x: shape(x) if hasattr(x, "shape") else x, arguments)
 
 
 def is_whole(module: str) -> bool:

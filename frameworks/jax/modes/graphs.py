@@ -17,6 +17,7 @@ from measurement.cells import Cell
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
 OVERWRITTEN = "tf.aliasing_output"  # of an argument in StableHLO: a result of the call lies in its memory
+OFFERED, TAKEN = "jax.buffer_donor", "-alias)"  # on several devices XLA decides, and its module says so
 CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
 
 
@@ -127,7 +128,10 @@ def _problem(cell: Cell, lowered: Any) -> str:
     if not runtime.is_whole(text):
         return "the module calls back into Python"
     donated = sum(argument.donated for argument in jax.tree.leaves(lowered.args_info))
-    if (overwritten := text.count(OVERWRITTEN)) < donated:
+    overwritten = text.count(OVERWRITTEN)
+    if OFFERED in text:
+        overwritten += lowered.compile().as_text().count(TAKEN)
+    if overwritten < donated:
         return f"only {overwritten} of {donated} donated arrays are reused for results"
     if cell.mode in compiling.UNFUSED and (fusions := compiling.fused(lowered.compile().as_text())):
         return f"XLA fused operators {fusions} times in spite of the option"

@@ -15,6 +15,7 @@ from frameworks.adapter import DTYPES, Adapter, Step
 from frameworks.jax.inspect import program
 from frameworks.jax.models import build
 from frameworks.jax.models.layers import STATE, linear
+from frameworks.jax.modes import parallel
 from measurement.cells import Cell
 from workloads import training
 from workloads.spec import Arrays, Workload
@@ -116,7 +117,12 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     accumulate = int(cell.parameter("accumulate") or 1)
     objective = objective_of(workload.family, forward, dtype)
     iterate = iteration(objective, accumulate, scanned=cell.mode != "eager")
-    trainer = Trainer(params, adapter.device)
+    put = partial(jax.device_put, device=adapter.device)  # committed, as a jitted function's results are
+    if cell.ranks > 1:
+        sharding = parallel.of_state(cell, adapter.device)
+        put = lambda x: jax.device_put(x, sharding(x))  # noqa: E731
+        iterate = parallel.kept_where_it_is(iterate, sharding)
+    trainer = Trainer(params, put)
     arguments = (trainer.state, *sets[0])
     trainer.iterate, capture = adapter.compilations.callable(cell, iterate, arguments, detail, donated=(0,))
     listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
@@ -126,8 +132,8 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 class Trainer:
     """Calling it runs one optimizer iteration on the state it holds."""
 
-    def __init__(self, params: dict, device: jax.Device):
-        self._device = device
+    def __init__(self, params: dict, put: Callable[[Any], jax.Array]):
+        self._put = put
         self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
         self._first = jax.device_get(params)
         self._held = self._first.pop(STATE, {})
@@ -149,7 +155,6 @@ class Trainer:
 
     def restore(self) -> None:
         """Begin again with the first weights."""
-        put = partial(jax.device_put, device=self._device)  # committed, as a jitted function's results are
-        params, held = jax.tree.map(put, (self._first, self._held))
-        self.state = jax.tree.map(put, (params, held, optimizer().init(params)))
+        params, held = jax.tree.map(self._put, (self._first, self._held))
+        self.state = jax.tree.map(self._put, (params, held, optimizer().init(params)))
         jax.block_until_ready(self.state)

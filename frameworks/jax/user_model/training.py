@@ -81,7 +81,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     """Return an optimizer iteration in the cell's mode, on parameters of its own."""
     subject = Training(model, jnp.dtype(DTYPES[cell.dtype]))
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
-    trainer = training.Trainer(subject.params, model.adapter.device)
+    trainer = training.Trainer(subject.params, partial(jax.device_put, device=model.adapter.device))
     arguments = (trainer.state, Partitioned.from_tree(model.sets[0]))
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture

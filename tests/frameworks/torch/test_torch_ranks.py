@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.environment import QUICKLY, bench
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PLANTED = ROOT / "tests/doubles/planted_ranks"
-TRAINING = (
-    *("FRAMEWORK=torch", "PASS=training", "WORKLOAD=mlp", "WIDTH=8", "DEPTH=2", "BATCH=2", "BUDGET=0.1"),
-    *("THREADS=1", "FORCE=1"),
-)
+TRAINING = ("FRAMEWORK=torch", "PASS=training", "WORKLOAD=mlp", "WIDTH=8", "DEPTH=2", "BATCH=2", *QUICKLY)
 
 
-def records(folder: Path, *words: str, **environment: str) -> dict[str, dict]:
+def records(folder: Path, *words: str) -> dict[str, dict]:
     """Return the records of a run of one launch, by the ends of the cells' names."""
-    command = [sys.executable, str(ROOT / "tests/doubles/launches.py"), "1", "bench", *TRAINING, *words]
-    subprocess.run([*command, f"OUT={folder}"], cwd=ROOT, env={**os.environ, **environment}, check=False)
-    lines = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
-    return {line["cell"].partition("accumulate=1")[2]: line for line in lines}
+    return {line["cell"].partition("accumulate=1")[2]: line for line in bench(folder, *TRAINING, *words).records}
 
 
 def left_running(folder: Path) -> list[str]:
@@ -53,14 +44,16 @@ def test_losses_are_those_of_one_process(tmp_path):
     ("fault", "status", "reason"),
     [
         ("killed", "crash", "Rank 1 was killed by SIGKILL"),
-        ("stopped", "timeout", "silent for 8 s"),
+        ("stopped", "timeout", "silent for 25 s"),
         ("out of memory", "oom", "Rank 1: MemoryError"),
     ],
 )
-def test_a_rank_that_fails_ends_its_cell(tmp_path, fault, status, reason):
-    path = os.pathsep.join(filter(None, (str(PLANTED), os.environ.get("PYTHONPATH"))))
-    words = ("RANKS=2", "MODE=eager", "TIMEOUT=8")
-    (line,) = records(tmp_path / "run", *words, FAULT=fault, PYTHONPATH=path).values()
+def test_a_rank_that_fails_ends_its_cell(tmp_path, monkeypatch, fault, status, reason):
+    monkeypatch.setenv("PYTHONPATH", str(PLANTED))
+    monkeypatch.setenv("FAULT", fault)
+    (line,) = records(
+        tmp_path / "run", "RANKS=2", "MODE=eager", f"TIMEOUT={25 if fault == 'stopped' else 120}"
+    ).values()
     assert line["status"] == status
     assert reason in line["reason"]
     assert not left_running(tmp_path / "run")
