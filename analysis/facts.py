@@ -87,10 +87,7 @@ class Reached:
 
 
 def reached(record: Record) -> Reached | None:
-    """Return how near a cell is to its bound; None without one. Replaying bounds the modes that replay eager's kernels.
-
-    A share above 1 by more than the speedup's interval is a fault of the bound (`exceeds`).
-    """
+    """Return how near a cell is to its bound; None without one. Replaying bounds modes that replay eager's kernels."""
     bounds = [(record.bound_roofline, "roofline")]
     bounds += [(record.bound_replay, "replay")] if modes.replays(record.framework, record.mode) else []
     known = [(bound, by) for bound, by in bounds if bound]
@@ -98,13 +95,6 @@ def reached(record: Record) -> Reached | None:
         return None
     bound, by = min(known)
     return Reached(by, bound, record.speedup_vs_eager / bound)
-
-
-def exceeds(record: Record) -> bool:
-    """Return whether a cell is faster than its bound by more than its interval, which no implementation can be."""
-    near = reached(record)
-    least = record.speedup.low if record.speedup else record.speedup_vs_eager
-    return near is not None and least is not None and least > near.bound
 
 
 def pairs(points: Sequence[Point]) -> list[Pair]:

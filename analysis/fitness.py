@@ -11,6 +11,7 @@ from statistics import median
 
 from scipy.special import bdtr  # type: ignore[import-untyped]
 
+from measurement.flags import THREADS_MARGIN
 from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
 from measurement.text import times
@@ -19,7 +20,6 @@ from records.intervals import CONFIDENCE
 WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
 NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
 PARENT_CORES = 0.01
-THREADS_MARGIN = 0.1
 MISSES_TOO_OFTEN = 0.01  # the chance of as few intervals that hold the truth where 95 % of them do
 MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 FEW = 20  # trials, under which one miss more is put down to chance

@@ -51,11 +51,6 @@ class Strategy(Arm[StartRecord]):
         """Return its time to the first answer over eager mode's, paired by round."""
         return self.over_eager(lambda record: record.first_answer_s)
 
-    @property
-    def steady_ratio(self) -> Interval | None:
-        """Return the same of the time per call."""
-        return self.over_eager(lambda record: record.steady_ms)
-
     def total(self, calls: float) -> Interval | None:
         """Return seconds from exec until so many calls are answered."""
         return typical([total_s(record, calls) for record in self.records])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from measurement.peaks import Peaks
 
-BOTTLENECKS = ("compute", "bandwidth", "latency", "overhead")
 # A roof is named from this share of the time on.
 EXPLAINED_SHARE = 0.4
 # Below this the time has nothing to do with what is computed, whoever spends it.

@@ -8,6 +8,7 @@ from pathlib import Path
 SUITE = Path(__file__).resolve().parent.parent  # the folder of all the suite's packages
 INSTALLED = not (SUITE / "Makefile").is_file()
 NAME = "eager-vs-graph"
+RESULTS = SUITE / "results"
 PROGRAM = "egvg" if INSTALLED else "make"  # the first word of the suite's commands
 SPEAKER = NAME if INSTALLED else "runner.py"  # begins what a command says of a refusal
 
@@ -23,7 +24,7 @@ def _cache() -> Path:
 
 CACHE = _cache()
 VENVS = CACHE / "environments" if INSTALLED else SUITE / ".venvs"
-RUNS = Path.cwd() / "egvg-runs" if INSTALLED else SUITE / "results" / "runs"
+RUNS = Path.cwd() / "egvg-runs" if INSTALLED else RESULTS / "runs"
 
 
 def as_typed(text: str) -> str:

@@ -70,7 +70,6 @@ PHASES = {
     "compare": "comparing the first output with the reference",
 }
 MOST_UNACCOUNTED = 0.03  # of the wall time
-ARTEFACT = "artefact"  # a folder in the folder of an uncounted process
 
 
 @dataclass(frozen=True)

@@ -140,19 +140,6 @@ def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> li
     return [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
 
 
-def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """First and third quartile by linear interpolation between closest ranks (Hyndman and Fan 1996, type 7)."""
-    ordered = sorted(values)
-
-    def at(share: float) -> float:
-        position = share * (len(ordered) - 1)
-        below = math.floor(position)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-    return at(0.25), at(0.75)
-
-
 def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -> bool:
     """Whether the medians of two windows of samples differ by no more than a relative tolerance, or than by scatter.
 

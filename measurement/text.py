@@ -33,7 +33,6 @@ _MARKDOWN = re.compile(
     rf"|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)|^\d+[.)](?=\s|$)|{_MENTIONS}",
     re.IGNORECASE,
 )
-_HTML = re.compile(rf"[&<\"]|{_MENTIONS}", re.IGNORECASE)
 
 
 def in_markdown(text: str) -> str:
@@ -51,11 +50,6 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]], number
     """Return the lines of a table in Markdown; the columns at the places `numbers` are aligned to the right."""
     rule = " | ".join("---:" if place in numbers else "---" for place in range(len(columns)))
     return [markdown_row(columns), f"| {rule} |", *map(markdown_row, rows)]
-
-
-def in_html(text: str) -> str:
-    """Return the text as one line within a tag of Markdown, where nothing but tags and mentions mean something."""
-    return _HTML.sub(_entity, _line(text))
 
 
 def as_code(text: str) -> str:

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from commands import table
+from measurement.places import SUITE as ROOT
 from publish import committed, definitions, findings, picture, summary
-from publish.evidence import ROOT, material
+from publish.evidence import material
 from records.record import table_schema_text
 from reports import sections
 from reports.page import html

@@ -12,6 +12,7 @@ from analysis.paired import baselines, speedups_by_process
 from analysis.points import Point, Points
 from analysis.significance import over_runs
 from commands import published
+from measurement.places import RESULTS, SUITE
 from measurement.statistics import Interval
 from records import recordfile
 from records.record import FIELDS, Record
@@ -19,8 +20,7 @@ from records.runs import Run
 from reports.material import Material
 from reports.numbers import ratio, text_of
 
-ROOT = Path(__file__).resolve().parent.parent
-H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", ROOT / "results/cpu"
+H200, EXPERIMENTS, CPU = RESULTS / "h200", RESULTS / "experiments", RESULTS / "cpu"
 ACROSS = "across processes"  # intervals of three processes or more
 
 
@@ -91,7 +91,7 @@ def letters(points: Iterable[Point]) -> str:
 def links(points: Sequence[Point], folders: Sequence[Path]) -> str:
     """Return links to the runs that these points are of, or to all of the folders: `[1](…) [2](…)`."""
     held = [folder for folder in folders if any(point in material(folder).points.all for point in points)] or folders
-    return " ".join(f"[{place}](../{folder.relative_to(ROOT).as_posix()})" for place, folder in enumerate(held, 1))
+    return " ".join(f"[{place}](../{folder.relative_to(SUITE).as_posix()})" for place, folder in enumerate(held, 1))
 
 
 def processes(points: Iterable[Point]) -> str:

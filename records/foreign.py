@@ -11,14 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from measurement.places import INSTALLED
+from measurement.places import INSTALLED, RESULTS, RUNS
 from measurement.refusals import UsageError
 from measurement.text import make_command
 from plan.sweep import split_words
 from workloads.user_model import absolute, is_user_model
-
-RESULTS = Path(__file__).resolve().parent.parent / "results"
-RUNS = RESULTS / "runs"  # where a name is enough
 
 
 def is_in_results(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from measurement import flags
@@ -369,8 +369,10 @@ COLUMNS = tuple(
 NAMES = tuple(column.name for column in COLUMNS)
 FIELDS = dict(zip(NAMES, (f.name for f in fields(Record)), strict=True))  # by the column's name
 BY_NAME = {column.name: column for column in COLUMNS}
-# What every record has, however its cell ended.
-_REQUIRED = ("schema_version", "cell", "framework", "mode", "workload", "implementation", "pass", "device", "dtype")
+# Without these a row says nothing of what was measured.
+REQUIRED = tuple(name for name, field in zip(NAMES, fields(Record), strict=True) if field.default is MISSING)
+# Every record has these as well, however its cell ended; tables of others may lack them.
+_ALWAYS = (*REQUIRED, "implementation", "pass", "device", "dtype")
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
@@ -385,7 +387,7 @@ def table_schema() -> dict[str, Any]:
             field |= {"trueValues": ["true"], "falseValues": ["false"]}
         if column.name == "status":
             field["constraints"] = {"required": True, "enum": [*STATUSES, *earlier.STATUSES]}
-        elif column.name in _REQUIRED:
+        elif column.name in _ALWAYS:
             field["constraints"] = {"required": True}
         fields.append(field)
     return {"fields": fields, "missingValues": [""], "schema_version": SCHEMA_VERSION}

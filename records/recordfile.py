@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from measurement import durable, flags
+from measurement.places import RESULTS
 from measurement.text import plain, times
 from records import earlier, jsonfiles, rooflines, values
 from records import record as schema
@@ -26,13 +27,10 @@ if TYPE_CHECKING:
 
 LineOf = Callable[[int], int]  # the line of a row, counted from 0
 SCHEMA_SUFFIX = ".schema.json"
-RESULTS = Path(__file__).resolve().parent.parent / "results"
 # Of all tables under results/ but those of results/runs; `python -m publish` writes it.
 PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
-# Without these a row says nothing of what was measured.
-_REQUIRED = ("framework", "mode", "workload", "status", "schema_version", "cell")
 _IDENTITY = ("run_id", "machine_id", "started_at", "cell")  # of a record
-_ALWAYS = dict.fromkeys((*_REQUIRED, *_IDENTITY))
+_ALWAYS = dict.fromkeys((*schema.REQUIRED, *_IDENTITY))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_OF_A_HEADER = 1 << 20
 _ROWS = 1024  # of a JSONL file that are made columns at a time
@@ -97,7 +95,7 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
                 f"the suite."
             )
     for name, column in loaded.columns.items():
-        if name in _REQUIRED and None in column:
+        if name in schema.REQUIRED and None in column:
             where = f"{path}, line {line_of(column.index(None))}"
             raise Unreadable(f"{where}: there is no {name}, which every record of the suite has; remove that line.")
         if (place := values.first_misfit(schema.BY_NAME[name], column)) is not None:
@@ -163,7 +161,7 @@ def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
 def _from_csv(loaded: Loaded, path: Path) -> LineOf:
     """Fill in the columns by the names in the header, whatever their order, the separator or byte-order mark."""
     separator, header = _header(path)
-    if missing := [name for name in _REQUIRED if name not in header]:
+    if missing := [name for name in schema.REQUIRED if name not in header]:
         raise Unreadable(f"{path} has no column {missing[0]!r} in its first line, so it is not a table of this suite.")
     if unknown := [name for name in header if name and name not in schema.BY_NAME.keys() | earlier.RETIRED_COLUMNS]:
         ignored = f"columns that the suite does not know are ignored: {', '.join(unknown)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from analysis.facts import Reached, exceeds, reached
+from analysis.facts import Reached, reached
 from records import recordfile
 
 RUNS = sorted((ROOT / "results").glob("[!r]*/**/results.csv"))  # not those of results/runs
@@ -29,18 +29,11 @@ def test_of_a_mode_or_framework_that_the_registry_lacks_the_roofline_alone_is_a_
     assert reached(graph) == Reached("roofline", 6.0, 0.5)
 
 
-def test_a_speedup_exceeds_its_bound_where_its_interval_lies_above(record):
-    graph = record(speedup_vs_eager=3.0, speedup_ci_low=2.5, speedup_ci_high=3.5, bound_roofline=2.6)
-    assert not exceeds(graph)
-    assert exceeds(graph | {"bound_roofline": 2.4})
-    assert exceeds(graph | {"speedup_ci_low": None})
-    assert not exceeds(graph | {"bound_roofline": None})
-
-
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
 def test_no_committed_speedup_exceeds_its_bound(path: Path):
     records = [record for record in recordfile.load(path).records if not record.excluded]
     eager = {record.cell.rpartition("/")[0] for record in records if record.is_baseline and record.flops}
     graphs = [r for r in records if r.speedup_vs_eager and r.cell.rpartition("/")[0] in eager]
-    assert all(reached(record) for record in graphs)
-    assert [record.cell for record in graphs if exceeds(record)] == []
+    for record in graphs:
+        least = record.speedup.low if record.speedup else record.speedup_vs_eager
+        assert least <= reached(record).bound, record.cell

@@ -74,12 +74,6 @@ def test_relative_half_width():
     assert Interval(0.0, -1.0, 1.0).relative_half_width == math.inf
 
 
-def test_quartiles_are_type_7():
-    assert statistics.quartiles([4.0, 1.0, 3.0, 2.0]) == (1.75, 3.25)
-    assert statistics.quartiles([5.0, 4.0, 3.0, 2.0, 1.0]) == (2.0, 4.0)
-    assert statistics.quartiles([7.0]) == (7.0, 7.0)
-
-
 @pytest.mark.parametrize(
     ("later", "agree"),
     [

@@ -96,7 +96,7 @@ def test_a_table_that_ends_within_a_quotation_is_refused(table):
 
 def test_another_table_is_refused(tmp_path):
     (tmp_path / "other.csv").write_text("name,value\na,1\n")
-    with pytest.raises(Unreadable, match="no column 'framework'"):
+    with pytest.raises(Unreadable, match="no column 'schema_version'"):
         load(tmp_path / "other.csv")
 
 
