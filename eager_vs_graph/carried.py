@@ -18,6 +18,7 @@ OWNERS |= {"jax": ("jax", "jaxlib", "flax", "equinox", "haiku")}
 FILE = '''"""Loads what a Python process handed to `eager_vs_graph.compare`."""
 
 import gc
+import importlib
 import pickle
 import sys
 from functools import cache
@@ -34,7 +35,16 @@ sys.path += [folder for folder in {path!r} if folder not in sys.path]
 @cache
 def carried():
     with open(Path(__file__).with_name({name!r}), "rb") as file:
-        content = pickle.load(file)
+        try:
+            for keras, custom in pickle.load(file):
+                importlib.import_module(keras).saving.get_custom_objects().update(custom)
+            content = pickle.load(file)
+        except Exception as error:
+            words = " ".join(f"{{type(error).__name__}}: {{error}}".split())[:200]
+            raise RuntimeError(
+                f"another process cannot load the model ({{words}}): write a file with model() and inputs(), and run "
+                "eager-vs-graph on it."
+            ) from error
     for found in gc.get_objects():  # functions of the caller's __main__: compilers look their globals up by module
         if type(found) is FunctionType and found.__globals__.get("__name__") == "__main__":
             if found.__globals__ is not vars(sys.modules["__main__"]):
@@ -81,7 +91,7 @@ def write(folder: Path, model: Any, inputs: Any, loss: Any = None, framework: st
     wrapped = framework == "torch" and not hasattr(model, "forward")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content = _pickled({"model": model, "inputs": inputs, "loss": loss}, framework)
+        content = _pickled(_keras_classes(model)) + _pickled({"model": model, "inputs": inputs, "loss": loss})
         free = shutil.disk_usage(folder).free
         if len(content) > free:
             raise Unfit(f"The model needs {len(content) / 1e9:.1f} GB and {folder} has {free / 1e9:.1f} GB free: "
@@ -153,7 +163,16 @@ def _uncompiled(model: Any) -> Any:
     return getattr(model, "_orig_mod", None) or getattr(model, "_torchdynamo_orig_callable", model)
 
 
-def _pickled(content: dict[str, Any], framework: str) -> bytes:
+def _keras_classes(model: Any) -> list[tuple[str, dict[str, type]]]:
+    """Return the package of a Keras model with the classes of its own layers, which Keras's pickles hold by name."""
+    package = next((kind.__module__.partition(".")[0] for kind in type(model).__mro__ if kind.__name__ == "Model"), "")
+    if package not in ("keras", "tf_keras"):
+        return []
+    kinds = map(type, model._flatten_layers())
+    return [(package, {kind.__name__: kind for kind in kinds if kind.__module__.partition(".")[0] != package})]
+
+
+def _pickled(content: Any) -> bytes:
     """Return the pickle, in which classes and functions of notebooks stand by value. Raises Unfit."""
     import cloudpickle  # type: ignore[import-untyped]
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.environment import QUICKLY, bench, interpreter
 
 sys.path.insert(0, str(ROOT))
 import eager_vs_graph as evg
 from eager_vs_graph import carried, interface
+from measurement.refusals import DONE
 from workloads import signature
 
 
@@ -60,6 +62,14 @@ def test_a_function_of_torch_becomes_a_module(tmp_path):
     text = carried.write(tmp_path / "a", abs, Owned(), framework=None).read_text()
     assert "class Function(torch.nn.Module)" in text and 'Function(carried()["model"])' in text
     assert "class Function(" not in carried.write(tmp_path / "b", Owned(), 3).read_text()
+
+
+def test_classes_of_a_keras_model_s_own_layers_travel_with_it():
+    of_keras = {"__module__": "keras.layers"}
+    layers = [type("Dense", (), of_keras)(), Owned()]
+    model = type("Model", (), {"_flatten_layers": lambda self: layers, **of_keras})()
+    assert carried._keras_classes(model) == [("keras", {"Owned": Owned})]
+    assert carried._keras_classes(Owned()) == []
 
 
 def test_a_compiled_function_is_measured_uncompiled():
@@ -237,6 +247,7 @@ def model():
 def inputs():
     return (torch.randn(4, 8),)
 """
+REFERENCE = 5  # among the columns after the cell
 PROGRAM = ("cell", "status", "program", "flops", "bytes", "graphs", "parity_reference", "computes_in")
 
 
@@ -244,6 +255,83 @@ def programs(run: Path) -> list[list[str]]:
     """Return what each cell of a run executed."""
     with open(run / "results.csv", encoding="utf-8", newline="") as file:
         return [[row[name] for name in PROGRAM] for row in csv.DictReader(file)]
+
+
+# The same model as __main__ hands it on, and as a file; both have a class or a function of their own.
+FORMS = {
+    "jax": """
+import jax
+
+def activated(x):
+    return jax.nn.gelu(x)
+
+def network(parameters, x):
+    return activated(x @ parameters["up"])
+
+def model():
+    return network, {"up": jax.numpy.ones((8, 16))}
+
+def inputs():
+    return jax.numpy.ones((4, 8))
+""",
+    "tensorflow": """
+import keras
+import numpy as np
+
+class Doubled(keras.layers.Layer):
+    def call(self, x):
+        return keras.ops.relu(x) * 2.0
+
+def model():
+    return keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(16), Doubled()])
+
+def inputs():
+    return np.ones((4, 8), "float32")
+""",
+    "paddle": """
+import paddle
+
+class Net(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.layer = paddle.nn.Linear(8, 16)
+
+    def forward(self, x):
+        return paddle.nn.functional.gelu(self.layer(x))
+
+def model():
+    return Net()
+
+def inputs():
+    return paddle.ones([4, 8])
+""",
+}
+HANDS_ON = """
+import sys
+from pathlib import Path
+sys.path.append({root!r})
+from eager_vs_graph import carried
+carried.write(Path("carried"), model(), inputs())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FORMS)
+def test_a_model_of_main_runs_the_program_of_its_file_form(tmp_path, framework):
+    packages = next((interpreter(framework).parent.parent / "lib").glob("python*/site-packages"))
+    (tmp_path / "net.py").write_text(FORMS[framework])
+    (tmp_path / "main.py").write_text(FORMS[framework] + HANDS_ON.format(root=str(ROOT)))
+    environment = os.environ | {"PYTHONPATH": str(packages)}
+    subprocess.run([sys.executable, "main.py"], cwd=tmp_path, env=environment, check=True)
+    files = f"{tmp_path}/carried/model.py,{tmp_path}/net.py"
+    done = bench(tmp_path / "run", "--framework", framework, "--workload", files, *QUICKLY)
+    assert done.code == DONE, done.output
+    forms = {"model.py": [], "net.py": []}
+    for cell, *rest in programs(tmp_path / "run"):
+        if framework == "tensorflow":  # Keras's pickle fixes float32, which the file's model() does not
+            rest[REFERENCE] = rest[REFERENCE].partition(" in float")[0]
+        forms[cell.split("/")[1]].append([cell.split("/")[2:], *rest])
+    assert forms["model.py"] == forms["net.py"] and len(forms["net.py"]) >= 2
 
 
 @pytest.mark.slow
