@@ -94,7 +94,10 @@ def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return what a model is called with: a dict by keyword, a tuple or list by position, anything else alone.
 
     A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own.
+    Raises Fault for an iterator.
     """
+    if isinstance(given, Iterator):
+        raise Fault("inputs() returned an iterator, which gives its values once: return a tensor, a tuple or a dict.")
     if type(given) is dict:
         return (), dict(given)
     return (tuple(given), {}) if type(given) in (tuple, list) else ((given,), {})

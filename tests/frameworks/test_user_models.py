@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frameworks.user_file import as_call
+from frameworks.user_file import Fault, as_call
 from frameworks.values import BEYOND, MOST_PARTS, Rules, read
 
 
@@ -14,6 +14,8 @@ def test_only_a_plain_tuple_list_or_dict_is_a_call():
     point = namedtuple("Point", "x y")(1, 2)
     assert as_call(point) == ((point,), {}) and as_call((1, 2)) == ((1, 2), {}) and as_call({"x": 1}) == ((), {"x": 1})
     assert as_call(OrderedDict(x=1)) == ((OrderedDict(x=1),), {})
+    with pytest.raises(Fault, match="an iterator, which gives its values once"):
+        as_call(x for x in ())
 
 
 def test_an_output_of_too_many_parts_says_that_not_all_is_compared():
