@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from frameworks.adapter import Adapter, Step, Unsupported
 from measurement.cells import Cell
 from measurement.streams import EAGER, STRATEGIES, Strategy
 from workloads.spec import Weights, Workload
+
+MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Counts:
     compilations: int = 0
     reported: int | None = None
     recorded: int = 0  # CUDA graphs
-    seconds: float = 0.0
+    seconds: float | None = 0.0  # None where the framework does not say
 
 
 class Server:
@@ -53,8 +55,31 @@ class Server:
         """Do what comes before the first call, such as an export. Raises Unsupported."""
 
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
-        """Return an input set of a user model with padding behind its tokens. Raises Unsupported."""
-        raise Unsupported("the suite pads the calls of user models in torch alone so far.")
+        """Return an input set of a user model with zeros behind its tokens. Raises Unsupported."""
+        if MASK not in inputs[1]:
+            raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
+        leaves, rebuild = self.flatten(inputs)
+        made = []
+        for leaf, axes in zip(leaves, self.free_axes(), strict=True):
+            for axis in axes:
+                if leaf.shape[axis] != length:
+                    raise Unsupported(f"an input has {leaf.shape[axis]} places where a call has {length} tokens.")
+                leaf = self.extended(leaf, axis, padded - length)
+            made.append(leaf)
+        return rebuild(made)
+
+    def free_axes(self) -> list[list[int]]:
+        """Return the axes in which the tensors of the examples differ, in the order of `flatten`."""
+        one, other = (self.flatten(example)[0] for example in self.place.examples)
+        return [_differing(a, b) for a, b in zip(one, other, strict=True)]
+
+    def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
+        """Return the leaves of an input set, and what makes an input set of such leaves."""
+        raise Unsupported("the suite has no padding for this framework.")
+
+    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+        """Return a tensor with so many zeros behind it along an axis."""
+        raise NotImplementedError
 
     def mark(self, inputs: tuple) -> tuple:
         """Return an input set with what the strategy writes on its tensors."""
@@ -69,7 +94,15 @@ class Server:
 
     def device_bytes(self) -> int | None:
         """Return memory of the device that the process holds; None on a CPU."""
-        return None
+        meter = self.place.adapter.meter(self.place.cell)
+        return meter.allocated_bytes() if meter else None
+
+
+def _differing(one: Any, other: Any) -> list[int]:
+    shapes = [tuple(getattr(leaf, "shape", ())) for leaf in (one, other)]
+    if len(shapes[0]) != len(shapes[1]):
+        return []
+    return [axis for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if a != b]
 
 
 def load(framework: str, name: str, device_kind: str) -> type[Server]:

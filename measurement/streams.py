@@ -96,7 +96,7 @@ class Stream:
     compilations: Count
     reported: int | None
     recorded: Count
-    compile_s: Duration
+    compile_s: Duration | None
     fell_back: int | None
     parity: Duration | None  # the smallest tolerance that all outputs are within; None where nothing is comparable
     tolerance: Duration

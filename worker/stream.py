@@ -101,7 +101,7 @@ class StreamWork(GroupWork):
                 compilations=after.compilations - before.compilations,
                 reported=None if after.reported is None else after.reported - (before.reported or 0),
                 recorded=after.recorded - before.recorded,
-                compile_s=max(0.0, after.seconds - before.seconds),
+                compile_s=None if after.seconds is None else max(0.0, after.seconds - (before.seconds or 0.0)),
                 fell_back=fell_back,
                 parity=parity if math.isfinite(parity) else None,
                 tolerance=tolerance,

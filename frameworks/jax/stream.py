@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from frameworks.jax import FRAMEWORK, runtime
 from frameworks.jax.models import build
 from frameworks.jax.modes import compiling
 from frameworks.jax.modes.graphs import COMPILED
+from frameworks.jax.user_model import model as user_model
 from frameworks.stream import Counts, Place, Server
 
 TRACED, LOWERED = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -47,24 +49,37 @@ class Eager(Server):
     def counts(self) -> Counts:
         return Counts(self._compiled, None, 0, self._seconds)
 
-    def device_bytes(self) -> int | None:
-        found = runtime.memory(self.place.adapter.device)
-        return found["bytes_in_use"] if found else None
+    def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
+        leaves, form = jax.tree.flatten(inputs)
+        return leaves, lambda made: jax.tree.unflatten(form, made)
+
+    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+        return jnp.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.ndim)])
 
 
 class Jitted(Eager):
     """jax.jit of the whole model, which compiles for each shape that it meets."""
 
     def __init__(self, place: Place):
-        if place.step.user_model is not None:
-            raise Unsupported("streams of user models have graphs in torch alone so far.")
         self._name = compiling.name(place.cell)
         super().__init__(place)
         adapter, cell, dtype = place.adapter, place.cell, DTYPES[place.cell.dtype]
-        self.params, self.forward, _ = build.build(
-            place.workload, cell, place.weights, lambda array: adapter.tensor(array, dtype), jnp.dtype(dtype)
-        )
+        self._own: user_model.Jitted | None = None
+        if place.step.user_model is not None:
+            model = adapter.user_models[cell.group_id]
+            user_model.refuse_what_is_held(model)
+            self.params, self.forward = model.arguments()[0], model.forward
+            self._own = user_model.Jitted(model, lambda *arguments: self._graph(*arguments))
+        else:
+            self.params, self.forward, _ = build.build(
+                place.workload, cell, place.weights, lambda array: adapter.tensor(array, dtype), jnp.dtype(dtype)
+            )
         self._graph = jax.jit(self._named(self.forward))
+
+    def mark(self, inputs: tuple) -> tuple:
+        if self._own is not None:
+            self._own.keep(inputs)
+        return inputs
 
     def _named(self, function: Any) -> Any:
         def whole_model(*arguments: Any) -> Any:
@@ -77,7 +92,7 @@ class Jitted(Eager):
         return self._name in function
 
     def __call__(self, inputs: tuple) -> Any:
-        return self._graph(self.params, *inputs)
+        return self._graph(self.params, *inputs) if self._own is None else self._own(*inputs)
 
     def counts(self) -> Counts:
         return Counts(self._compiled, self._graph._cache_size(), 0, self._seconds)
@@ -89,12 +104,15 @@ class Polymorphic(Jitted):
     def setup(self) -> None:
         limits = [f"n >= {self.place.shortest}", f"n <= {self.place.longest}"]
         (size,) = export.symbolic_shape("n", constraints=limits)
-        one, other = self.place.examples
-        shapes = [
-            jax.ShapeDtypeStruct(tuple(size if m != n else m for m, n in zip(a.shape, b.shape, strict=True)), a.dtype)
-            for a, b in zip(one, other, strict=True)
-        ]
+        own, examples = self._own is not None, self.place.examples
+        one, other = ((user_model.Partitioned.from_tree(given),) if own else given for given in examples)
+
+        def open_length(a: Any, b: Any) -> Any:
+            shape = tuple(size if m != n else m for m, n in zip(jnp.shape(a), jnp.shape(b), strict=True))
+            return jax.ShapeDtypeStruct(shape, jnp.result_type(a))
+
         try:
+            shapes = jax.tree.map(open_length, one, other)
             exported = export.export(jax.jit(self.forward))(runtime.shapes(self.params), *shapes)
         except Exception as error:
             words = " ".join(str(error).split())[:300]

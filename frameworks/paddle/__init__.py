@@ -107,5 +107,6 @@ FRAMEWORK = Framework(
     # Elsewhere Paddle 3's operator is the explicit one in Python, and Paddle 2's fails.
     fused_attention=lambda device_kind, dtype: device_kind == "gpu" and dtype in ("bf16", "fp16"),
     starts=("capture", "compile", "warm-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
+    streams=("static", "dynamic", "powers-of-two", "multiples-of-64", "quantiles", "longest"),
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
 )

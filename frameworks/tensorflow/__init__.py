@@ -87,6 +87,7 @@ FRAMEWORK = Framework(
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     conventions=lambda device_kind: {"adamw_epsilon": "uncorrected"},  # Keras' AdamW
     starts=("capture", "compile", "warm-cache", "shipped-cache", "exported"),
+    streams=("static", "automatic", "dynamic", "powers-of-two", "multiples-of-64", "quantiles", "longest"),
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process: users who name no directory in TF_XLA_FLAGS have it so.
     cache_variables=(),

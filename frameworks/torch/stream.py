@@ -13,7 +13,6 @@ from frameworks.stream import Counts, Place, Server
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
 
-MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
 LACKING = {"polymorphic": "torch's are dynamic and marked"}
 DYNAMIC = {"automatic": None, "dynamic": True}  # what torch.compile is given; other strategies give it False
 
@@ -50,13 +49,14 @@ class Backend(graphs.CountingBackend):
 class Eager(Server):
     """Operator by operator."""
 
-    def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
-        if MASK not in inputs[1]:
-            raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
-        one, other = (pytree.tree_leaves(example) for example in self.place.examples)
+    def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
         leaves, form = pytree.tree_flatten(inputs)
-        made = [_padded(leaf, _axes(a, b), length, padded) for leaf, a, b in zip(leaves, one, other, strict=True)]
-        return pytree.tree_unflatten(made, form)
+        return leaves, lambda made: pytree.tree_unflatten(made, form)
+
+    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+        shape = list(leaf.shape)
+        shape[axis] = by
+        return torch.cat([leaf, leaf.new_zeros(shape)], axis)
 
     def device_bytes(self) -> int | None:
         device = self.place.adapter.device
@@ -104,36 +104,13 @@ class Marked(Compiled):
     torch specialises on a size of 1, which cannot be marked.
     """
 
-    def __init__(self, place: Place):
-        super().__init__(place)
-        one, other = (pytree.tree_leaves(example) for example in place.examples)
-        self._places = [_axes(a, b) for a, b in zip(one, other, strict=True)]
-
     def mark(self, inputs: tuple) -> tuple:
-        for leaf, axes in zip(pytree.tree_leaves(inputs), self._places, strict=True):
+        for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(), strict=True):
             for axis in axes:
                 if leaf.shape[axis] > 1:
                     least = max(2, self.place.shortest)
                     torch._dynamo.mark_dynamic(leaf, axis, min=least, max=self.place.longest)
         return inputs
-
-
-def _axes(one: Any, other: Any) -> list[int]:
-    """Return the axes in which two tensors, of calls of different lengths, differ."""
-    if not isinstance(one, torch.Tensor) or one.dim() != other.dim():
-        return []
-    return [axis for axis, (a, b) in enumerate(zip(one.shape, other.shape, strict=True)) if a != b]
-
-
-def _padded(leaf: Any, axes: Sequence[int], length: int, padded: int) -> Any:
-    """Return a tensor with zeros behind it, along the axes of its length."""
-    for axis in axes:
-        if leaf.shape[axis] != length:
-            raise Unsupported(f"an input has {leaf.shape[axis]} places where a call has {length} tokens.")
-        shape = list(leaf.shape)
-        shape[axis] = padded - length
-        leaf = torch.cat([leaf, leaf.new_zeros(shape)], axis)
-    return leaf
 
 
 SERVERS: dict[str, type[Server]] = {

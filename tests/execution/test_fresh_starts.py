@@ -131,9 +131,8 @@ def test_jax_starts_in_every_way_but_by_region(tmp_path):
 @pytest.mark.parametrize(
     ("framework", "ways"),
     [
-        ("tensorflow", "warm-cache,exported"),  # XLA's cache, and a SavedModel
-        ("paddle", "capture,exported,ahead-of-time-no-compiler"),
-        ("onnxruntime", "eager,compile,exported,ahead-of-time"),
+        ("tensorflow", "shipped-cache,exported")("paddle", "exported,ahead-of-time-no-compiler"),
+        ("onnxruntime", "eager,exported,ahead-of-time"),
     ],
 )
 def test_other_frameworks_load_what_another_process_wrote(tmp_path, framework, ways):

@@ -39,6 +39,67 @@ def inputs(batch_size=2, seq_len=8):
 """
 
 
+# Attention over tokens with a mask, in other frameworks.
+MASKED = {
+    "tensorflow": """
+import tensorflow as tf
+
+class Net(tf.Module):
+    def __init__(self):
+        self.embed = tf.Variable(tf.random.stateless_normal((10, 4), (0, 1)))
+
+    def __call__(self, ids, attention_mask):
+        x = tf.gather(self.embed, ids)
+        scores = tf.matmul(x, x, transpose_b=True) - 1e9 * (1.0 - tf.cast(attention_mask, x.dtype))[:, None, :]
+        return tf.matmul(tf.nn.softmax(scores), x)
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    ids = tf.random.uniform((batch_size, seq_len), 0, 10, tf.int32)
+    return {"ids": ids, "attention_mask": tf.ones((batch_size, seq_len), tf.int32)}
+""",
+    "paddle": """
+import paddle
+
+class Net(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.embed = paddle.nn.Embedding(10, 4)
+
+    def forward(self, ids, attention_mask):
+        x = self.embed(ids)
+        scores = paddle.matmul(x, x, transpose_y=True) - 1e9 * (1.0 - attention_mask.astype(x.dtype)).unsqueeze(1)
+        return paddle.matmul(paddle.nn.functional.softmax(scores), x)
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    ids = paddle.randint(0, 10, (batch_size, seq_len))
+    return {"ids": ids, "attention_mask": paddle.ones((batch_size, seq_len), "int64")}
+""",
+    "jax": """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+def model():
+    def forward(embed, ids, attention_mask):
+        x = embed[ids]
+        scores = x @ x.transpose(0, 2, 1) - 1e9 * (1.0 - attention_mask.astype(x.dtype))[:, None, :]
+        return jax.nn.softmax(scores) @ x
+    return forward, jnp.asarray(np.random.default_rng(0).normal(size=(10, 4)), "float32")
+
+def inputs(batch_size=2, seq_len=8):
+    ids = np.random.randint(0, 10, (batch_size, seq_len))
+    return {"ids": ids, "attention_mask": np.ones((batch_size, seq_len), "int32")}
+""",
+}
+EAGERLY = {"tensorflow": "tf.config.run_functions_eagerly(True)", "paddle": "paddle.jit.enable_to_static(False)"}
+
+
 def streamed(folder: Path, *more: str) -> tuple[Finished, dict[str, streams.StreamRecord]]:
     """Serve a few calls of three lengths in one process of each strategy."""
     (folder / "few.csv").write_text("length,count\n5,1\n9,1\n12,1\n")
@@ -81,6 +142,42 @@ def test_jax_compiles_for_each_shape_unless_calls_are_padded(tmp_path):
         assert record.compilations == record.reported == compilations, name
     assert found["polymorphic"].setup_s > found["static"].setup_s
     assert "JAX compiles for each shape" in found["dynamic"].reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "compilations"),
+    [
+        ("tensorflow", {"dynamic": 1, "longest": 1}),
+        ("paddle", {"dynamic": 1, "longest": 1}),
+        ("jax", {"polymorphic": 3, "longest": 1}),
+    ],
+)
+def test_calls_of_user_models_are_padded_and_dynamic_in_every_framework(tmp_path, framework, compilations):
+    interpreter(framework)
+    (tmp_path / "net.py").write_text(MASKED[framework])
+    words = ("--workload", str(tmp_path / "net.py"), "--calls", "8", "--strategy", ",".join((*compilations, "marked")))
+    done, found = streamed(tmp_path, "--framework", framework, *words)
+    assert done.code == DONE, done.output
+    for name, count in compilations.items():
+        record = found[name]
+        assert record.status == "ok", (name, record.reason)
+        assert record.parity <= record.tolerance and record.fell_back is None, name
+        assert record.compilations == record.reported == count, name
+    assert found["longest"].padded_share > 0 and found["longest"].shapes == 1
+    assert "has no strategy marked: " in found["marked"].reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", EAGERLY)
+def test_graphs_that_a_switch_turns_off_are_a_fall_back(tmp_path, framework):
+    interpreter(framework)
+    text = MASKED[framework].replace("def model():", f"def model():\n    {EAGERLY[framework]}")
+    (tmp_path / "net.py").write_text(text)
+    words = ("--framework", framework, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "static")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    assert (found["static"].fell_back, found["static"].flags, found["static"].compilations) == (1, "fell_back", 0)
 
 
 @pytest.mark.slow

@@ -310,8 +310,15 @@ class Jitted:
         self._model, self._graph, self._writes = model, graph, model.applied.writes
         self._first = self._params = Partitioned.from_parameters(model.module)
         # Inputs that were made for one call are partitioned within it.
-        self._known = {identity(args, kwargs): Partitioned.from_tree((args, kwargs)) for args, kwargs in model.sets}
-        self._sets = list(model.sets)  # so that no identity above is given to another object
+        self._known: dict[tuple[int, int], Any] = {}
+        self._sets: list[Inputs] = []  # so that no identity above is given to another object
+        for inputs in model.sets:
+            self.keep(inputs)
+
+    def keep(self, inputs: Inputs) -> None:
+        """Take an input set apart before it is called with."""
+        self._known[identity(*inputs)] = Partitioned.from_tree(inputs)
+        self._sets.append(inputs)
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         output = self._graph(

@@ -1,0 +1,97 @@
+"""Ways of TensorFlow to serve calls of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+
+from frameworks.stream import Counts, Place, Server
+from frameworks.tensorflow import FRAMEWORK
+from frameworks.tensorflow.models import build
+from frameworks.tensorflow.user_model import model as user_model
+
+LACKING = {
+    "marked": "an input signature has no bounds; its own is dynamic",
+    "polymorphic": "its own are automatic and dynamic",
+    "cuda-graphs": "it records no CUDA graphs",
+}
+
+
+class Eager(Server):
+    """Operator by operator."""
+
+    def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
+        return tf.nest.flatten(inputs), partial(tf.nest.pack_sequence_as, inputs)
+
+    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+        return tf.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.shape.rank)])
+
+
+class Function(Eager):
+    """tf.function, traced for each shape unless asked otherwise; calls that are padded are compiled by XLA."""
+
+    def __init__(self, place: Place):
+        super().__init__(place)
+        self._traced = 0
+        own, xla = place.step.user_model, bool(place.strategy.pads)
+        note = tf.autograph.experimental.do_not_convert(self._note)
+        model = own.call if own else build.build(place.workload, place.cell, place.weights)
+
+        def noted(*inputs: Any) -> Any:
+            note()
+            return model(*inputs)
+
+        if own:
+            graph = user_model.graph_of(noted, xla, **self.options())
+            self._graph, self._call = graph, partial(user_model.refusing, graph)
+        else:
+            # Autograph off, as in other graphs: no control flow in these models depends on a tensor.
+            self._graph = self._call = tf.function(noted, autograph=False, jit_compile=xla, **self.options())
+
+    def options(self) -> dict[str, Any]:
+        """Return further options of tf.function."""
+        return {}
+
+    def _note(self) -> None:
+        """Count a trace; Python that runs for a call itself runs in place of a graph."""
+        if tf.executing_eagerly():
+            self.ran_graph = False
+        else:
+            self._traced += 1
+
+    def __call__(self, inputs: tuple) -> Any:
+        self.ran_graph = True
+        return self._call(*inputs)
+
+    def counts(self) -> Counts:
+        return Counts(self._traced, self._graph.experimental_get_tracing_count(), seconds=None)
+
+
+class Automatic(Function):
+    """tf.function(reduce_retracing=True), which opens what changes."""
+
+    def options(self) -> dict[str, Any]:
+        return {"reduce_retracing": True}
+
+
+class Dynamic(Function):
+    """tf.function with an input signature in which the length is None."""
+
+    def options(self) -> dict[str, Any]:
+        leaves, rebuild = self.flatten(self.place.examples[0])
+        specifications = []
+        for leaf, axes in zip(leaves, self.free_axes(), strict=True):
+            shape = [None if axis in axes else size for axis, size in enumerate(leaf.shape)]
+            specifications.append(tf.TensorSpec(shape, leaf.dtype))
+        return {"input_signature": rebuild(specifications)}
+
+
+SERVERS: dict[str, type[Server]] = {
+    "eager": Eager,
+    **dict.fromkeys(FRAMEWORK.streams, Function),
+    "automatic": Automatic,
+    "dynamic": Dynamic,
+}
