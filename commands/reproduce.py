@@ -16,8 +16,8 @@ from rich.table import Table as Grid
 import experiments
 from analysis.ladders import Series
 from analysis.paired import baselines, speedups_by_process
-from analysis.starts import cells
-from commands import bench, explain, start
+from commands import bench, explain, start, stream
+from commands.rounds import Form
 from execution import campaign, preparation
 from execution.campaign import Request
 from execution.progress import duration
@@ -29,7 +29,7 @@ from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import plan, sweep
 from plan.options import Option, chosen
-from records import foreign, recordfile, runs, starts
+from records import foreign, recordfile, runs
 from records import manifest as files
 from records.record import Record
 from reports import explanation, terminal
@@ -222,9 +222,13 @@ def measure(
 
 def run_sweep(part: Sweep, request: Request, out: Path | None) -> int:
     """Run a sweep with the command that measures it, or resume what its folder `out` holds; the exit code."""
-    if part.measures == "start":
+    about = part.about
+    if part.measures in ("start", "stream"):
         request = replace(request, out=str(out) if out else None)
-        return start.start(request, part.about["strategies"], part.about["processes"])
+        if part.measures == "start":
+            return start.start(request, about["strategies"], about["processes"])
+        served = about["strategies"], about["processes"], about["lengths"], about["calls"], about["caches"]
+        return stream.stream(request, *served)
     exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
     place = str(out) if out else None
     request = replace(request, out=place, resume=place if exists else None)
@@ -250,8 +254,14 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
         tuple(explanation.explained(profiles)),
         paired=partial(paired, samples),
         by_process=lambda record: speedups_by_process(samples[record], record, eager[record]),
-        starts=tuple(cell for part in chosen for cell in cells(starts.JOURNAL.read(folder / part.name))),
+        starts=in_rounds(start.FORM, chosen, folder),
+        streams=in_rounds(stream.FORM, chosen, folder),
     )
+
+
+def in_rounds(form: Form, chosen: list[Sweep], folder: Path) -> tuple[Any, ...]:
+    """Return the cells that a command with rounds of fresh processes measured."""
+    return tuple(cell for part in chosen for cell in form.cells(form.journal.read(folder / part.name)))
 
 
 def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import frameworks
@@ -11,7 +11,7 @@ import workloads
 from analysis.streams import cells
 from commands import rounds
 from commands.rounds import Form
-from execution.campaign import Campaign
+from execution.campaign import Campaign, Request
 from execution.streams import Streams
 from measurement.cells import Cell
 from measurement.refusals import UsageError
@@ -44,20 +44,28 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve calls of different lengths by each strategy; the same OUT goes on with what is missing."""
-    rounds.check_from_1("CALLS", arguments.calls)
-    named = rounds.named(arguments.strategy, STRATEGIES)
-    caches = [choose(word, CACHES, "kind of caches") for word in split_words(arguments.caches)]
+    arguments.shapes, arguments.seq = "static", arguments.seq or str(LONGEST)
+    named, caches = rounds.named(arguments.strategy, STRATEGIES), split_words(arguments.caches)
+    request = rounds.request_of(arguments)
+    return stream(request, named, arguments.processes, arguments.lengths, arguments.calls, caches)
+
+
+def stream(
+    request: Request, named: list[str], processes: int, distribution: str, calls: int, caches: Sequence[str] = CACHES
+) -> int:
+    """Serve so many calls in processes of each strategy; the exit code. Raises UsageError before anything starts."""
+    rounds.check_from_1("CALLS", calls)
+    kinds = [choose(word, CACHES, "kind of caches") for word in caches]
     try:
-        drawn = lengths.read(arguments.lengths)
+        drawn = lengths.read(distribution)
     except NoLengths as error:
         raise UsageError(str(error)) from None
-    arguments.shapes, arguments.seq = "static", arguments.seq or str(LONGEST)
-    campaign = rounds.begin(rounds.request_of(arguments), WORKLOAD)
+    campaign = rounds.begin(request, WORKLOAD)
     strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
     maximum = longest(campaign)
-    make = partial(Streams, caches_of=caches, lengths=drawn, maximum=maximum, calls=arguments.calls)
-    given = {"lengths": drawn.counts, "calls": arguments.calls}
-    return FORM.run(campaign, strategies, arguments.processes, make, given, described(drawn, maximum))
+    make = partial(Streams, caches_of=kinds, lengths=drawn, maximum=maximum, calls=calls)
+    given = {"lengths": drawn.counts, "calls": calls}
+    return FORM.run(campaign, strategies, processes, make, given, described(drawn, maximum))
 
 
 def longest(campaign: Campaign) -> int:

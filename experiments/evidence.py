@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analysis.starts import Cell
+from analysis import starts, streams
 from measurement.statistics import Interval
 from records.record import FIELDS, SCHEMA_VERSION, Record, Row
 from records.shapes import of_baseline
@@ -133,7 +133,8 @@ class Evidence:
 
     `references` are the records of frameworks without a graph mode, such as Python itself. `paired` gives the ratio of
     the times of two records where one process timed them in turn, and None elsewhere. `by_process` gives ln of a
-    record's speedup by process, as far as samples are there. `starts` are the cells that `start` measured.
+    record's speedup by process, as far as samples are there. `starts` and `streams` are the cells that those
+    commands measured.
     """
 
     records: Records
@@ -141,13 +142,14 @@ class Evidence:
     references: Records = field(default_factory=lambda: Records(()))
     paired: Callable[[Record, Record], Interval | None] = lambda this, other: None
     by_process: Callable[[Record], Mapping[tuple, float]] = lambda record: {}
-    starts: tuple[Cell, ...] = ()
+    starts: tuple[starts.Cell, ...] = ()
+    streams: tuple[streams.Cell, ...] = ()
 
     @property
     def device_kinds(self) -> set[str]:
         """Return `cpu`, `gpu` or both."""
         devices = [record.device for record in self.records] + [profile["device"] for profile in self.profiles]
-        devices += [cell.record.device for cell in self.starts]
+        devices += [cell.record.device for cell in self.starts] + [cell.record.device for cell in self.streams]
         return {device.partition(":")[0] for device in devices}
 
     def sides(self) -> dict[str, Evidence]:

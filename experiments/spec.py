@@ -67,7 +67,8 @@ class Sweep:
     """One sweep file `<device>[-part].toml`: flags as for bench, and a table `about`.
 
     `about` may hold `scaled_down` (what is smaller than in the source, a sentence), `minutes` (what it took, and `on`
-    which machine) and `measure`, which is `bench`, `explain` or `start`; a start has `strategies` and `processes` too.
+    which machine) and `measure`, which is `bench`, `explain`, `start` or `stream`. The last two have `strategies` and
+    `processes` too, and a stream its `lengths`, `calls` and `caches`.
     """
 
     path: Path
@@ -91,7 +92,7 @@ class Sweep:
 
     @property
     def measures(self) -> str:
-        """Return the command that measures it: `bench`, `explain` for profiles, or `start`."""
+        """Return the command that measures it: `bench`, `explain` for profiles, `start` or `stream`."""
         return str(self.about.get("measure", "bench"))
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.starts import Cell, Strategy, mean, total_s
+from analysis.starts import Cell, Strategy, total_s
+from experiments import rounds
 from experiments.evidence import Evidence
-from experiments.judge import above, between, inconclusive
-from experiments.spec import ALL, Answer, Claim, Experiment, Published, Table, all_of
+from experiments.judge import between
+from experiments.rounds import Judge, at_least, cell_name
+from experiments.spec import Claim, Experiment, Published, Table
 from measurement.starts import COMPILE, REGIONAL, SHIPPED, WARM
 from measurement.statistics import Interval
 from records.starts import StartRecord
 from reports.numbers import estimate
 
-Judge = Callable[[str, Interval | None], Answer]
 Figure = Callable[[Cell, str, str], Interval | None]
 ALIKE = (0.97, 1.03)
 STEPS = 1_900  # of the training of physical-ai-studio#477
@@ -38,11 +38,7 @@ def pairs(cell: Cell, this: str, other: str) -> list[tuple[StartRecord, StartRec
 
 def ratio(cell: Cell, this: str, other: str, of: Callable[[StartRecord, StartRecord], float]) -> Interval | None:
     """Return a figure of `this` over that of `other`, paired by round; `of` takes a start and eager mode's."""
-    values = [(of(mine, eager), of(theirs, eager)) for mine, theirs, eager in pairs(cell, this, other)]
-    if any(min(both) <= 0 for both in values):
-        return None  # a cost lost in the scatter has no ratio
-    logs = mean([math.log(mine / theirs) for mine, theirs in values])
-    return logs.map(math.exp) if logs else None
+    return rounds.ratio((of(mine, eager), of(theirs, eager)) for mine, theirs, eager in pairs(cell, this, other))
 
 
 def cost(cell: Cell, this: str, other: str) -> Interval | None:
@@ -63,23 +59,7 @@ def total(cell: Cell, this: str, other: str) -> Interval | None:
 
 def claim(sentence: str, figure: Figure, this: str, other: str, judge: Judge) -> Claim:
     """Return a claim on a ratio of two strategies, put to every cell."""
-
-    def check(evidence: Evidence) -> Answer:
-        answers = [judge(cell_name(cell), figure(cell, this, other)) for cell in evidence.starts]
-        return all_of(answers) if answers else inconclusive("not run here")
-
-    return Claim(sentence, check, of=ALL)
-
-
-def cell_name(cell: Cell) -> str:
-    """Return the workload and its shape, for texts."""
-    parts = cell.name.split("/")
-    return " ".join((parts[1], *parts[-1].replace("batch_size=", "").replace("seq_len=", "×").split(",")[:2]))
-
-
-def at_least(limit: float) -> Judge:
-    """Return a judge of ratios above `limit`."""
-    return lambda name, found: above(name, found, limit, "×")
+    return rounds.claim(sentence, lambda evidence: evidence.starts, lambda cell: figure(cell, this, other), judge)
 
 
 CLAIMS = (

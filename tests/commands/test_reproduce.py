@@ -173,8 +173,10 @@ def test_every_sweep_file_makes_a_plan(name):
     assert experiment.name == name
     assert {part.device for part in experiment.sweeps()} == {"cpu", "gpu"}
     for part in experiment.sweeps():
-        of_starts = {"strategies", "processes"} if part.measures == "start" else set()
-        assert set(part.about) <= {"scaled_down", "minutes", "on", "measure"} | of_starts
+        more = {"start": {"strategies", "processes"}}
+        more["stream"] = more["start"] | {"lengths", "calls", "caches"}
+        assert more.get(part.measures, set()) <= set(part.about)
+        assert set(part.about) <= {"scaled_down", "minutes", "on", "measure"} | more.get(part.measures, set())
         planned = plan.plan(sweep.resolve(part.flags))
         assert len(planned.cells) > len(planned.impossible)
 

@@ -1,0 +1,129 @@
+"""What compiling brings where every call has another length: shapes compiled one by one, dynamic, padded, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.streams import Arm, Cell
+from experiments import rounds
+from experiments.evidence import Evidence
+from experiments.rounds import at_least, cell_name
+from experiments.spec import Claim, Experiment, Published, Table
+from measurement.starts import EAGER
+from measurement.statistics import Interval
+from measurement.streams import COLD
+from records.streams import StreamRecord
+from reports.numbers import estimate, text_of
+
+REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce-overhead" as it is, and padded
+
+
+def arm(cell: Cell, name: str) -> Arm | None:
+    """Return a strategy with cold caches; None where no process of it was right."""
+    return next((one for one in cell.of(COLD) if one.name == name and one.records), None)
+
+
+def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Interval | None:
+    """Return a figure of `this` over that of `other`, paired by round."""
+    mine, theirs = arm(cell, this), arm(cell, other)
+    if mine is None or theirs is None:
+        return None
+    known = {record.round: of(record) or 0.0 for record in theirs.records}
+    return rounds.ratio((of(record) or 0.0, known[record.round]) for record in mine.records if record.round in known)
+
+
+def total(this: str, other: str) -> Callable[[Cell], Interval | None]:
+    """Return what gives the ratio of whole times."""
+    return lambda cell: ratio(cell, this, other, lambda record: record.total_s)
+
+
+def usual(this: str, other: str) -> Callable[[Cell], Interval | None]:
+    """Return what gives the ratio of median calls, which wait for no compiler."""
+    return lambda cell: ratio(cell, this, other, lambda record: record.p50_ms)
+
+
+def graphs(this: str, other: str) -> Callable[[Cell], Interval | None]:
+    """Return what gives the ratio of compilations."""
+    return lambda cell: ratio(cell, this, other, lambda record: record.compilations)
+
+
+def claim(sentence: str, figure: Callable[[Cell], Interval | None], limit: float = 1) -> Claim:
+    """Return a claim that a ratio is above a limit in every cell."""
+    return rounds.claim(sentence, lambda evidence: evidence.streams, figure, at_least(limit))
+
+
+CLAIMS = (
+    claim(
+        "With a CUDA graph for each size a stream takes longer than eager (pytorch#188150: 25 and 22 s a step).",
+        total(REDUCED, EAGER),
+    ),
+    claim("Padded to a fixed length, CUDA graphs are faster than eager (pytorch#188150).", total(EAGER, PADDED)),
+    claim("Without CUDA graphs compiling brings less than that (pytorch#188150).", total("automatic", PADDED)),
+    claim(
+        "Padded to the longest, a stream takes longer than unpadded (open-instruct#1445: 2.48 times).",
+        total("longest", "automatic"),
+    ),
+    claim(
+        "Padding saves compilations (open-instruct#1445: 48 instead of 396).",
+        graphs("automatic", "longest"),
+    ),
+    claim(
+        "Buckets with CUDA graphs serve the usual call faster than dynamic shapes (fairchem#2161).",
+        usual("dynamic", "multiples-of-64-cuda-graphs"),
+    ),
+    claim(
+        "Fewer recorded sizes take less time (vLLM: 67, later 35): powers of two against multiples of 64.",
+        total("multiples-of-64-cuda-graphs", "powers-of-two-cuda-graphs"),
+    ),
+    claim(
+        "Padding to the model's longest input is slower than not compiling (sentence-transformers).",
+        usual(PADDED, EAGER),
+    ),
+    claim(
+        "dynamic=True compiles less often than a graph for each length (sentence-transformers).",
+        graphs("static", "dynamic"),
+    ),
+)
+
+
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
+    """Return our streams by cell and strategy, and the published rows."""
+    rows = [
+        (
+            cell_name(cell),
+            one.name,
+            estimate(one.total, "") if one.total else "",
+            *(_mean(one, figure) for figure in FIGURES),
+        )
+        for cell in evidence.streams
+        for one in cell.of(COLD)
+        if one.records
+    ]
+    titles = ("cell", "strategy", "whole stream, s", "median call, ms", "longest call, ms", "compiled", "recorded")
+    columns = ("source", "what", "eager", "compiled", "padded", "other")
+    theirs = tuple(tuple(row[name] for name in columns) for row in published)
+    ours = [Table("Streams with cold caches (mean over processes)", titles, tuple(rows))] if rows else []
+    return [*ours, Table("As the sources have it", columns, theirs)]
+
+
+FIGURES: tuple[Callable[[StreamRecord], float | None], ...] = (
+    lambda record: record.p50_ms,
+    lambda record: record.longest_ms,
+    lambda record: record.compilations,
+    lambda record: record.recorded,
+)
+
+
+def _mean(one: Arm, figure: Callable[[StreamRecord], float | None]) -> str:
+    found = one.average(figure)
+    return "" if found is None else text_of(found)
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="Streams of lengths",
+    source="pytorch#188150, open-instruct#1445, fairchem#2161, vLLM, sentence-transformers",
+    claims=CLAIMS,
+    tables=make_tables,
+)

@@ -1,0 +1,60 @@
+"""The claims of streams on planted streams that make each hold, fail, and inconclusive."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.streams import planted
+from doubles.synthetic import FAILS, HOLDS, OPEN, verdict
+
+import experiments
+from analysis.streams import cells
+from experiments.evidence import Evidence, Records
+
+EXPERIMENT = experiments.get("streams")
+FAST, SLOW = (0.3, 0.002), (0.3, 0.02)  # seconds of the first call and of each other one; eager's are 0.01
+
+
+def evidence(scatter: float = 0.01, **others: tuple[float, float]) -> Evidence:
+    records = planted("eager", 0.01, 0.01, scatter)
+    for name, (first, call) in others.items():
+        strategy = name.replace("_", "-")
+        compilations = 1 if strategy in ("longest", "dynamic") else 8
+        records += planted(strategy, first, call, scatter, compilations=compilations)
+    return Evidence(Records(()), streams=tuple(cells(records)))
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "expected"),
+    [
+        ("With a CUDA graph for each size", {"automatic_cuda_graphs": SLOW}, HOLDS),
+        ("With a CUDA graph for each size", {"automatic_cuda_graphs": FAST}, FAILS),
+        ("Padded to a fixed length", {"longest_cuda_graphs": FAST}, HOLDS),
+        ("Padded to a fixed length", {"longest_cuda_graphs": SLOW}, FAILS),
+        ("Without CUDA graphs", {"automatic": SLOW, "longest_cuda_graphs": FAST}, HOLDS),
+        ("Without CUDA graphs", {"automatic": FAST, "longest_cuda_graphs": SLOW}, FAILS),
+        ("Padded to the longest", {"longest": SLOW, "automatic": FAST}, HOLDS),
+        ("Padded to the longest", {"longest": FAST, "automatic": SLOW}, FAILS),
+        ("Padding saves compilations", {"longest": FAST, "automatic": SLOW}, HOLDS),
+        ("Padding saves compilations", {"longest": FAST}, OPEN),
+        ("Buckets with CUDA graphs", {"dynamic": SLOW, "multiples_of_64_cuda_graphs": (9.0, 0.002)}, HOLDS),
+        ("Buckets with CUDA graphs", {"dynamic": FAST, "multiples_of_64_cuda_graphs": SLOW}, FAILS),
+        ("Fewer recorded", {"multiples_of_64_cuda_graphs": SLOW, "powers_of_two_cuda_graphs": FAST}, HOLDS),
+        ("Fewer recorded", {"multiples_of_64_cuda_graphs": FAST, "powers_of_two_cuda_graphs": SLOW}, FAILS),
+        ("Padding to the model's longest", {"longest_cuda_graphs": SLOW}, HOLDS),
+        ("Padding to the model's longest", {"longest_cuda_graphs": (9.0, 0.002)}, FAILS),
+        ("dynamic=True compiles less", {"static": FAST, "dynamic": FAST}, HOLDS),
+        ("dynamic=True compiles less", {}, OPEN),
+    ],
+)
+def test_claims_follow_the_streams(text, others, expected):
+    assert verdict("streams", text, evidence(**others)) == expected
+
+
+def test_nothing_is_claimed_where_nothing_ran():
+    assert {claim.check(Evidence(Records(()))).verdict for claim in EXPERIMENT.claims} == {OPEN}
+
+
+def test_the_table_has_a_row_for_each_strategy():
+    ours, theirs = EXPERIMENT.tables(evidence(longest=FAST), EXPERIMENT.published())
+    assert [row[1] for row in ours.rows] == ["eager", "longest"]
+    assert len(theirs.rows) == len(EXPERIMENT.published())
