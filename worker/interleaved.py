@@ -300,7 +300,7 @@ class InterleavedComparison(GroupWork):
             single_calls_s=tuple(variant.single_calls),
             parts_s=tuple(variant.parts_s),
             timed_s=variant.wall_seconds,
-            cpu_per_wall=variant.cpu_per_wall,
+            cpu_per_wall=self.per_rank(member, variant.cpu_per_wall),
             recompilations=max(since or 0, captured.recompilations) if captured.recompilations else since,
             capture=Captured(**asdict(captured)),
             compiler=self.compilers[member.cell.id],
@@ -312,6 +312,11 @@ class InterleavedComparison(GroupWork):
             energy=self.energy.get(variant.name),
             outputs=None if self.group.settled else self.save_outputs(member.step, self.group.inputs),
         )
+
+    def per_rank(self, member: Member, cores: float | None) -> float | None:
+        """Return cores kept busy by each rank that this process holds."""
+        held = member.cell.ranks // self.adapter.processes(member.cell)
+        return None if cores is None else cores / held
 
     def beside(self, member: Member) -> dict[str, Any]:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""

@@ -139,8 +139,9 @@ class RankedAdapter(Adapter):
 
     def end(self, cells: Sequence[str], status: str, reason: str) -> NoReturn:
         """Report these cells with the failure of the rank that failed first, and end all ranks."""
-        self._failed.wait(GRACE_SECONDS)
-        status, reason = first_failure(Path(self._job.folder), self._codes) or (status, reason)
+        if status != "unsupported":  # which every rank says
+            self._failed.wait(GRACE_SECONDS)
+            status, reason = first_failure(Path(self._job.folder), self._codes) or (status, reason)
         if not self._ending.acquire(blocking=False):
             threading.Event().wait()  # the other thread ends the process
         for cell in cells:
@@ -164,6 +165,9 @@ class RankedAdapter(Adapter):
 
     def synchronize(self, output: Any) -> None:
         self._adapter.synchronize(output)
+
+    def processes(self, cell: Cell) -> int:
+        return self._adapter.processes(cell)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         return self._adapter.place(cell, arrays)

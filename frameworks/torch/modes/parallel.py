@@ -47,9 +47,10 @@ def _ddp(cell: Cell, objective: nn.Module, device: torch.device, compiled: Calla
 def _fsdp(cell: Cell, objective: nn.Module, device: torch.device) -> Parallel:
     """Return the objective with its blocks sharded, each compiled where the mode is a graph, and then the rest."""
     mesh = init_device_mesh(device.type, (cell.ranks,))
-    mixed = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if cell.dtype == "bf16" else MixedPrecisionPolicy()
     backend = None if cell.mode == "eager" else graphs.CountingBackend(cell.mode, device)
-    found = plain.blocks(objective)
+    found = plain.blocks(objective)  # BatchNorm, which has no kernel for parameters in bf16, is in models without
+    dtypes = (torch.bfloat16, torch.float32) if cell.dtype == "bf16" and found else ()
+    mixed = MixedPrecisionPolicy(*dtypes)
     if backend and not found:
         raise Unsupported("this model has no list of blocks that could be compiled between FSDP's hooks.")
     for block in found:
