@@ -13,7 +13,7 @@ from functools import cached_property
 from analysis import facts
 from analysis.points import Point, Points, grouped
 from analysis.rules import USE, Choice, choose
-from analysis.settings import Known, Setting, Shape, Words, entrants, settings
+from analysis.settings import Known, Setting, Shape, entrants, settings, words_of
 from measurement.flags import FLAGS
 from measurement.statistics import ENOUGH_LAUNCHES
 from records.record import Record
@@ -90,7 +90,7 @@ def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
     choices = sorted(filter(None, found), key=lambda choice: choice.point.median_ms)
     named = {id(point) for one in choices for point in (one.point, one.beside, one.default)}
     rest = [point for point in points if not point.excluded and id(point) not in named]
-    idle = [point for point in rest if not _words(point, known).deployed]
+    idle = [point for point in rest if not words_of(point, known).deployed]
     return Answer(
         setting,
         shape,
@@ -100,10 +100,6 @@ def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
         tuple(point for point in points if point.excluded),
         tuple(_elsewhere(setting, shape)),
     )
-
-
-def _words(point: Point, known: Known) -> Words:
-    return known.get((point.record.framework, point.record.mode), Words())
 
 
 def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:

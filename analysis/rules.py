@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from analysis import facts
 from analysis.points import Point
-from analysis.settings import Known, Words, deployed
+from analysis.settings import Known, Words, deployed, words_of
 from analysis.significance import ratio_of_latencies
 from measurement.statistics import INCONCLUSIVE
 
@@ -71,7 +71,7 @@ def choose(points: Sequence[Point], known: Known) -> Choice | None:
     elif graphs and eager:
         kind, best, contradicting = _against(eager, graphs)
         beside = max(best or graphs, key=lambda point: point.record.speedup_vs_eager or 0.0)
-    default = next((p for p in graphs if _words(p, known).default), None)
+    default = next((p for p in graphs if words_of(p, known).default), None)
     point = eager or counting[0]
     if kind == USE:
         point = default if default in best else best[0]
@@ -81,17 +81,13 @@ def choose(points: Sequence[Point], known: Known) -> Choice | None:
         kind,
         point,
         eager,
-        _words(point, known),
+        words_of(point, known),
         baseline,
         beside if kind in (STAY, INCONCLUSIVE) else None,
         tuple(one for one in best if one is not point) if kind == USE else (),
         default if kind == USE and default is not point else None,
         tuple(contradicting),
     )
-
-
-def _words(point: Point, known: Known) -> Words:
-    return known.get((point.record.framework, point.record.mode), Words())
 
 
 def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[Point]]:

@@ -102,6 +102,11 @@ def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
     return dict(groups)
 
 
+def words_of(point: Point, known: Known) -> Words:
+    """Return what is known of a point's mode."""
+    return known.get((point.record.framework, point.record.mode), Words())
+
+
 def deployed(framework: str, known: Known) -> bool:
     """Return whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
     return all(words.deployed or words.rung for (name, _), words in known.items() if name == framework)

@@ -43,6 +43,11 @@ class Interval(NamedTuple):
         return Interval(function(self.value), function(self.low), function(self.high))
 
 
+def interval_of(value: float | None, low: float | None, high: float | None) -> Interval | None:
+    """Return an interval of three figures; None where one is missing."""
+    return None if value is None or low is None or high is None else Interval(value, low, high)
+
+
 def half_width(interval: Interval | None) -> float | None:
     """Return the relative half-width of an interval; None without one."""
     return None if interval is None else interval.relative_half_width

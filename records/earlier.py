@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from measurement.profiles import PROFILES
-from measurement.statistics import Interval, half_width, sign
+from measurement.statistics import half_width, interval_of, sign
 from records.statuses import is_baseline
 
 # The version that separates validity (status) from precision (half-widths) and conditions (flags).
@@ -56,19 +56,15 @@ def _flags(text: str | None, status: str) -> str | None:
 
 
 def _width(value: float | None, low: float | None, high: float | None) -> float | None:
-    return half_width(_interval(value, low, high))
+    return half_width(interval_of(value, low, high))
 
 
 def _sign(mode: str, baseline: bool | None, *figures: float | None) -> str | None:
-    return None if is_baseline(mode, baseline) or figures[0] is None else sign(_interval(*figures))
+    return None if is_baseline(mode, baseline) or figures[0] is None else sign(interval_of(*figures))
 
 
 def _target(profile: str | None, latency_ms: float | None) -> float | None:
     return PROFILES[profile].target_half_width if latency_ms is not None and profile in PROFILES else None
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> Interval | None:
-    return None if value is None or low is None or high is None else Interval(value, low, high)
 
 
 _DERIVE: dict[str, Callable[..., float | str | None]] = {

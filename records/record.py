@@ -21,7 +21,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from measurement import flags
-from measurement.statistics import Interval, half_width
+from measurement.statistics import Interval, half_width, interval_of
 from records import earlier, statuses
 from records.statuses import MEASURED, STATUSES
 
@@ -292,32 +292,32 @@ class Record:
     @property
     def latency(self) -> Interval | None:
         """Return the median time per call in ms; None without an interval."""
-        return _interval(self.latency_ms_median, self.latency_ms_ci_low, self.latency_ms_ci_high)
+        return interval_of(self.latency_ms_median, self.latency_ms_ci_low, self.latency_ms_ci_high)
 
     @property
     def speedup(self) -> Interval | None:
         """Return eager's time over this mode's; None of eager mode and without an interval."""
-        return _interval(self.speedup_vs_eager, self.speedup_ci_low, self.speedup_ci_high)
+        return interval_of(self.speedup_vs_eager, self.speedup_ci_low, self.speedup_ci_high)
 
     @property
     def energy(self) -> Interval | None:
         """Return the energy of a call in J; None without an interval."""
-        return _interval(self.energy_j_per_call, self.energy_ci_low, self.energy_ci_high)
+        return interval_of(self.energy_j_per_call, self.energy_ci_low, self.energy_ci_high)
 
     @property
     def energy_saving(self) -> Interval | None:
         """Return eager's energy of a call over this mode's; None of eager mode and without an interval."""
-        return _interval(self.energy_saving_vs_eager, self.energy_saving_ci_low, self.energy_saving_ci_high)
+        return interval_of(self.energy_saving_vs_eager, self.energy_saving_ci_low, self.energy_saving_ci_high)
 
     @property
     def power_ratio(self) -> Interval | None:
         """Return this mode's power over eager's; None of eager mode and without an interval."""
-        return _interval(self.power_ratio_vs_eager, self.power_ratio_ci_low, self.power_ratio_ci_high)
+        return interval_of(self.power_ratio_vs_eager, self.power_ratio_ci_low, self.power_ratio_ci_high)
 
     @property
     def efficiency(self) -> Interval | None:
         """Return the time on one rank over that on several; None of one rank and without an interval."""
-        return _interval(self.scaling_efficiency, self.scaling_efficiency_low, self.scaling_efficiency_high)
+        return interval_of(self.scaling_efficiency, self.scaling_efficiency_low, self.scaling_efficiency_high)
 
     @property
     def median_ms(self) -> float:
@@ -356,10 +356,6 @@ class Record:
         """Say whether this figure is known as precisely as the profile asks, which early records do not say."""
         width, target = half_width(self.figure), self.target_half_width
         return target is None or (width is not None and width <= target)
-
-
-def _interval(value: float | None, low: float | None, high: float | None) -> Interval | None:
-    return None if value is None or low is None or high is None else Interval(value, low, high)
 
 
 COLUMNS = tuple(

@@ -18,10 +18,9 @@ from workloads.spec import (
     Parameter,
     Parameters,
     Weights,
-    Workload,
     linear_cost,
 )
-from workloads.training import classes_of
+from workloads.training import Classifier
 from workloads.transformer import (
     ATTENTION,
     cost_of_layers,
@@ -37,7 +36,7 @@ MASKS = ("none", "full", "padded")
 # With `mask=padded` lengths are spread evenly from a fifth of the padded length to all of it, 0.6 of it in the mean: at
 # which average variable-length transformers are compared (Zhai et al. 2023, ByteTransformer, IPDPS; its README).
 SHORTEST = 0.2
-CLASSES = 2  # of training
+CLASSES = 2
 # Outputs, in this order, of every implementation.
 OUTPUTS = ("last_hidden_state", "pooler_output")
 
@@ -53,10 +52,11 @@ _PARAMETERS = (
 
 
 @dataclass(frozen=True)
-class Bert(Workload):
+class Bert(Classifier):
     """A BERT encoder of a given size."""
 
     same_values: ClassVar = ("attention",)
+    classes: ClassVar[int] = CLASSES  # type: ignore[misc]  # of training
 
     layers: int = 12
     hidden: int = 768
@@ -180,10 +180,6 @@ class Bert(Workload):
             copies,
             w * (weights - unused_rows * h + states + batch * h) + 8 * rows,
         )
-
-    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return sequences (B, S), their mask where there is one, and the class of each (B,)."""
-        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, CLASSES)}
 
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return linear_shapes("classifier", CLASSES, self.hidden)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from workloads.reference import cross_entropy, linear, sigmoid
+from workloads.reference import linear, sigmoid
 from workloads.spec import (
     BYTES_PER_VALUE,
     Arrays,
@@ -21,10 +21,9 @@ from workloads.spec import (
     Parameter,
     Parameters,
     Weights,
-    Workload,
     linear_cost,
 )
-from workloads.training import classes_of
+from workloads.training import Classifier
 
 LAYERS = 2
 CELLS = ("fused", "scan", "unrolled")
@@ -43,7 +42,7 @@ _PARAMETERS = (
 
 
 @dataclass(frozen=True)
-class Lstm(Workload):
+class Lstm(Classifier):
     """Two LSTM layers; the last state of the second, classified, is the output."""
 
     same_values: ClassVar = ("cell",)
@@ -116,14 +115,6 @@ class Lstm(Workload):
             compulsory_bytes=w * (weights - unused_rows * h + batch * h + batch * self.classes) + 8 * rows,
             repeated_bytes=w * LAYERS * (length - 1) * h * 4 * h,
         )
-
-    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return sequences (B, S) and the class of each (B,)."""
-        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
-
-    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """Return the mean cross-entropy of the sequences' classes."""
-        return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         forward, values = self.cost(parameters, dtype), int(parameters["batch_size"]) * self.classes

@@ -20,8 +20,8 @@ from workloads.images import (
     windows_along,
 )
 from workloads.reference import batch_norm, batch_statistics, convolution, cross_entropy, linear, max_pool
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
-from workloads.training import classes_of
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, linear_cost
+from workloads.training import Classifier
 
 BATCH_NORM_EPSILON = 1e-5
 MOMENTUM = 0.1  # the share of a batch in the running statistics
@@ -59,7 +59,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ResNet(Workload):
+class ResNet(Classifier):
     """A residual network; `stages` counts the blocks of each stage."""
 
     same_values: ClassVar = ("layout",)
@@ -205,10 +205,6 @@ class ResNet(Workload):
                 edge = after
             if block.shortcut:
                 yield block.shortcut, first, edge
-
-    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return images, and the class of each (B,)."""
-        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """Return the mean cross-entropy, normalised by the batch's own statistics."""

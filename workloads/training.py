@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from workloads.autograd import Variable
+from workloads.reference import cross_entropy
 from workloads.spec import (
     Arrays,
     Cost,
@@ -192,9 +193,20 @@ def of_all_ranks(parameters: Parameters) -> Parameters:
     return {**parameters, "batch_size": ranks * int(parameters["batch_size"])}
 
 
-def classes_of(parameters: Parameters, seed: int, count: int) -> np.ndarray:
-    """Draw the class of each item of a micro-batch (B,), one of `count`."""
-    return np.random.default_rng([seed, 1]).integers(0, count, int(parameters["batch_size"]), dtype=np.int64)
+class Classifier(Workload):
+    """A model whose output `logits` (B, classes) is trained to the class of each item."""
+
+    classes: int  # a field of each, or a constant
+
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Return the model's inputs, and the class of each item (B,)."""
+        drawn = np.random.default_rng([seed, 1])
+        labels = drawn.integers(0, self.classes, int(parameters["batch_size"]), dtype=np.int64)
+        return self.inputs(parameters, seed) | {"labels": labels}
+
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
+        """Return the mean cross-entropy of the items' classes."""
+        return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
 
 def adamw(

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from workloads.images import CHANNELS, channels_first, convolution_cost, image_parameters, image_shape, images
-from workloads.reference import attention, concatenated, convolution, cross_entropy, gelu, layer_norm, linear
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
-from workloads.training import classes_of
+from workloads.reference import attention, concatenated, convolution, gelu, layer_norm, linear
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, linear_cost
+from workloads.training import Classifier
 from workloads.transformer import (
     ATTENTION,
     cost_of_layers,
@@ -27,7 +27,7 @@ _NORMS = ("ln_1.weight", "ln_2.weight", "ln.weight")
 
 
 @dataclass(frozen=True)
-class ViT(Workload):
+class ViT(Classifier):
     """A vision transformer of a given size."""
 
     same_values: ClassVar = ("layout", "attention")
@@ -121,14 +121,6 @@ class ViT(Workload):
             transposes + 2 * w * states,  # patches and token into one tensor
             w * (weights + math.prod(image_shape(parameters)) + batch * self.classes),
         )
-
-    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return images, and the class of each (B,)."""
-        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
-
-    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """Return the mean cross-entropy of the images' classes."""
-        return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         values = int(parameters["batch_size"]) * self.classes
