@@ -34,7 +34,8 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
-    return start(rounds.request_of(arguments), rounds.named(arguments.strategy, WAYS), arguments.processes)
+    chosen = rounds.named(arguments.strategy, WAYS)  # before a request takes what it knows
+    return start(rounds.request_of(arguments), chosen, arguments.processes)
 
 
 def start(request: Request, chosen: list[str], processes: int) -> int:
