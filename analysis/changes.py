@@ -161,7 +161,7 @@ class Moves:
             return self._beyond_others(n)
         least = min(company, key=lambda other: sign * mean[other])
         nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
-        whose = f"{self.pairs[nearest].mode} changed by {np.exp(mean[nearest]):.2f} as well"
+        whose = f"{self.pairs[nearest].mode} changed by a factor of {np.exp(mean[nearest]):.2f} as well"
         why = f"{whose}: the cause may be the machine"
         return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
 
@@ -172,7 +172,7 @@ class Moves:
         if not len(others):
             return None, 1, "no other mode of the shape shows whether the machine changed"
         centre = _median(self.change, others)
-        why = f"the other shapes changed by {np.exp(centre.mean):.2f} as well: the cause may be the machine"
+        why = f"the other shapes changed by a factor of {np.exp(centre.mean):.2f} as well: the cause may be the machine"
         return _one(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:

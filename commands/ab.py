@@ -103,7 +103,7 @@ def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Consol
     """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
     campaigns[0].show_plan()
     total = duration(sum(estimates(campaigns).values()))
-    console.print(f"A and B are measured in turn, about {total} in all.", highlight=False)
+    console.print(f"Processes of A and B alternate; about {total} in total.", highlight=False)
     refuse_a_pair(out)
     with runs.Run.begin(out) if pair.made is None else contextlib.nullcontext():
         for one, word in zip(campaigns, pair.words, strict=True):
@@ -121,7 +121,7 @@ def campaign_of(
     parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
     one = Campaign.start(Request(pair.given, resume=resumed, **parts), console, held)
     if one.sweep.places.slots:
-        raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
+        raise UsageError(f"`ab` alternates processes on one device: name one GPU, such as gpu:0, not {sweep.ALL_GPUS}.")
     return one
 
 

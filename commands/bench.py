@@ -175,9 +175,8 @@ def cause(error: OSError | Unkept) -> str:
     if not isinstance(error, OSError):
         return str(error)
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return (
-        f"{sentence(error)}{' If a cell itself fills the disk, begin a run of the others, by FILTER=.' if full else ''}"
-    )
+    rest = " If one cell fills the disk, start a new run that selects the others (FILTER=)." if full else ""
+    return sentence(error) + rest
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:

@@ -145,7 +145,7 @@ def options() -> list[Option]:
 def run(arguments: argparse.Namespace) -> int:
     """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
     if arguments.repeats < 1 or arguments.load < 0:
-        raise sweep.UsageError("REPEATS must be a whole number of at least 1, LOAD one of at least 0.")
+        raise sweep.UsageError("REPEATS must be a whole number of at least 1, and LOAD of at least 0.")
     if arguments.workload:
         with load.busy(arguments.load):
             return repeatability.repeat(arguments)

@@ -34,7 +34,7 @@ def options() -> list[Option]:
     """Return the options of `new`."""
     return [
         Option("name", "name of the file, without .py"),
-        Option("framework", f"one of {', '.join(having())}; torch unless named"),
+        Option("framework", f"one of {', '.join(having())} (default: torch)"),
     ]
 
 

@@ -185,4 +185,4 @@ def verdict(agreed: Sequence[Agreement]) -> str:
     held = [one for one in agreed if one.profile not in NOT_JUDGED]
     if held:
         return "Intervals agree as often as they should."
-    return f"Profile {agreed[0].profile} has no required share of agreeing runs."
+    return f"PROFILE={agreed[0].profile} is not judged: no share of agreeing runs is required."

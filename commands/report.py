@@ -25,7 +25,7 @@ from records.record import Record
 from reports import explanation, terminal
 from reports.numbers import listed
 
-RUNS = f"folders of runs (names in {shown(runs.RUNS)} will do), CSV or JSONL files of records, or newest"
+RUNS = f"folders of runs (or names in {shown(runs.RUNS)}), CSV or JSONL files of records, or newest"
 FILTER = Option("filter", "only cells whose name contains TEXT or matches it as a wildcard", "TEXT")
 RECORDS, TABLE = "records.jsonl", "results.csv"
 MOST_RUNS = 12  # that a heading names

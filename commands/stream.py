@@ -90,6 +90,6 @@ def usual(measured: Iterable[Cell]) -> list[str]:
 def described(drawn: Lengths, maximum: int) -> str:
     """Return what lengths are drawn from, and which share of the calls is cut."""
     share = drawn.share_above(maximum)
-    cut = f"; {share:.1%} are longer and are cut to it" if share else ""
+    cut = f"; {share:.1%} are longer and are cut" if share else ""
     cutoff = min(maximum, drawn.longest)
     return f"Lengths: {drawn.name}, {drawn.shortest} to {cutoff} tokens{cut}."

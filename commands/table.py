@@ -42,9 +42,13 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("start", "commands.start", "time from exec to the first right answer", "PROCESSES=10", measures=True),
         Command("stream", "commands.stream", "calls of different lengths", "LENGTHS=chat", measures=True),
         Command(
-            "reproduce", "commands.reproduce", "a published table; alone: the list", "TABLE=paddle-bert", measures=True
+            "reproduce",
+            "commands.reproduce",
+            "a published table; without TABLE: a list",
+            "TABLE=paddle-bert",
+            measures=True,
         ),
-        Command("publish", "publish.edition", "the edition of results: what it lacks", "PLACE=h100", measures=True),
+        Command("publish", "publish.edition", "measure what an edition lacks", "PLACE=h100", measures=True),
     ),
     "Explain": (
         Command("explain", "commands.explain", "where a call's time goes, by mode", "MODE=eager,graph", measures=True),

@@ -328,9 +328,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("runner", help="the runner's environment")
-    setup = commands.add_parser("setup", help="the frameworks' environments, all unless named")
+    setup = commands.add_parser("setup", help="make frameworks' environments (default: all)")
     setup.add_argument("--device", choices=DEVICES, default="cpu")
-    locking = commands.add_parser("lock", help="compile the locks, all unless named")
+    locking = commands.add_parser("lock", help="compile the lock files (default: all)")
     locking.add_argument("--upgrade", action="store_true", help="newest versions that fit, not the pinned ones")
     for command in (setup, locking):
         command.add_argument("frameworks", nargs="*", metavar="NAME")

@@ -37,7 +37,7 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
         known, files = content["facts"], content["files"]
         float(content["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
-        return "it has no whole manifest"
+        return "its manifest is missing or incomplete"
     if known.get("versions") != facts["versions"]:
         return f"it was made with other versions ({_differing(known.get('versions'), facts['versions'])})"
     for name, what in _FACTS.items():

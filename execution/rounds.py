@@ -165,7 +165,7 @@ class Rounds(ABC, Generic[Row]):
         asked: Mapping[str, Any] = {self.task: what}
         job = replace(self.launcher.job(self.task, [group], folder), **asked)
         hello: Hello | None = None
-        ended: Ended | str = "The worker ended without a word."
+        ended: Ended | str = "The worker ended without a report."
         try:
             for message in map(protocol.message, self.launcher.messages(begun, job)):
                 hello = message if isinstance(message, Hello) else hello

@@ -39,7 +39,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
             f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.numbers)}"
             for side, answer in experiment.answers(claim, evidence).items()
         ]
-        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not put to this device"])]))
+        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- the claim concerns another device"])]))
     parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
     return "\n\n".join(parts) + "\n"
 

@@ -23,7 +23,7 @@ _WORDS = (
     ),
     (
         r"Found no NVIDIA driver|Unknown CUDA error 303",
-        "there is no NVIDIA driver: install one, until nvidia-smi lists the GPUs, or measure with DEVICE=cpu.",
+        "there is no NVIDIA driver: install one (nvidia-smi then lists the GPUs), or measure with DEVICE=cpu.",
     ),
     (
         r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU devices",

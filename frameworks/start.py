@@ -78,6 +78,6 @@ def load(framework: str, name: str) -> Strategy:
     module = frameworks.part(framework, "start")
     strategies, lacking = (module.STRATEGIES, module.LACKING) if module else (STRATEGIES, {})
     if name not in strategies:
-        why = lacking.get(name) or lacking.get(WAYS[name].beside) or "the suite has none for it yet"
-        raise Unsupported(f"{frameworks.describe(framework).title} has no start named {name}: {why}.")
+        why = lacking.get(name) or lacking.get(WAYS[name].beside) or "the suite lacks it"
+        raise Unsupported(f"{frameworks.describe(framework).title} has no strategy {name}: {why}.")
     return strategies[name]()

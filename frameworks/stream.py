@@ -111,7 +111,7 @@ def load(framework: str, name: str, device_kind: str) -> type[Server]:
     module = frameworks.part(framework, "stream")
     servers, lacking = (module.SERVERS, module.LACKING) if module else ({EAGER: Server}, {})
     if name not in servers:
-        why = lacking.get(name) or ("cuda-graphs" in name and lacking.get("cuda-graphs")) or "the suite has none yet"
+        why = lacking.get(name) or ("cuda-graphs" in name and lacking.get("cuda-graphs")) or "the suite lacks it"
         raise Unsupported(f"{title} has no strategy {name}: {why}.")
     if strategy.cuda_graphs and device_kind == "cpu":
         raise Unsupported(f"{name} is made of CUDA graphs, which need a GPU.")

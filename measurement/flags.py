@@ -92,7 +92,7 @@ FLAGS = (
         "threads_unused",
         f"at least two threads were requested, and CPU time over wall time is below {THREADS_UNUSED_SHARE:.0%} of them",
         "The shape is too small, or its operators use one thread only.",
-        "None: at this thread count the cell shows little.",
+        "Use fewer THREADS, or a larger shape.",
         lambda o: o.threads > 1 and o.cpu_per_wall is not None and o.cpu_per_wall < THREADS_UNUSED_SHARE * o.threads,
     ),
     Flag(

@@ -36,7 +36,7 @@ WAYS = {
         Way(COMPILE, "compiled in the process, caches empty"),
         Way(REGIONAL, "each repeated block compiled once, caches empty"),
         Way(WARM, "compiled with the local cache of an earlier process", fills=True, warm=True),
-        Way(SHIPPED, "compiled with a cache file made elsewhere, other caches empty", fills=True),
+        Way(SHIPPED, "compiled with a shipped cache file, other caches empty", fills=True),
         Way(
             EXPORTED,
             "loads an exported graph, which is compiled in the process where the framework compiles",

@@ -25,8 +25,8 @@ class Strategy:
 
 _PLAIN = (
     Strategy("static", "a graph for each length, until the framework's limit"),
-    Strategy("automatic", "the first length alone, then what changes is dynamic"),
-    Strategy("dynamic", "sizes dynamic from the first call on"),
+    Strategy("automatic", "static for the first length; sizes that change become dynamic"),
+    Strategy("dynamic", "all sizes dynamic from the first call"),
     Strategy("marked", "the length marked dynamic, with bounds"),
     Strategy("powers-of-two", "padded to powers of two", "powers"),
     Strategy("multiples-of-64", "padded to multiples of 64", "multiples"),

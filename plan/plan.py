@@ -206,7 +206,7 @@ def known_obstacle(cell: Cell) -> str | None:
     if cell.dtype == "tf32" and cell.device_kind == "cpu":
         return "TF32 exists on GPUs only: choose DTYPE=fp32, or DEVICE=gpu."
     if not description.has(cell.implementation, workload.family, cell.pass_name):
-        return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
+        return f"{description.title} has no {cell.pass_name} pass of {cell.workload} with IMPL={cell.implementation}."
     if problem := _obstacle_to_ranks(cell, description):
         return problem
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
@@ -227,7 +227,7 @@ def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
             return "Several ranks are measured with ACCUMULATE=1 only."
     family = workloads.get(cell.workload, cell.pass_name).family
     if cell.parameter("checkpoint", "none") != "none" and family not in description.checkpointed:
-        return f"{description.title} has no CHECKPOINT={cell.parameter('checkpoint')} of {cell.workload} here."
+        return f"{description.title} does not support CHECKPOINT={cell.parameter('checkpoint')} for {cell.workload}."
     return None
 
 

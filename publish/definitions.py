@@ -53,7 +53,7 @@ def modes_table() -> str:
             does = f"`{mode.call}`" if mode.call and mode.deployed else mode.summary
             only = "; ".join(filter(None, (devices, passes)))
             rows.append((framework.name, f"`{mode.name}`", does, only, _code(groups) or "its name alone"))
-    return _table(("framework", "`MODE`", "call or meaning", "only", "meant by"), rows)
+    return _table(("framework", "`MODE`", "call or meaning", "only", "selected by"), rows)
 
 
 def columns_page() -> str:

@@ -53,7 +53,7 @@ def options() -> list[Option]:
         Option("place", "folder of the machine in it, such as h100 (default: cpu)", "NAME"),
         Option("device", "cpu (default), gpu, gpu:<index>", default="cpu"),
         Option("table", "only these sweep files of experiments/edition, or `headline`", "A,B"),
-        Option("minutes", "stop after this time; the same command goes on", "N", parse=float),
+        Option("minutes", "stop after this time; the same command continues", "N", parse=float),
         *chosen(local_options(), "python timeout force dry-run"),
     ]
 

@@ -193,9 +193,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
     try:
         return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
     except csv.Error as error:
-        raise Unreadable(
-            f"{path} is not a CSV file ({error}); `make gather` writes a new one from the records."
-        ) from None
+        raise Unreadable(f"{path} is not a CSV file ({error}); `make report GATHER=FILE` writes a new one.") from None
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> pandas.DataFrame:
@@ -208,7 +206,7 @@ def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> p
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         raise Unreadable(
-            f"{path} is not a complete CSV file ({reason}); `make gather` writes a new one from the records."
+            f"{path} is not a complete CSV file ({reason}); `make report GATHER=FILE` writes a new one."
         ) from None
     return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
 

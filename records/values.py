@@ -119,7 +119,7 @@ def problem(record: Row) -> str | None:
         return f"unknown sign {record['sign']!r}"
     for column in COLUMNS:
         if why := misfit(column, record.get(column.name)):
-            return f"{column.name} holds {record[column.name]!r}, which is {why}; what is not known is left empty"
+            return f"{column.name} holds {record[column.name]!r}, which is {why}; leave unknown values empty"
     if record["status"] not in MEASURED and not record.get("reason"):
         return f"status {record['status']} needs a reason"
     return None

@@ -38,7 +38,7 @@ _ACCUMULATE = Parameter(
 
 _OF_RANKS = (
     Parameter(
-        "ranks", "ranks", 1, "processes or devices that train together, one on each GPU, each on a batch of its own "
+        "ranks", "ranks", 1, "processes or devices that train together, one per GPU; BATCH is each one's batch "
         "(training)", maximum=1024, implementations=("plain",),
     ),
     Parameter(

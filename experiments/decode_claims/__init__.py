@@ -107,7 +107,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     latencies = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
     columns = ("source", "claim", "this", "other", "ratio")
     rows = tuple(tuple(row[name] for name in columns) for row in published)
-    return [*latencies, Table("As the threads have it", columns, rows)]
+    return [*latencies, Table("Values in the sources", columns, rows)]
 
 
 EXPERIMENT = Experiment(

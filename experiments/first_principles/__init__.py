@@ -34,7 +34,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
         for row in published
     ]
     columns = ("experiment", "quantity", "published", "unit", *sides)
-    made = [Table("Published quantities, and the same here", columns, tuple(rows))]
+    made = [Table("Published quantities, and their values here", columns, tuple(rows))]
     for workload, axes in LATENCIES.items():
         groups = {name: records.where(workload=workload) for name, records in tables.by_framework(evidence).items()}
         groups = {name: records for name, records in groups.items() if len(records)}

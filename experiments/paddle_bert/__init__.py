@@ -80,7 +80,7 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
             for record in chosen
             if record.cpu_per_wall is not None
         ]
-        return judge(points) if points else inconclusive("no cores with two threads were measured")
+        return judge(points) if points else inconclusive("no cell has a measured number of busy cores at two threads")
 
     return check
 

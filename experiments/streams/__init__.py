@@ -104,7 +104,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     columns = ("source", "what", "eager", "compiled", "padded", "other")
     theirs = tuple(tuple(row[name] for name in columns) for row in published)
     ours = [Table("Streams with cold caches (mean over processes)", titles, tuple(rows))] if rows else []
-    return [*ours, Table("As the sources have it", columns, theirs)]
+    return [*ours, Table("Values in the sources", columns, theirs)]
 
 
 FIGURES: tuple[Callable[[StreamRecord], float | None], ...] = (

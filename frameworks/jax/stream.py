@@ -18,7 +18,7 @@ from frameworks.jax.user_model import model as user_model
 from frameworks.stream import Counts, Place, Server
 
 TRACED, LOWERED = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration"
-_EACH = "JAX compiles for each shape; its own way is polymorphic"
+_EACH = "JAX compiles for each shape, so measure STRATEGY=polymorphic"
 LACKING = {
     **dict.fromkeys(("automatic", "dynamic", "marked"), _EACH),
     "cuda-graphs": "XLA chooses command buffers itself, in every strategy",

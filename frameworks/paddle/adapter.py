@@ -44,7 +44,7 @@ class Adapter(adapter.Adapter):
         if device == "cpu":
             return None
         if not paddle.is_compiled_with_cuda():
-            return f"Paddle {paddle.__version__} here is a CPU build: DEVICE=cpu, or a GPU build. {gpu.OTHER_BUILDS}."
+            return f"Paddle {paddle.__version__} is a CPU build: use DEVICE=cpu, or a GPU build. {gpu.OTHER_BUILDS}."
         index, count = int(device.split(":")[1]), paddle.device.cuda.device_count()
         if index >= count:
             return f"There is no {device}: Paddle sees {count} GPU(s); check nvidia-smi and CUDA_VISIBLE_DEVICES."
@@ -128,7 +128,7 @@ def _require(cell: Cell) -> None:
         paddle.matmul(operand, operand)
     except RuntimeError as error:
         reason = f"Paddle {paddle.__version__} has no {DTYPES[cell.dtype]} matmul for {cell.device_kind}"
-        raise Unsupported(f"{reason}, so a model with its parameters cast cannot run: DTYPE=fp32.") from error
+        raise Unsupported(f"{reason}, so a model with its parameters cast cannot run: use DTYPE=fp32.") from error
 
 
 def _openmp_threads() -> int | None:

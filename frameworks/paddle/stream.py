@@ -15,7 +15,7 @@ from frameworks.paddle.user_model import model as user_model
 from frameworks.paddle.user_model import trees
 from frameworks.stream import Counts, Place, Server
 
-_OPEN = "its own is dynamic, an InputSpec with None"
+_OPEN = "measure STRATEGY=dynamic, an InputSpec with None"
 LACKING = {
     **dict.fromkeys(("automatic", "marked", "polymorphic"), _OPEN),
     "cuda-graphs": "to_static records no CUDA graphs by itself",

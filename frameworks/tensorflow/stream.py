@@ -14,9 +14,9 @@ from frameworks.tensorflow.models import build
 from frameworks.tensorflow.user_model import model as user_model
 
 LACKING = {
-    "marked": "an input signature has no bounds; its own is dynamic",
-    "polymorphic": "its own are automatic and dynamic",
-    "cuda-graphs": "it records no CUDA graphs",
+    "marked": "an input signature has no bounds, so measure STRATEGY=dynamic",
+    "polymorphic": "measure STRATEGY=automatic,dynamic",
+    "cuda-graphs": "TensorFlow records no CUDA graphs",
 }
 
 

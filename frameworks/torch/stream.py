@@ -13,7 +13,7 @@ from frameworks.stream import Counts, Place, Server
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
 
-LACKING = {"polymorphic": "torch's are dynamic and marked"}
+LACKING = {"polymorphic": "measure STRATEGY=dynamic,marked"}
 DYNAMIC = {"automatic": None, "dynamic": True}  # what torch.compile is given; other strategies give it False
 
 

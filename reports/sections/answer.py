@@ -30,7 +30,7 @@ SENTENCES = (
     "The bottleneck is compute or bandwidth if this explains at least 40 % of the time at measured peaks. Otherwise "
     "it is latency (operators far from any peak) or overhead (mostly Python on the host).",
     "Memory is the peak that the framework reports: compare modes of one framework. A mode's bound is the largest "
-    "speedup that the roofline allows, or for a replay of eager's kernels the device's busy time.",
+    "speedup that the roofline allows; for a replay of eager's kernels, the device's busy time limits it.",
 )
 
 

@@ -17,7 +17,7 @@ SENTENCES = (
     "In each round every strategy serves once, in random order, and ratios are paired by round.",
     "Outputs of padded calls are compared with those of eager mode without padding.",
 )
-AXES = "seconds (up) until so many calls are done (across), both logarithmic; bands are 95 % intervals"
+AXES = "vertical: seconds of the stream; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
 POINTS_A_DECADE = 8
 COLUMNS = (
     *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "calls over eager's median"),

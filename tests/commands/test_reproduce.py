@@ -64,7 +64,7 @@ def test_claims_are_answered_beside_the_tables(reproduced):
     page = (folder / "table.md").read_text()
     assert "fake graph: **holds**: eager took" in page
     assert "- all: **holds**: eager took" in page
-    assert "- not put to this device" in page
+    assert "- the claim concerns another device" in page
     assert "| batch_size | fake eager | fake graph |" in page
     assert "Scaled down: Everything is tiny." in output
     assert "**Scaled down** (cpu): Everything is tiny." in page

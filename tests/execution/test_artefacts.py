@@ -57,8 +57,8 @@ def link(folder):
         (link, "it holds a link"),
         (lambda folder: (folder / "model.pt2").unlink(), "model.pt2 is missing"),
         (lambda folder: (folder / "more.so").write_bytes(b""), "more.so is unexpected"),
-        (lambda folder: (folder / "manifest.json").unlink(), "it has no whole manifest"),
-        (lambda folder: os.truncate(folder / "manifest.json", 20), "it has no whole manifest"),
+        (lambda folder: (folder / "manifest.json").unlink(), "its manifest is missing or incomplete"),
+        (lambda folder: os.truncate(folder / "manifest.json", 20), "its manifest is missing or incomplete"),
         (shutil.rmtree, ""),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_foreign_or_older_artefact_is_named(artefact, changed, reason):
 
 def test_a_manifest_that_holds_no_objects_is_none(artefact):
     (artefact / "manifest.json").write_text(json.dumps([1]))
-    assert artefacts.problem(artefact, FACTS) == "it has no whole manifest"
+    assert artefacts.problem(artefact, FACTS) == "its manifest is missing or incomplete"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_other_frameworks_load_what_another_process_wrote(tmp_path, framework, w
     assert done.code == DONE, done.output
     records = {record.strategy: record for record in starts.JOURNAL.read(done.folder)}
     lacking = records.pop("regional")
-    assert lacking.status == "unsupported" and "has no start named regional: " in lacking.reason
+    assert lacking.status == "unsupported" and "has no strategy regional: " in lacking.reason
     assert set(records) == set(ways.split(","))
     for name, record in records.items():
         assert record.status == "ok" and abs(record.unaccounted) <= MOST_UNACCOUNTED, (name, record.reason)

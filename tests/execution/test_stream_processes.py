@@ -126,7 +126,7 @@ def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_pat
     assert found["longest"].padded_share > 0 == found["marked"].padded_share
     assert found["longest"].compile_s > 0
     assert "need a GPU" in found["longest-cuda-graphs"].reason
-    assert "torch's are dynamic and marked" in found["polymorphic"].reason
+    assert "measure STRATEGY=dynamic,marked" in found["polymorphic"].reason
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
         (["--processes", "0"], "PROCESSES must be a whole number of at least 1, not 0."),
         (["--calls", "0"], "CALLS must be a whole number of at least 1, not 0."),
         (["--strategy", "lazy"], "There is no strategy 'lazy'"),
-        (["--lengths", "news"], "LENGTHS is chat, retrieval, or a CSV file"),
+        (["--lengths", "news"], "LENGTHS must be chat, retrieval, or a CSV file"),
         (["--pass", "training"], "`stream` measures inference only: omit PASS."),
         (["--seq", "64,128"], "SEQ is the length of the longest call, one number."),
     ],

@@ -41,7 +41,7 @@ def test_a_cell_that_a_disk_failed_is_measured_once_there_is_room(suite, tmp_pat
         stopped = suite.bench(out, *WORDS, "--out", str(out), environment={"FAKE_HARM": harm})
         assert stopped.code == 2 and "Traceback" not in stopped.output, stopped.output
         last = stopped.output.splitlines()[-1]
-        assert ("If a cell itself fills the disk, begin a run of the others, by FILTER=" in last) == (harm != "removes")
+        assert ("If one cell fills the disk, start a new run that selects the others" in last) == (harm != "removes")
         assert HARM[harm] in last and f"resume with: make bench RESUME={out}" in last
         assert not (out / "records.jsonl").exists() and not (out / "launches/reports.jsonl").exists()
         (place / "filler").unlink(missing_ok=True)

@@ -51,8 +51,8 @@ REFUSED = {
         "dynamic",
         1,
     ): "torch compiles a separate graph for a cache of one place: choose a longer PROMPT or CONTEXT.",
-    ("paddle", "bf16"): "no bfloat16 matmul for cpu, so a model with its parameters cast cannot run: DTYPE=fp32.",
-    ("paddle", "fp16"): "no float16 matmul for cpu, so a model with its parameters cast cannot run: DTYPE=fp32.",
+    ("paddle", "bf16"): "no bfloat16 matmul for cpu, so a model with its parameters cast cannot run: use DTYPE=fp32.",
+    ("paddle", "fp16"): "no float16 matmul for cpu, so a model with its parameters cast cannot run: use DTYPE=fp32.",
 }
 
 

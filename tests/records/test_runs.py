@@ -72,7 +72,7 @@ def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_figure_that_is_no_number_is_refused(run, record, value):
-    with pytest.raises(ValueError, match="what is not known is left empty"):
+    with pytest.raises(ValueError, match="leave unknown values empty"):
         run.append_record(record(latency_ms_median=value))
     assert run.records() == []
 

@@ -75,7 +75,7 @@ def test_cells_from_before_a_parameter_are_those_of_its_first_value(added, pairs
 def test_what_moves_all_modes_alike_may_be_the_machine(drift):
     comparison = compared(A, moved(drift, drift * 1.005))
     assert {cell.verdict for cell in comparison.cells} == {INCONCLUSIVE}
-    assert f"graph changed by {drift * 1.005:.2f} as well: the cause may be the machine" in {
+    assert f"graph changed by a factor of {drift * 1.005:.2f} as well: the cause may be the machine" in {
         cell.why for cell in comparison.cells
     }
     assert not comparison.decided and not comparison.over
@@ -120,7 +120,9 @@ def test_a_mode_alone_is_held_against_the_other_shapes():
     assert [cell.verdict for cell in one.cells] == [SLOWER, SAME, SAME]
     everything = compared(a, [times(row, 1.1) for row in a])
     assert {cell.verdict for cell in everything.cells} == {INCONCLUSIVE}
-    assert "the other shapes changed by 1.10 as well: the cause may be the machine" in everything.cells[0].why
+    assert (
+        "the other shapes changed by a factor of 1.10 as well: the cause may be the machine" in everything.cells[0].why
+    )
     (alone,) = compared(a[:1], [times(a[0], 1.1)]).cells
     assert (alone.verdict, alone.why) == (INCONCLUSIVE, "no other mode of the shape shows whether the machine changed")
 

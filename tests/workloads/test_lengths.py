@@ -51,11 +51,11 @@ def test_a_file_of_counts_is_read(tmp_path):
     [
         ("", "has no counts"),
         ("length,count\n", "has no counts"),
-        ("tokens,count\n1,2\n", "its first line is to be length,count"),
+        ("tokens,count\n1,2\n", "the first line must be length,count"),
         ("length,count\n1\n", "give two whole numbers"),
         ("length,count\n1,-2\n", "give two whole numbers"),
-        ("length,count\n0,2\n", "each length from 1 up stands once"),
-        ("length,count\n3,2\n3,1\n", "each length from 1 up stands once"),
+        ("length,count\n0,2\n", "write each length, from 1, once"),
+        ("length,count\n3,2\n3,1\n", "write each length, from 1, once"),
     ],
 )
 def test_a_file_that_holds_no_counts_is_refused(text, sentence, tmp_path):
@@ -64,7 +64,9 @@ def test_a_file_that_holds_no_counts_is_refused(text, sentence, tmp_path):
         lengths.read(str(tmp_path / "own.csv"))
 
 
-@pytest.mark.parametrize(("word", "sentence"), [("news", "LENGTHS is chat, retrieval"), ("gone.csv", "cannot be read")])
+@pytest.mark.parametrize(
+    ("word", "sentence"), [("news", "LENGTHS must be chat, retrieval"), ("gone.csv", "cannot be read")]
+)
 def test_a_distribution_that_is_not_there_is_refused(word, sentence):
     with pytest.raises(NoLengths, match=sentence):
         lengths.read(word)

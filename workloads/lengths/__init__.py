@@ -68,7 +68,9 @@ def read(word: str) -> Lengths:
     """Return the distribution of that name, or the file's: columns length,count. Raises NoLengths with a sentence."""
     path = HERE / f"{word}.csv" if word in NAMES else Path(word).expanduser()
     if word not in NAMES and path.suffix != ".csv":
-        raise NoLengths(f"LENGTHS is {', '.join(NAMES)}, or a CSV file with the columns length,count; not {word!r}.")
+        raise NoLengths(
+            f"LENGTHS must be {', '.join(NAMES)}, or a CSV file with the columns length,count, not {word!r}."
+        )
     try:
         lines = files.content(path, LARGEST_FILE).decode().splitlines()
     except OSError as error:
@@ -78,13 +80,13 @@ def read(word: str) -> Lengths:
     source = tuple(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
     header, *rows = list(csv.reader(line for line in lines if line and not line.startswith("#"))) or [[]]
     if header != COLUMNS or not rows:
-        raise NoLengths(f"{path} has no counts: its first line is to be length,count, and rows follow.")
+        raise NoLengths(f"{path} has no counts: the first line must be length,count, followed by rows.")
     counts: dict[int, int] = {}
     for row in rows:
         if len(row) != 2 or not all(cell.strip().isascii() and cell.strip().isdigit() for cell in row):
             raise NoLengths(f"{path} has the row {','.join(row)[:40]!r}: give two whole numbers, length,count.")
         length, count = int(row[0]), int(row[1])
         if length < 1 or count < 1 or length in counts:
-            raise NoLengths(f"{path} gives length {length} count {count}: each length from 1 up stands once.")
+            raise NoLengths(f"{path} gives length {length} count {count}: write each length, from 1, once.")
         counts[length] = count
     return Lengths(word if word in NAMES else path.stem, tuple(sorted(counts.items())), source)

@@ -453,7 +453,7 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
             f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function."
         )
     if not jax.tree_util.all_leaves([callee]):
-        return Applied(reached, callee, lambda given: given), "a pytree that is called"
+        return Applied(reached, callee, lambda given: given), "a callable pytree"
     detail = f"a function {'and the arrays it reaches' if reached.arrays else 'without parameters'}"
     return Applied(reached, None, lambda _: callee), detail
 

@@ -58,7 +58,7 @@ class Form(forms.Form):
         if precision != self._precision:
             raise Unsupported(f"OpenVINO computes in {precision} on this processor, not in {self._precision}.")
         if threads != self.threads:
-            raise Unsupported(f"OpenVINO takes {threads} threads of the {self.threads} that it is given.")
+            raise Unsupported(f"OpenVINO uses {threads} threads, and {self.threads} were requested.")
         request = compiled.create_infer_request()
         halves = [output.get_element_type() == openvino.Type.bf16 for output in compiled.outputs]
 

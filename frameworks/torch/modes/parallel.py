@@ -30,7 +30,7 @@ def distributed(cell: Cell, objective: nn.Module, device: torch.device, compiled
     `compiled` makes of a function the compiled one, what reports its capture, and what lists its operators.
     """
     if not dist.is_initialized():
-        raise Unsupported("RANKS above 1 is measured by `make bench` and its kin only.")
+        raise Unsupported("this command measures one rank only: use `make bench` for RANKS above 1.")
     if cell.parameter("strategy") == "ddp":
         return _ddp(cell, objective, device, compiled)
     return _fsdp(cell, objective, device)
