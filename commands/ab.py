@@ -65,7 +65,7 @@ class Pair:
 def options() -> list[Option]:
     """Return the options of `ab`."""
     sides = [Option(letter, "default: the suite's environment", "PYTHON|VERSION") for letter in _LETTERS]
-    sides.append(Option("versions", "both as versions: torch==2.12,torch==2.13", "A,B"))
+    sides.append(Option("versions", "versions of both sides: torch==2.12,torch==2.13", "A,B"))
     return [*without(campaign.local_options(), "python requirements"), *sides, compare.MAX_SLOWDOWN]
 
 

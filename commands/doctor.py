@@ -134,8 +134,8 @@ def options() -> list[Option]:
     of_bench = campaigns.all_options()
     return [
         *chosen(of_bench, "framework device threads profile budget", help="as in bench"),
-        *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of this; PROFILE may then be a list"),
-        Option("repeats", "trials of each framework, or whole runs (default: 1)", default=1, parse=int),
+        *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of these; PROFILE may then be a list"),
+        Option("repeats", "trials per framework; with WORKLOAD whole runs (default: 1)", default=1, parse=int),
         Option("load", "busy processes to run at the same time (default: 0)", default=0, parse=int),
         Option("python", "check with this interpreter instead of the locked environments"),
         Option("out", "JSON file for the checks; with WORKLOAD the folder for the runs", "PATH"),

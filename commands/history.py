@@ -36,7 +36,7 @@ def options() -> list[Option]:
     """Return the options of `compare` with HISTORY=1."""
     out = Option("out", "where the files go (default: the last run's folder)", "FOLDER")
     shown = Option("history", "print a line per cell over all runs, even for two runs", switch=True)
-    return [report.runs_option("; a folder stands for all runs in it; or A,B,C"), report.FILTER, out, shown]
+    return [report.runs_option("; a folder means all runs in it; a list: A,B,C"), report.FILTER, out, shown]
 
 
 @report.uncollected()

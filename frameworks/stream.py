@@ -63,7 +63,7 @@ class Server:
         for leaf, axes in zip(leaves, self.free_axes(), strict=True):
             for axis in axes:
                 if leaf.shape[axis] != length:
-                    raise Unsupported(f"an input has {leaf.shape[axis]} places where a call has {length} tokens.")
+                    raise Unsupported(f"an input has {leaf.shape[axis]} positions for a call of {length} tokens.")
                 leaf = self.extended(leaf, axis, padded - length)
             made.append(leaf)
         return rebuild(made)

@@ -202,7 +202,7 @@ FLAGS = (
     Flag(
         "peak_above_datasheet",
         "a measured peak is above the vendor's data sheet",
-        "`mfu_pct`, `bandwidth_pct`, `explained_share` and `regime` rest on an impossible peak.",
+        "`mfu_pct`, `bandwidth_pct`, `explained_share` and `regime` use an impossible peak.",
         "Ignore these columns; measure peaks again.",
         lambda o: o.above_datasheet,
     ),

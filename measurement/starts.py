@@ -39,7 +39,7 @@ WAYS = {
         Way(SHIPPED, "compiled with a shipped cache file, other caches empty", fills=True),
         Way(
             EXPORTED,
-            "loads an exported graph, which is compiled in the process where the framework compiles",
+            "loads an exported graph; the process compiles it if the framework has a compiler",
             fills=True,
         ),
         Way(AHEAD, "loads code compiled ahead of time", fills=True),

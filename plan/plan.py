@@ -221,8 +221,8 @@ def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
     if (strategy := cell.parameter("strategy")) is not None:
         modes = description.strategies.get(str(strategy), ())
         if cell.mode not in modes:
-            offered = f" has {', '.join(modes)}" if modes else " has no mode"
-            return f"{description.title}{offered} for RANKS above 1 with STRATEGY={strategy}, not {cell.mode}."
+            offered = f" supports {', '.join(modes)}" if modes else " supports no mode"
+            return f"{description.title}{offered} with RANKS above 1 and STRATEGY={strategy}, not {cell.mode}."
         if cell.parameter("accumulate", 1) != 1:
             return "Several ranks are measured with ACCUMULATE=1 only."
     family = workloads.get(cell.workload, cell.pass_name).family

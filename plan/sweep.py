@@ -69,7 +69,7 @@ AXES = {
         "always added", "A,B", "eager,recommended",
     ),
     "pass": Option("pass", ", ".join(PASSES), "A,B", "inference", lambda word: choose(word, PASSES, "pass")),
-    "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: one process on each", "A,B", "cpu", _device),
+    "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS} (a process on each)", "A,B", "cpu", _device),
     "dtype": Option("dtype", ", ".join(DTYPES), "A,B", "fp32", lambda word: choose(word, DTYPES, "dtype")),
     "shapes": Option(
         "shapes", "static (a graph for each shape) or dynamic (one graph for all)", "A,B", "static",

@@ -64,7 +64,7 @@ def columns_page() -> str:
     parts = (
         "# Columns of a record",
         f"Made from `records/record.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
-        "A missing value is empty, never 0. Units stand in brackets; `results.schema.json` has the types.",
+        "A missing value is empty, never 0. Units are in brackets; `results.schema.json` has the types.",
         _table(("column", "meaning"), columns),
         "## Statuses",
         "Every planned cell has exactly one record, with one of these statuses.",

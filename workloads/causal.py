@@ -18,7 +18,7 @@ COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's pr
 OUTPUTS = ("logits", "keys", "values")
 PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
 CACHE = Parameter(
-    "cache", "kv-cache", "static", "key-value cache: memory for all places (static), or concatenation with each "
+    "cache", "kv-cache", "static", "key-value cache: memory for all positions (static), or concatenation with each "
     "token (dynamic); decode, generate",
     choices=("static", "dynamic"),
 )  # fmt: skip

@@ -153,7 +153,7 @@ def decode_of(model: Causal) -> Decode:
     """Return the decode pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     context = Parameter(
-        "context", "context", min(1024, model.positions), "places of the cache; decoded tokens fill the last ones "
+        "context", "context", min(1024, model.positions), "positions in the cache; decoded tokens fill the last ones "
         "(decode)",
         minimum=STEPS + 1, maximum=model.positions,
     )  # fmt: skip

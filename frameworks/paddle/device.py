@@ -55,15 +55,15 @@ def cinn_obstacle(device: str) -> str | None:
     if device == "cpu" and hasattr(utils, "infer_use_cinn_backend"):
         return (
             f"{version} compiles with CINN for NVIDIA GPUs only and {LEFT_OUT} on a CPU, whatever the build: "
-            "MODE=to_static, or DEVICE=gpu with a build that has CINN."
+            "choose MODE=to_static, or DEVICE=gpu with a build that has CINN."
         )
     if not paddle.is_compiled_with_cinn():
         return (
-            f"{version} here was built without CINN and {LEFT_OUT}: MODE=to_static, or PYTHON=/path/to/python of a "
+            f"{version} here was built without CINN and {LEFT_OUT}: choose MODE=to_static, or PYTHON= of a "
             "build where paddle.is_compiled_with_cinn() is True."
         )
     if switch is not None and not switch.get():
-        return f"The variable {switch.name} switches CINN off, and {version} {LEFT_OUT}: unset it, or MODE=to_static."
+        return f"The variable {switch.name} switches off CINN: {version} {LEFT_OUT}; unset it or use MODE=to_static."
     return (
         f"{version} does not use CINN on {device} and {LEFT_OUT}: choose MODE=to_static, or a CUDA build on Linux "
         f"with FLAGS_enable_pir_api=1."

@@ -50,7 +50,7 @@ REFUSED = {
         "inductor",
         "dynamic",
         1,
-    ): "torch compiles a separate graph for a cache of one place: choose a longer PROMPT or CONTEXT.",
+    ): "torch compiles a separate graph for a cache of one position: choose a longer PROMPT or CONTEXT.",
     ("paddle", "bf16"): "no bfloat16 matmul for cpu, so a model with its parameters cast cannot run: use DTYPE=fp32.",
     ("paddle", "fp16"): "no float16 matmul for cpu, so a model with its parameters cast cannot run: use DTYPE=fp32.",
 }

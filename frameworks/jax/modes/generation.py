@@ -24,7 +24,7 @@ KINDS = {"llama": llama, "gpt": cached_gpt}
 LOOP = "jit-loop"
 SCAN = "jit-scan"
 NO_FUSED_CACHE = (
-    "the suite's cache has heads before places, and jax.nn.dot_product_attention needs places before heads: measure "
+    "the suite's cache has heads before positions, and jax.nn.dot_product_attention needs positions first: measure "
     "ATTENTION=explicit."
 )
 

@@ -96,7 +96,7 @@ def mark_lengths(layers: Layers) -> None:
     for tensor in (tensor for pair in layers for tensor in pair):
         if tensor.size(LENGTH) < 2:
             raise Unsupported(
-                "torch compiles a separate graph for a cache of one place: choose a longer PROMPT or CONTEXT."
+                "torch compiles a separate graph for a cache of one position: choose a longer PROMPT or CONTEXT."
             )
         torch._dynamo.mark_dynamic(tensor, LENGTH)
 
