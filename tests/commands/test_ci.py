@@ -68,4 +68,4 @@ def test_its_commands_are_the_suite_s():
 
 def test_what_a_job_does_with_an_exit_code_is_what_docs_say():
     assert "if [ $code -ne 3 ]; then exit $code; fi" in TEXT
-    assert "| 3 | inconclusive | no cell was decided" in (ROOT / "docs/robustness.md").read_text()
+    assert "| 3 | inconclusive | no answer was decided" in (ROOT / "docs/robustness.md").read_text()
