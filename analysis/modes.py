@@ -16,7 +16,7 @@ def labels() -> dict[tuple[str, str], Words]:
     by_mode = {}
     for name in frameworks.NAMES:
         framework = frameworks.describe(name)
-        for place, mode in enumerate(framework.modes):
+        for place, mode in enumerate(sorted(framework.modes, key=lambda mode: mode.is_rung)):  # rungs have bars
             default = mode.name in framework.default_graph[:1]
             words = Words(mode.call, default, mode.deployed, framework.colour, place, mode.is_rung)
             by_mode[framework.name, mode.name] = words

@@ -42,6 +42,7 @@ COLUMNS_READ = (
     *("energy_j_per_call", "energy_ci_low", "energy_ci_high", "power_w", "idle_power_w", "energy_source"),
     *("energy_saving_vs_eager", "energy_saving_ci_low", "energy_saving_ci_high"),
     *("power_ratio_vs_eager", "power_ratio_ci_low", "power_ratio_ci_high"),
+    *("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.

@@ -16,7 +16,7 @@ from analysis.settings import Setting
 from measurement.statistics import INCONCLUSIVE
 from measurement.text import times
 from records.statuses import WORDS
-from reports.numbers import multiple, plus_minus, ratio, speedup, text_of, width
+from reports.numbers import estimate, multiple, plus_minus, ratio, speedup, text_of, width
 from reports.remarks import recompilation
 
 # What flags on the machine mean, in a line of all that a figure rests on.
@@ -176,6 +176,18 @@ def _listed(parts: dict[str, list[str]]) -> list[str]:
 def _also(point: Point, compared: bool) -> str:
     text = f"{name(point)} {text_of(point.median_ms)} ms"
     return f"{text} ({_gain(point)})" if compared and not point.eager and _gain(point) else text
+
+
+def besides(answer: Answer) -> list[str]:
+    """Return the lines on what bounds a speedup, on several ranks and on energy."""
+    return [*limits(answer), *scaling(answer), *energy(answer)]
+
+
+def scaling(answer: Answer) -> list[str]:
+    """Return a line on the modes that ran on several ranks: their speed on one rank that each rank keeps."""
+    known = [(point, point.record.efficiency) for point in answer.points if not point.excluded]
+    parts = [f"{name(point)} {estimate(kept.map(lambda share: 100 * share), ' %')}" for point, kept in known if kept]
+    return [f"Each rank keeps of the speed on one rank: {', '.join(parts)}."] if parts else []
 
 
 def energy(answer: Answer) -> list[str]:

@@ -29,9 +29,25 @@ PATHS = (
     "M-6-3.5H6V3.5H-6Z",
     "M-3.5-6H3.5V6H-3.5Z",
     "M-6 0-3-5.2H3L6 0 3 5.2H-3Z",
+    "M-4.5-6 0-1.5 4.5-6 6-4.5 1.5 0 6 4.5 4.5 6 0 1.5-4.5 6-6 4.5-1.5 0-6-4.5Z",
+    "M0-6 1.8-2 6-1.9 2.9 1 4 5.5 0 3-4 5.5-2.9 1-6-1.9-1.8-2Z",
+    "M0-6 6-1.5 3.7 5.2H-3.7L-6-1.5Z",
 )
 # Of graph modes' lines.
-DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2", "16 3 2 3")
+DASHES = (
+    "none",
+    "8 3",
+    "10 3 2 3",
+    "14 4",
+    "4 4",
+    "8 3 2 3 2 3",
+    "12 3 5 3",
+    "5 2",
+    "16 3 2 3",
+    "3 2 8 2",
+    "20 4",
+    "6 6",
+)
 MOST_TICKS = 6
 LEAST = 4.0  # the factor that an axis spans at least, or noise would fill the chart
 ROW = 24  # height of a row's track, whose marks lie in its middle

@@ -101,8 +101,7 @@ def _blocks(shapes: Sequence[tuple[str, Answer]], console: Console) -> dict[str,
         sentences = (
             answers.fastest(answer),
             *answers.pays(answer),
-            *answers.limits(answer),
-            *answers.energy(answer),
+            *answers.besides(answer),
             *answers.rest(answer),
         )
         _print(filter(None, sentences), console, "  ")

@@ -124,7 +124,12 @@ def _card(answer: Answer) -> Card:
         for choice in answer.choices
     )
     sentences = filter(
-        None, (answers.fastest(answer), *answers.pays(answer), *answers.limits(answer), *answers.energy(answer))
+        None,
+        (
+            answers.fastest(answer),
+            *answers.pays(answer),
+            *answers.besides(answer),
+        ),
     )
     trust = answers.trust(Trust.from_records([point.record for point in answer.points]))
     return Card(tuple(items), (*sentences, f"Trust: {trust}."))

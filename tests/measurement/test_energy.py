@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from doubles.clock import Machine
 
+from analysis import modes
+from analysis.answers import by_setting
+from analysis.points import Points
 from measurement import energy, gpu
 from measurement.energy import Energy, Nvml, Rapl, Unmetered, integrated, take_windows
 from records import energy as columns_of
@@ -175,10 +178,6 @@ def test_energy_that_was_not_asked_for_has_no_columns_and_an_unreadable_one_its_
 
 
 def test_a_line_says_joules_saving_and_power(outcomes, record):
-    from analysis import modes
-    from analysis.answers import by_setting
-    from analysis.points import Points
-
     eager, graph = outcomes()
     shared = {"framework": "torch", "launches": 3, "interval_scope": "across processes"}
     records = [

@@ -1,0 +1,18 @@
+"""Lines of an answer on what its cells measured besides speed."""
+
+from __future__ import annotations
+
+from analysis import modes
+from analysis.answers import by_setting
+from analysis.points import Points
+from reports import answers
+
+
+def test_a_line_says_how_much_of_one_rank_s_speed_is_kept(record):
+    shared = {"framework": "torch", "pass": "training", "parameters": "ranks=2"}
+    kept = {"scaling_efficiency": 0.95, "scaling_efficiency_low": 0.94, "scaling_efficiency_high": 0.96}
+    records = [record(**shared, mode="eager", **kept), record(**shared, mode="inductor")]
+    ((answer,),) = by_setting(Points(records), modes.labels())
+    assert answers.scaling(answer) == ["Each rank keeps of the speed on one rank: torch eager 95 % (94 to 96)."]
+    ((alone,),) = by_setting(Points([record(mode="eager")]), modes.labels())
+    assert answers.scaling(alone) == []
