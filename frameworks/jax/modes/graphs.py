@@ -130,7 +130,7 @@ def _problem(cell: Cell, lowered: Any) -> str:
     donated = sum(argument.donated for argument in jax.tree.leaves(lowered.args_info))
     overwritten = text.count(OVERWRITTEN)
     if OFFERED in text:
-        overwritten += lowered.compile().as_text().count(TAKEN)
+        overwritten = lowered.compile().as_text().count(TAKEN)  # of all, those in the StableHLO among them
     if overwritten < donated:
         return f"only {overwritten} of {donated} donated arrays are reused for results"
     if cell.mode in compiling.UNFUSED and (fusions := compiling.fused(lowered.compile().as_text())):
