@@ -40,7 +40,7 @@ def lacking(name: str, mode: str, device_kind: str) -> str | None:
     requirements = re.findall(r"(?m)^\w\S*", listed.read_text())
     return (
         f"{mode} needs {' and '.join(missing)}: pip install {' '.join(requirements)}, or make setup FRAMEWORK={name} "
-        f"DEVICE={device_kind} MODE={mode} in a checkout."
+        f"DEVICE={device_kind} MODE={mode}."
     )
 
 

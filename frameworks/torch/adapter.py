@@ -68,7 +68,7 @@ class Adapter(adapter.Adapter):
             extra = extra | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
             return graphs.start(cell.mode, self.device) | extra
         if FRAMEWORK.mode(cell.mode).artefact:
-            return dict(forms.load(cell.mode)(self.device, cell.threads).start())
+            return dict(forms.load(cell.mode)(self.device, cell.threads, cell.dtype).start())
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def model(self, workload: Workload, cell: Cell, weights: Arrays) -> torch.nn.Module:

@@ -24,12 +24,15 @@ Tensors = Sequence[torch.Tensor]
 
 
 class Form(ABC):
-    """A form on `device` with `threads`. What it opens takes a call's tensors and returns those of the outputs."""
+    """A form on `device` with `threads`, of a cell's `dtype`.
+
+    What it opens takes a call's tensors and returns those of the outputs.
+    """
 
     detail = ""  # of the artefact, for the record
 
-    def __init__(self, device: torch.device, threads: int):
-        self.device, self.threads = device, threads
+    def __init__(self, device: torch.device, threads: int, dtype: str):
+        self.device, self.threads, self.dtype = device, threads, dtype
 
     def start(self) -> Mapping[str, Any]:
         """Do what is done once a process; return the settings. Raises Unsupported where tools are missing."""
@@ -69,7 +72,7 @@ class Deployed:
         tensors: Tensors,
         autograd: Callable[[], contextlib.AbstractContextManager] = torch.no_grad,
     ):
-        self._form, self._module = load(cell.mode)(device, cell.threads), _Flat(module, call)
+        self._form, self._module = load(cell.mode)(device, cell.threads, cell.dtype), _Flat(module, call)
         self._tensors, self._autograd = tuple(tensors), autograd
         self._folder = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", ignore_cleanup_errors=True)
         self._opened: Callable[..., Tensors] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnxruntime
@@ -51,14 +52,22 @@ class Form(forms.Form):
         options.log_severity_level = 3
         for name, value in ENTRIES.items():
             options.add_session_config_entry(name, value)
-        place = {"device_id": self.device.index or 0} if self.device.type == "cuda" else {}
-        wanted = PROVIDERS[self.device.type]
+        wanted, place = PROVIDERS[self.device.type], self._on_gpu() if self.device.type == "cuda" else {}
         try:
             session = onnxruntime.InferenceSession(folder / MODEL, options, providers=[(wanted, place)])
         except Exception as error:
             raise forms.refusal("ONNX Runtime cannot open the model", error) from error
         self._prove(session, wanted)
         return self._bound(session)
+
+    def _on_gpu(self) -> dict[str, str]:
+        """Return the provider's options: calls are queued on a stream of torch's, and products in TF32 if asked for."""
+        self._stream = torch.cuda.Stream(self.device)
+        return {
+            "device_id": str(self.device.index or 0),
+            "use_tf32": str(int(self.dtype == "tf32")),  # which is its default
+            "user_compute_stream": str(self._stream.cuda_stream),
+        }
 
     def _prove(self, session: onnxruntime.InferenceSession, wanted: str) -> None:
         """Raise Unsupported where the session has other nodes than the wanted provider's."""
@@ -86,6 +95,8 @@ class Form(forms.Form):
     def _bound(self, session: onnxruntime.InferenceSession) -> Callable[..., Tensors]:
         """Return what runs the session on tensors where they lie, and writes outputs into new ones."""
         device, index = self.device.type, self.device.index or 0
+        if unknown := {one.type for one in (*session.get_inputs(), *session.get_outputs())} - TYPES.keys():
+            raise Unsupported(f"torch has no tensor for ONNX Runtime's {min(unknown)}.")
         inputs = [(int(one.name.removeprefix("input_")), one.name, TYPES[one.type][1]) for one in session.get_inputs()]
         outputs = [(one.name, *TYPES[one.type], tuple(one.shape)) for one in session.get_outputs()]
         if free := [name for name, _, _, shape in outputs if not all(isinstance(size, int) for size in shape)]:
@@ -103,7 +114,21 @@ class Form(forms.Form):
                 result = torch.empty(shape, dtype=dtype, device=self.device)
                 results.append(result)
                 binding.bind_output(name, device, index, kind, shape, result.data_ptr())
-            session.run_with_iobinding(binding)
+            run(binding)
             return results
 
+        run = self._queued(session) if device == "cuda" else session.run_with_iobinding
         return call
+
+    def _queued(self, session: onnxruntime.InferenceSession) -> Callable[[Any], None]:
+        """Return what queues a run on the GPU after torch's work so far and before its next."""
+        options = onnxruntime.RunOptions()
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+
+        def run(binding: Any) -> None:
+            current = torch.cuda.current_stream(self.device)
+            self._stream.wait_stream(current)
+            session.run_with_iobinding(binding, options)
+            current.wait_stream(self._stream)
+
+        return run

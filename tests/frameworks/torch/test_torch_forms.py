@@ -24,7 +24,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     words = frameworks.lacking("torch", "openvino", "cpu")
     assert words.startswith("openvino needs openvino: pip install openvino==")
-    assert words.endswith("make setup FRAMEWORK=torch DEVICE=cpu MODE=openvino in a checkout.")
+    assert words.endswith("make setup FRAMEWORK=torch DEVICE=cpu MODE=openvino.")
     assert frameworks.lacking("torch", "aot-inductor", "cpu") is None
 
 
@@ -90,7 +90,7 @@ def step(name, mode, dtype="fp32", implementation="plain", **shape):
     return adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
 
 
-form = onnx_runtime.Form(torch.device("cpu"), 1)
+form = onnx_runtime.Form(torch.device("cpu"), 1, "fp32")
 session = lambda *nodes: Double(
     get_providers=lambda: sorted({{provider for provider, _ in nodes}}),
     get_provider_graph_assignment_info=lambda: [
