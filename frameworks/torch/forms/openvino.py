@@ -18,6 +18,17 @@ sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] # i
 import openvino  # noqa: E402
 
 MODEL = "model.xml"
+TYPES = {
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f64": torch.float64,
+    "i64": torch.int64,
+    "i32": torch.int32,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "boolean": torch.bool,
+}
 PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 
 
@@ -60,11 +71,19 @@ class Form(forms.Form):
         if threads != self.threads:
             raise Unsupported(f"OpenVINO uses {threads} threads, and {self.threads} were requested.")
         request = compiled.create_infer_request()
-        halves = [output.get_element_type() == openvino.Type.bf16 for output in compiled.outputs]
+        if free := [index for index, output in enumerate(compiled.outputs) if output.partial_shape.is_dynamic]:
+            raise Unsupported(f"the shape of output {free[0]} depends on the inputs' values.")
+        outputs = [(tuple(output.shape), TYPES.get(output.element_type.get_type_name())) for output in compiled.outputs]
+        if None in [dtype for _, dtype in outputs]:
+            kinds = {output.element_type.get_type_name() for output in compiled.outputs} - TYPES.keys()
+            raise Unsupported(f"torch has no tensor for OpenVINO's {min(kinds)}.")
 
         def call(*tensors: torch.Tensor) -> list[torch.Tensor]:
-            results = request.infer([_array(tensor) for tensor in tensors], share_inputs=True)
-            return [_tensor(results[index], half) for index, half in enumerate(halves)]
+            results = [torch.empty(shape, dtype=dtype) for shape, dtype in outputs]
+            for index, result in enumerate(results):  # written in place: by itself it copies them out
+                request.set_output_tensor(index, _shared(result))
+            request.infer([_shared(tensor) for tensor in tensors], share_inputs=True, share_outputs=True)
+            return results
 
         return call
 
@@ -72,12 +91,9 @@ class Form(forms.Form):
         return f"OpenVINO {', '.join(self._compiled.get_property('EXECUTION_DEVICES'))}, {self._precision}"
 
 
-def _array(tensor: torch.Tensor) -> Any:
+def _shared(tensor: torch.Tensor) -> openvino.Tensor:
     """Return the tensor's memory as OpenVINO takes it; NumPy has no bfloat16."""
+    tensor = tensor.detach().contiguous()
     if tensor.dtype is not torch.bfloat16:
-        return tensor.numpy()
-    return openvino.Tensor(tensor.contiguous().view(torch.int16).numpy(), list(tensor.shape), openvino.Type.bf16)
-
-
-def _tensor(array: Any, bfloat16: bool) -> torch.Tensor:
-    return torch.from_numpy(array.view("int16")).view(torch.bfloat16) if bfloat16 else torch.from_numpy(array)
+        return openvino.Tensor(tensor.numpy(), shared_memory=True)
+    return openvino.Tensor(tensor.view(torch.int16).numpy(), list(tensor.shape), openvino.Type.bf16)
