@@ -7,6 +7,7 @@ driver's instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import random
@@ -85,6 +86,8 @@ def take_windows(
     on_window: Callable[[Variant], None] = lambda variant: None,
 ) -> dict[str, Energy]:
     """Return the energy of each variant by its name. Raises Unmetered where the counter stands still."""
+    if any(variant.get_ready for variant in variants):
+        raise Unmetered("each call needs new inputs, whose making the counter cannot subtract")
     idle = _idle_watts(meter, clocks, sleep)
     found = {variant.name: _Windows() for variant in variants}
     with no_garbage_collection():
@@ -110,11 +113,10 @@ def _take_window(variant: Variant, meter: Counter, clocks: Clocks, found: _Windo
     wall, count = clocks.wall, variant.calls_per_sample
     time_calls(variant, count, clocks)
     start, calls, last = wall(), 0, meter.joules()
+    changed = start
     marks: list[tuple[float, float, int]] = []  # seconds, joules and calls at each change
     powers: list[tuple[float, float]] = []
     while wall() - start < WINDOW_SECONDS or len(marks) < 2:
-        if wall() - start > WINDOW_SECONDS + STILL_SECONDS:
-            raise Unmetered(f"the counter ({meter.source}) stood still for {wall() - start:.0f} s of calls")
         time_calls(variant, count, clocks)
         calls += count
         now, joules, watts = wall(), meter.joules(), meter.watts()
@@ -122,7 +124,9 @@ def _take_window(variant: Variant, meter: Counter, clocks: Clocks, found: _Windo
             powers.append((now, watts))
         if joules != last:
             marks.append((now, joules, calls))
-            last = joules
+            last, changed = joules, now
+        elif now - changed > STILL_SECONDS:
+            raise Unmetered(f"the counter ({meter.source}) stood still for {now - changed:.0f} s of calls")
     (first_s, first_j, first_calls), (last_s, last_j, last_calls) = marks[0], marks[-1]
     found.joules.append(last_j - first_j)
     found.seconds.append(last_s - first_s)
@@ -160,7 +164,7 @@ class Rapl:
     source = "RAPL, processor packages"
 
     def __init__(self, root: Path = POWERCAP):
-        self._files = [folder / "energy_uj" for folder in sorted(root.glob("*:*")) if _is_package(folder)]
+        self._files = [folder / "energy_uj" for folder in _packages(root).values()]
         if not self._files:
             raise Unmetered(NO_RAPL)
         try:
@@ -183,11 +187,15 @@ class Rapl:
         return None
 
 
-def _is_package(folder: Path) -> bool:
-    try:
-        return (folder / "name").read_text().startswith("package")
-    except OSError:
-        return False
+def _packages(root: Path) -> dict[str, Path]:
+    """Return the folder of each package by its name, of which another interface (intel-rapl-mmio) has the same."""
+    found: dict[str, Path] = {}
+    for folder in sorted(root.glob("*:*"), key=lambda path: ("mmio" in path.name, path.name)):
+        with contextlib.suppress(OSError):
+            name = (folder / "name").read_text().strip()
+            if name.startswith("package"):
+                found.setdefault(name, folder)
+    return found
 
 
 class _FieldValue(ctypes.Structure):

@@ -92,6 +92,7 @@ def test_power_is_integrated_by_trapezoids():
 def rapl(root: Path, joules: float) -> None:
     """Write the counters of two packages, each with a share that nothing else counts, and of the whole system."""
     parts = {"intel-rapl:0": "package-0", "intel-rapl:1": "package-1", "intel-rapl:2": "psys"}
+    parts |= {"intel-rapl-mmio:0": "package-0"}  # the same package by another interface
     for place, name in parts.items():
         folder = root / place
         folder.mkdir(exist_ok=True)
