@@ -235,11 +235,17 @@ class Executor:
         slowed = [good for _, good in known if host.counting(good)[1]]
         if slowed:
             return left if all(host.can_recover(good, self.profile.maximum_launches) for good in slowed) else None
-        target, most = self.profile.target_half_width, self.profile.maximum_launches
-        wide = [width for width in (half_width(found) for found, _ in known) if width is None or width > target]
-        return (
-            left if any(width is None or intervals.can_narrow(width, launch, most, target) for width in wide) else None
-        )
+        return left if any(self._lacks(half_width(found), good) for found, good in known) else None
+
+    def _lacks(self, width: float | None, good: Sequence[Sequence[bool]]) -> bool:
+        """Return whether a half-width is above the target, and more processes may change that.
+
+        `good` are the turns of each process; of those to come as large a share is taken to give a value.
+        """
+        target, count = self.profile.target_half_width, sum(host.usable(good))
+        if width is None or width <= target:
+            return width is None
+        return intervals.can_narrow(width, count, self.profile.maximum_launches * count // len(good), target)
 
     def launch(
         self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0
