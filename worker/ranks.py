@@ -10,6 +10,7 @@ for it.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -77,9 +78,15 @@ class Rank:
         """Return this rank's seconds per call over so many calls."""
         step, in_turn = self.steps[cell_id], self.cell(cell_id).device_kind == "cpu"
         variant = Variant(cell_id, step, self.adapter.synchronize, synchronize_each_call=in_turn)
-        self.adapter.synchronize(None)
-        self.group.barrier()
-        return time_calls(variant, calls, Clocks())
+        collects = gc.isenabled()
+        gc.disable()  # on rank 0 it is off in all samples
+        try:
+            self.adapter.synchronize(None)
+            self.group.barrier()
+            return time_calls(variant, calls, Clocks())
+        finally:
+            if collects:
+                gc.enable()
 
     def rewind(self, cell_id: str) -> None:
         """Make the next call what the first one was."""
