@@ -25,7 +25,8 @@ def profiled(groups: Sequence[Group]) -> list[Group]:
     for group in groups:
         cell = group.cells[0]
         modes = frameworks.describe(cell.framework).modes
-        if cell.device_kind == "gpu" and any(mode.replays for mode in modes) and len(group.cells) > 1:
+        replays = cell.ranks == 1 and any(mode.replays for mode in modes)
+        if cell.device_kind == "gpu" and replays and len(group.cells) > 1:
             eager = [member for member in group.cells if frameworks.is_baseline(member)]
             found += [Group(tuple(eager), frozenset())] if eager else []
     return found
