@@ -27,7 +27,7 @@ from environments import environments
 from execution.campaign import Request, local_options
 from execution.progress import duration
 from experiments.spec import Sweep
-from measurement import durable, programs
+from measurement import durable, machine, programs
 from measurement.places import INSTALLED, SUITE
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.text import in_markdown, make_command, markdown_row, times
@@ -110,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = place_of(arguments)
     check_code(place.parent)
     check_versions(place, missing, arguments)
+    check_machine(missing)
     code = measure(missing, arguments, console)
     write_page(place)
     show(tables, console)
@@ -225,6 +226,16 @@ def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Nam
             )
 
 
+def check_machine(tables: Iterable[Table]) -> None:
+    """Raise UsageError where a table was begun on another machine: its cells are compared with each other."""
+    here = machine.facts()["machine_id"]
+    for table in tables:
+        if {record.machine_id for record in table.records} - {here, None}:
+            raise UsageError(
+                f"{table.folder} was begun on another machine: remove it to measure it here, or omit it from TABLE."
+            )
+
+
 def versions_in(records: Iterable[Record]) -> dict[str, set[str]]:
     """Return the versions of each framework in some records."""
     found: dict[str, set[str]] = {}
@@ -245,15 +256,20 @@ def installed(interpreter: Path, framework: str) -> str | None:
 
 def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Console) -> int:
     """Measure the tables one after the other until the time ends; the exit code."""
-    words = {"PLACE": arguments.place, "DEVICE": arguments.device, "TABLE": arguments.table, "PYTHON": arguments.python}
-    again = make_command("publish", {name: value for name, value in words.items() if value is not None})
+    given = ("edition", "place", "device", "table", "minutes", "python")
+    words = {name.upper(): getattr(arguments, name) for name in given}
+    again = make_command("publish", {name: str(value) for name, value in words.items() if value is not None})
     codes = []
     with limited(arguments.minutes):
         for table in tables:
             console.print(f"{table.part.name}: {table.title}", style="bold", highlight=False)
             table.folder.parent.mkdir(parents=True, exist_ok=True)
             request = Request(table.part.flags, timeout=arguments.timeout, python=arguments.python, again=again)
-            codes.append(reproduce.run_sweep(table.part, request, table.folder))
+            try:
+                codes.append(reproduce.run_sweep(table.part, request, table.folder))
+            except KeyboardInterrupt:  # before it measures, or after
+                console.print(f"Stopped. Resume with: {again}", highlight=False, soft_wrap=True)
+                return INTERRUPTED
             if codes[-1] == INTERRUPTED:
                 return INTERRUPTED
     return max(codes, default=DONE) if all(table.is_complete for table in tables) else INCOMPLETE
@@ -291,15 +307,16 @@ def page(place: Path) -> str:
     found = [(table, records) for table in tables if (records := table.records)]
     every = [record for _, records in found for record in records]
     versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
-    machines = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
+    devices = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
     lines = [
         f"# {place.name}, edition {place.parent.name}",
         "",
-        f"Made by `make publish`. Machine: {in_markdown(', '.join(machines))}. Versions: {versions}.",
+        f"Made by `make publish`. Device: {in_markdown(', '.join(devices))}. Versions: {versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes.",
     ]
     for table, records in found:
-        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name})", ""]
+        machines = ", ".join(dict.fromkeys(str(record.machine_id) for record in records))
+        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name}), machine {machines}", ""]
         lines += [markdown_row(HEAD), "|---" * len(HEAD) + "|"]
         lines += [markdown_row(row(point)) for point in Points(records).all]
     return "\n".join(lines) + "\n"
