@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -41,8 +42,9 @@ def main() -> None:
         status, reason = classify(error)
         own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
         path = Path(job.folder) / LEFT.format(ranks.own())
-        path.with_suffix(".new").write_text(json.dumps(own))
-        path.with_suffix(".new").rename(path)
+        with contextlib.suppress(OSError):  # where a disk takes none, the exit code is known
+            path.with_suffix(".new").write_text(json.dumps(own))
+            path.with_suffix(".new").rename(path)
         os._exit(1)
 
 
