@@ -38,11 +38,11 @@ def main() -> None:
         Context(job, Unheard()).start(job.cells[0])
     except BaseException as error:
         at = time.time()
-        traceback.print_exc()
         status, reason = classify(error)
         own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
         path = Path(job.folder) / LEFT.format(ranks.own())
         with contextlib.suppress(OSError):  # where a disk takes none, the exit code is known
+            traceback.print_exc()
             path.with_suffix(".new").write_text(json.dumps(own))
             path.with_suffix(".new").rename(path)
         os._exit(1)
