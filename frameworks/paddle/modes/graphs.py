@@ -98,7 +98,7 @@ class Output:
 class Predictor:
     """An exported program under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
 
-    `PREDICTORS` has the modes that leave some of it out. `enable_memory_optim` is left out: 3.3.1 raises on it.
+    `PREDICTORS` has the modes that omit a part of it. `enable_memory_optim` is absent: 3.3.1 raises on it.
     """
 
     def __init__(self, cell: Cell) -> None:
