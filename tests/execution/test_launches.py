@@ -69,6 +69,12 @@ def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, a
     assert bool(executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)) is another
 
 
+def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path):
+    executor, fast, slow = executor_in(tmp_path, "rigorous"), [True] * 10, [False] * 10
+    assert executor._lacks(0.2, [fast] * 3 + [slow] * 5)
+    assert not executor._lacks(0.2, [fast] * 8)
+
+
 @pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.03, 5)])
 def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, growth, launches):
     executor, outcome, written = executor_in(tmp_path, "rigorous"), Outcome(cell()), []
