@@ -11,10 +11,9 @@ import argparse
 import contextlib
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -84,14 +83,15 @@ class Table:
         except UsageError:
             return None
 
-    def lacks(self) -> set[str] | None:
-        """Return the cells without a record; None where this machine cannot plan the sweep."""
+    def state(self) -> tuple[int, int] | None:
+        """Return how many cells it has, and how many lack a record; None where this machine cannot plan the sweep."""
         cells = self.cells()
-        return None if cells is None else cells - {record.cell for record in self.records}
+        return None if cells is None else (len(cells), len(cells - {record.cell for record in self.records}))
 
     @property
     def is_complete(self) -> bool:
-        return self.lacks() == set()
+        state = self.state()
+        return state is not None and not state[1]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -138,7 +138,9 @@ def chosen_tables(arguments: argparse.Namespace) -> list[Table]:
         names = [name for word in words for name in named(word, parts)]
     flags = {"device": arguments.device} if ":" in arguments.device else {}
     flags |= {"force": True} if arguments.force else {}
-    return [Table(replaced(parts[name], flags), place / name) for name in dict.fromkeys(names)]
+    return [
+        Table(replace(parts[name], flags={**parts[name].flags, **flags}), place / name) for name in dict.fromkeys(names)
+    ]
 
 
 def named(word: str, parts: Mapping[str, Sweep]) -> list[str]:
@@ -146,11 +148,6 @@ def named(word: str, parts: Mapping[str, Sweep]) -> list[str]:
     if word == "headline":
         return [name for name, part in parts.items() if part.about.get("headline")]
     return [choose(word, parts, "table")]
-
-
-def replaced(part: Sweep, flags: Mapping[str, Any]) -> Sweep:
-    """Return a sweep with other flags."""
-    return Sweep(part.path, {**part.flags, **flags}, part.about)
 
 
 def read_sweeps() -> list[Sweep]:
@@ -162,19 +159,14 @@ def show(tables: Sequence[Table], console: Console) -> None:
     """Print the state of each table, and about how long the rest of it takes."""
     grid = Grid("table", "subject", "cells", "measured", "time left", title="Edition", title_justify="left")
     for table in tables:
-        cells, lacks = table.cells(), table.lacks()
-        if cells is None or lacks is None:
+        state = table.state()
+        if state is None:
             grid.add_row(table.part.name, table.title, "not here", "0", "")
             continue
-        left = "" if not lacks else duration(seconds_left(table))
-        grid.add_row(table.part.name, table.title, str(len(cells)), str(len(cells) - len(lacks)), left)
+        cells, lacking = state
+        left = duration(reproduce.size([table.part])[1] * lacking / max(cells, 1)) if lacking else ""
+        grid.add_row(table.part.name, table.title, str(cells), str(cells - lacking), left)
     console.print(grid)
-
-
-def seconds_left(table: Table) -> float:
-    """Return about how many seconds the cells without a record take."""
-    cells = table.cells() or set()
-    return reproduce.size([table.part])[1] * len(table.lacks() or ()) / max(len(cells), 1)
 
 
 def check_code(edition: Path) -> None:
