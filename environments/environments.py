@@ -328,7 +328,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("runner", help="the runner's environment")
-    setup = commands.add_parser("setup", help="make frameworks' environments (default: all)")
+    setup = commands.add_parser(
+        "setup", help="make frameworks' environments (default: all), with the packages of every mode"
+    )
     setup.add_argument("--device", choices=DEVICES, default="cpu")
     locking = commands.add_parser("lock", help="compile the lock files (default: all)")
     locking.add_argument("--upgrade", action="store_true", help="newest versions that fit, not the pinned ones")
@@ -343,7 +345,9 @@ def main(argv: list[str] | None = None) -> int:
         else:
             locks = sorted(SUITE.glob(f"frameworks/*/requirements-{options.device}.txt"))
             for name in options.frameworks or [file.parent.name for file in locks]:
-                ensure(name, options.device)
+                of_modes = SUITE.glob(f"frameworks/{name}/requirements-{options.device}-*.txt")
+                modes = [file.stem.removeprefix(f"requirements-{options.device}-") for file in sorted(of_modes)]
+                ensure(name, options.device, modes=modes)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
