@@ -181,7 +181,8 @@ class Form:
             rounds.take(campaign.groups)
         except KeyboardInterrupt:
             journal.write_csv(run.folder, journal.read(run.folder))
-            rounds.say(f"Stopped. Resume with the same command and {again}")
+            whole = campaign.request.again
+            rounds.say(f"Stopped. Resume with{f': {whole}' if whole else f' the same command and {again}'}")
             return INTERRUPTED
         records = journal.read(run.folder)
         journal.write_csv(run.folder, records)

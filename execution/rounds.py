@@ -77,12 +77,9 @@ class Rounds(ABC, Generic[Row]):
             self.say(self.line(title, record))
 
     def left(self, group: Group, records: Sequence[Row]) -> list[Turn]:
-        """Return the processes that have no record yet, in their order.
-
-        A strategy that failed in any way but by its outputs is taken no more.
-        """
+        """Return the processes that have no record yet, in their order."""
         done = {(record.round, record.arm) for record in records}
-        over = {record.strategy for record in records if record.status not in ("ok", "mismatch")}
+        over = {record.strategy for record in records if record.ends_strategy}
         found = []
         for number, names in enumerate(self.order(group)):
             arms = (arm for name in names for arm in self.arms(name))

@@ -11,7 +11,7 @@ import argparse
 import contextlib
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -19,8 +19,6 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import frameworks
-from analysis.facts import first_s
-from analysis.points import Point, Points
 from commands import reproduce
 from environments import environments
 from execution.campaign import Request, local_options
@@ -29,20 +27,17 @@ from experiments.spec import Sweep
 from measurement import durable, machine, programs
 from measurement.places import INSTALLED, SUITE
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
-from measurement.text import in_markdown, make_command, markdown_row, times
-from plan import plan, sweep
+from measurement.text import make_command, times
+from plan import sweep
 from plan.options import Option, chosen
 from plan.sweep import choose, split_words
-from records import manifest, recordfile, runs
-from records.record import Record
+from publish.place import Table, page, read_records, read_sweeps, versions_in
+from records import recordfile, runs
 from reports import terminal
-from reports.numbers import plus_minus, speedup, text_of
 
 EDITION = "2026-12"
-TABLES = SUITE / "experiments" / "edition"
-# A commit of these changes no measured code: results, and the pages that are made from them.
-BESIDE_THE_CODE = ("results", "docs", "README.md")
-HEAD = ("shape", "mode", "ms", "speedup over eager", "first call, s", "processes")
+# A commit of these changes no measured code: results, pages that are made from them, and what makes these.
+BESIDE_THE_CODE = ("results", "docs", "tests", "publish", "README.md")
 
 
 def options() -> list[Option]:
@@ -55,43 +50,6 @@ def options() -> list[Option]:
         Option("minutes", "stop after this time; the same command continues", "N", parse=float),
         *chosen(local_options(), "python timeout force dry-run"),
     ]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A sweep of the edition and the folder of its run."""
-
-    part: Sweep
-    folder: Path
-
-    @property
-    def title(self) -> str:
-        return str(self.part.about["title"])
-
-    @property
-    def records(self) -> list[Record]:
-        """Return the records that the folder holds."""
-        path = self.folder / "records.jsonl"
-        return recordfile.load(path).records if path.exists() else []
-
-    def cells(self) -> set[str] | None:
-        """Return the names of its cells: the run's own, else those planned for this machine; None where it has none."""
-        if (self.folder / runs.PLAN).exists():
-            return set(manifest.read(self.folder / runs.PLAN)["cells"])
-        try:
-            return {cell.id for cell in plan.plan(sweep.resolve(self.part.flags)).cells}
-        except UsageError:
-            return None
-
-    def state(self) -> tuple[int, int] | None:
-        """Return how many cells it has, and how many lack a record; None where this machine cannot plan the sweep."""
-        cells = self.cells()
-        return None if cells is None else (len(cells), len(cells - {record.cell for record in self.records}))
-
-    @property
-    def is_complete(self) -> bool:
-        state = self.state()
-        return state is not None and not state[1]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -150,11 +108,6 @@ def named(word: str, parts: Mapping[str, Sweep]) -> list[str]:
     return [choose(word, parts, "table")]
 
 
-def read_sweeps() -> list[Sweep]:
-    """Return all sweeps of an edition, by name."""
-    return [Sweep.read(path) for path in sorted(TABLES.glob("*.toml"))]
-
-
 def show(tables: Sequence[Table], console: Console) -> None:
     """Print the state of each table, and about how long the rest of it takes."""
     grid = Grid("table", "subject", "cells", "measured", "time left", title="Edition", title_justify="left")
@@ -195,12 +148,6 @@ def changed_since(revision: str) -> list[str] | None:
     return None if said is None else said.split()
 
 
-def read_records(folder: Path) -> Iterator[Record]:
-    """Yield the records of all runs below a folder."""
-    for path in sorted(folder.glob("**/records.jsonl")):
-        yield from recordfile.load(path).records
-
-
 def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Namespace) -> None:
     """Raise UsageError where a framework has another version here than in the records of the place."""
     before = versions_in(read_records(place))
@@ -226,15 +173,6 @@ def check_machine(tables: Iterable[Table]) -> None:
             raise UsageError(
                 f"{table.folder} was begun on another machine: remove it to measure it here, or omit it from TABLE."
             )
-
-
-def versions_in(records: Iterable[Record]) -> dict[str, set[str]]:
-    """Return the versions of each framework in some records."""
-    found: dict[str, set[str]] = {}
-    for record in records:
-        if record.framework_version is not None:
-            found.setdefault(record.framework, set()).add(record.framework_version)
-    return found
 
 
 def installed(interpreter: Path, framework: str) -> str | None:
@@ -291,35 +229,3 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def write_page(place: Path) -> None:
     """Write the page of a place: a table for each run in it."""
     durable.replace(place / "README.md", page(place).encode("utf-8", "backslashreplace"))
-
-
-def page(place: Path) -> str:
-    """Return the page of a place: machines, versions, and a row for each cell with its figures or the reason."""
-    tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
-    found = [(table, records) for table in tables if (records := table.records)]
-    every = [record for _, records in found for record in records]
-    versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
-    devices = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
-    lines = [
-        f"# {place.name}, edition {place.parent.name}",
-        "",
-        f"Made by `make publish`. Device: {in_markdown(', '.join(devices))}. Versions: {versions}.",
-        "Half-widths (±) are those of 95 % confidence intervals across processes.",
-    ]
-    for table, records in found:
-        machines = ", ".join(dict.fromkeys(str(record.machine_id) for record in records))
-        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name}), machine {machines}", ""]
-        lines += [markdown_row(HEAD), "|---" * len(HEAD) + "|"]
-        lines += [markdown_row(row(point)) for point in Points(records).all]
-    return "\n".join(lines) + "\n"
-
-
-def row(point: Point) -> list[str]:
-    """Return the texts of one cell's row."""
-    record, latency = point.record, point.latency
-    shape = ", ".join(filter(None, (point.setting, point.shape)))
-    if point.excluded or latency is None:
-        return [shape, point.series, "", point.excluded or str(record.status), "", str(record.launches or "")]
-    gain = "" if point.eager else speedup(record.speedup_vs_eager, point.speedup)
-    time_ms = f"{text_of(latency.value)} {plus_minus(latency)}"
-    return [shape, point.series, time_ms, gain, text_of(first_s(point)), str(record.launches or "")]

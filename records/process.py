@@ -42,6 +42,11 @@ class ProcessRecord:
         return self.status == "ok"
 
     @property
+    def ends_strategy(self) -> bool:
+        """Say whether its strategy is taken no more: it failed in any way but by its outputs."""
+        return self.status not in ("ok", "mismatch")
+
+    @property
     def arm(self) -> tuple[str, ...]:
         """Return what the rounds compare: the strategy."""
         return (self.strategy,)

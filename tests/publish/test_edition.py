@@ -5,16 +5,22 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from doubles.starts import planted
 from doubles.suite import copy_with_fake
 
 from environments import environments
+from experiments.spec import Sweep
 from measurement import machine
 from measurement.refusals import REFUSED
+from measurement.starts import WAYS
+from measurement.streams import STRATEGIES
 from plan import hosts, plan, sweep
-from publish import edition
+from publish import edition, place
+from records import starts
 
 TINY = """
 framework = "fake"
@@ -43,8 +49,14 @@ def test_every_table_of_the_edition_can_be_planned(monkeypatch):
         planned = plan.plan(sweep.resolve(part.flags))
         assert planned.cells and part.about["title"], part.name
         assert part.device in environments.DEVICES and (part.device == "gpu") == (planned.cells[0].device_kind == "gpu")
-        assert not names & {cell.id for cell in planned.cells}, f"{part.name} repeats a cell of another table"
-        names |= {cell.id for cell in planned.cells}
+        kind = part.measures, part.flags.get("energy", False)
+        own = {(kind, cell.id) for cell in planned.cells}
+        assert not names & own, f"{part.name} repeats a cell of another table"
+        names |= own
+        if part.measures in place.ROUNDS:
+            about, known = part.about, {"start": WAYS, "stream": STRATEGIES}[part.measures]
+            assert about["minutes"] and about["processes"] >= 3 and set(about["strategies"]) <= known.keys(), part.name
+            assert {cell.mode for cell in planned.cells} == {"eager"}, part.name
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +131,63 @@ def test_a_wrong_use_is_one_sentence(words, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
+@pytest.fixture
+def started(tmp_path):
+    """A table of starts of an MLP by two strategies in three processes, as a function of the records it has."""
+    flags = {"framework": "torch", "workload": "mlp", "mode": "eager", "threads": 1}
+    about = {"title": "Starts", "measure": "start", "strategies": ["eager", "compile"], "processes": 3}
+    table = place.Table(Sweep(Path("cpu-start.toml"), flags, about), tmp_path)
+    (cell,) = plan.plan(sweep.resolve(flags)).cells
+
+    def make(records) -> place.Table:
+        for record in records:
+            starts.JOURNAL.append(tmp_path, replace(record, cell=cell.group_id))
+        return table
+
+    return make
+
+
+def test_a_table_of_starts_lacks_strategies_without_all_their_processes(started):
+    assert started([]).state() == (2, 2)
+    assert started(planted("eager", 2.0, 10.0, rounds=3)).state() == (2, 1)
+    assert started(planted("compile", 12.0, 5.0, rounds=2)).state() == (2, 1)
+    assert started([replace(planted("compile", 12.0, 5.0, rounds=3)[2], status="oom")]).is_complete
+
+
+def test_the_page_shows_starts_with_their_versions(started, monkeypatch):
+    table = started(planted("eager", 2.0, 10.0, rounds=3) + planted("compile", 12.0, 5.0, rounds=3))
+    monkeypatch.setattr(place, "read_sweeps", lambda: [replace(table.part, path=Path(f"{table.folder.name}.toml"))])
+    page = place.page(table.folder.parent)
+    assert "| strategy | first, s | over eager | ms a call | pays after |" in page
+    assert "| compile | 12 ±" in page and "| 6.00×" in page
+
+
+def test_energy_scaling_and_files_have_columns_where_they_were_measured(record):
+    energy = {"energy_j_per_call": 2.0, "energy_ci_low": 1.9, "energy_ci_high": 2.1, "power_w": 300.0}
+    points = place.Points([record(latency_ms_ci_low=1.9, latency_ms_ci_high=2.1, **energy)]).all
+    lines = place.filled(tuple(place.COLUMNS), [[show(point) for show in place.COLUMNS.values()] for point in points])
+    assert lines[0] == "| shape | mode | ms | J per call | W |"
+    assert lines[2].endswith("| 2 ±5 % | 2 ±5 % | 300 |")
+
+
+def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
+    def measured(workload: str, speedup: float, **changes):
+        interval = {"speedup_ci_low": 0.99 * speedup, "speedup_ci_high": 1.01 * speedup, "launches": 3}
+        return record(workload=workload, mode="graph", baseline=False, speedup_vs_eager=speedup, **interval, **changes)
+
+    part = Sweep(Path("gpu-models.toml"), {}, {"title": "Models", "mean": True})
+    found = [measured("a", 2.0), measured("b", 8.0), measured("c", 9.0, flags="host_slowed", schema_version=9)]
+    assert place.means([(place.Table(part, Path("none")), found)])[-1].startswith("| batch 4 | graph | 4.00× ±")
+    assert place.means([(place.Table(part, Path("none")), found)])[-1].endswith("| 2 of 3 |")
+
+
 def test_other_versions_are_refused(monkeypatch, tmp_path, record):
     place = tmp_path / "cpu"
     found = [record(framework="torch", framework_version="2.13.0"), record(framework="jax", framework_version="0.11.2")]
     monkeypatch.setattr(edition, "read_records", lambda folder: iter(found))
     monkeypatch.setattr(edition.environments, "ensure", lambda *words, **named: Path(sys.executable))
     monkeypatch.setattr(edition, "installed", lambda interpreter, name: "2.11.0")
-    table = next(part for part in edition.read_sweeps() if part.name == "gpu-models")
+    table = next(part for part in edition.read_sweeps() if part.name == "gpu-models-images-1")
     many_processors(monkeypatch)
     arguments = argparse.Namespace(device="gpu", python=None)
     with pytest.raises(edition.UsageError, match=r"torch 2\.13\.0, and 2\.11\.0 is installed"):

@@ -1,0 +1,241 @@
+"""A place of an edition: the tables that it holds, and the page that shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis.facts import first_s
+from analysis.paired import baselines, speedups_by_process
+from analysis.points import Point, Points
+from analysis.significance import geometric_mean
+from commands import start, stream
+from commands.rounds import Form
+from experiments.spec import Sweep
+from measurement.places import SUITE
+from measurement.refusals import UsageError
+from measurement.text import in_markdown, markdown_table
+from plan import plan, sweep
+from records import manifest, recordfile, runs
+from records.process import ProcessRecord
+from records.record import Record
+from reports import starts, streams
+from reports.numbers import plus_minus, speedup, text_of
+
+TABLES = SUITE / "experiments" / "edition"
+
+
+class Rounds(NamedTuple):
+    """A command that starts processes in rounds: its files, and the table of one of its cells."""
+
+    form: Form
+    heads: Sequence[str]
+    heading: Callable[[Any], str]
+    rows: Callable[[Any], Iterable[Sequence[str]]]
+
+
+ROUNDS = {
+    "start": Rounds(start.FORM, starts.HEADS, starts.heading, lambda cell: map(starts.row, cell.strategies)),
+    "stream": Rounds(
+        stream.FORM, streams.HEADS, streams.heading,
+        lambda cell: (streams.row(cell, name) for name in streams.strategies(cell)),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """A sweep of the edition and the folder of its run."""
+
+    part: Sweep
+    folder: Path
+
+    @property
+    def title(self) -> str:
+        return str(self.part.about["title"])
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """Return the command that measures it in rounds of processes; None where `bench` does."""
+        return ROUNDS.get(self.part.measures)
+
+    @property
+    def records(self) -> Sequence[Record | ProcessRecord]:
+        """Return the records that the folder holds."""
+        return self.rounds.form.journal.read(self.folder) if self.rounds else benches(self.folder)
+
+    def state(self) -> tuple[int, int] | None:
+        """Return how many cells it has, or strategies of cells, and how many of these lack records.
+
+        Return None where this machine cannot plan the sweep.
+        """
+        try:
+            wanted = self._strategies() if self.rounds else self._cells()
+        except UsageError:
+            return None
+        return len(wanted), len(wanted - (self._served() if self.rounds else {one.cell for one in self.records}))
+
+    def _cells(self) -> set[Any]:
+        """Return the names of its cells: the run's own, else those planned for this machine. Raises UsageError."""
+        if (self.folder / runs.PLAN).exists():
+            return set(manifest.read(self.folder / runs.PLAN)["cells"])
+        return {cell.id for cell in plan.plan(sweep.resolve(self.part.flags)).cells}
+
+    def _strategies(self) -> set[Any]:
+        """Return cells and strategies that can be measured. Raises UsageError."""
+        planned = plan.plan(sweep.resolve(self.part.flags))
+        cells = [cell.group_id for cell in planned.cells if cell.id not in planned.impossible]
+        return {(cell, name) for cell in cells for name in self.part.about["strategies"]}
+
+    def _served(self) -> set[Any]:
+        """Return cells and strategies that have all their processes, or one that ended the strategy."""
+        about = self.part.about
+        each = about["processes"] * len(about.get("caches", ("cold",)))
+        found = [one for one in self.records if isinstance(one, ProcessRecord)]
+        counts = Counter((one.cell, one.strategy) for one in found)
+        ended = {(one.cell, one.strategy) for one in found if one.ends_strategy}
+        return ended | {key for key, count in counts.items() if count >= each}
+
+    @property
+    def is_complete(self) -> bool:
+        state = self.state()
+        return state is not None and not state[1]
+
+
+def benches(folder: Path) -> list[Record]:
+    """Return the records of `bench` in a folder; none without a file."""
+    path = folder / "records.jsonl"
+    return recordfile.load(path).records if path.exists() else []
+
+
+def read_sweeps() -> list[Sweep]:
+    """Return all sweeps of an edition, by name."""
+    return [Sweep.read(path) for path in sorted(TABLES.glob("*.toml"))]
+
+
+def read_records(folder: Path) -> Iterator[Record | ProcessRecord]:
+    """Yield the records of all runs below a folder."""
+    for path in sorted(folder.glob("**/records.jsonl")):
+        yield from benches(path.parent)
+    for rounds in ROUNDS.values():
+        for path in sorted(folder.glob(f"**/{rounds.form.journal.lines}")):
+            yield from rounds.form.journal.read(path.parent)
+
+
+def versions_in(records: Iterable[Record | ProcessRecord]) -> dict[str, set[str]]:
+    """Return the versions of each framework in some records."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        if record.framework_version is not None:
+            found.setdefault(record.framework, set()).add(record.framework_version)
+    return found
+
+
+def page(place: Path) -> str:
+    """Return the page of a place: machines, versions, means over models, and a table of each run."""
+    tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
+    found = [(table, records) for table in tables if (records := table.records)]
+    every = [record for _, records in found for record in records]
+    versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
+    devices = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
+    revisions = ", ".join(dict.fromkeys(str(record.git_revision) for record in every if record.git_revision))
+    lines = [
+        f"# {place.name}, edition {place.parent.name}",
+        "",
+        f"Made by `make publish`. Device: {in_markdown(', '.join(devices))}. Versions: {versions}. Suite: {revisions}.",
+        "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
+        *means(found),
+    ]
+    for table, records in found:
+        machines = ", ".join(dict.fromkeys(str(record.machine_id) for record in records))
+        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name}), machine {machines}"]
+        if table.rounds:
+            for cell in table.rounds.form.cells(list(records)):
+                rows = [row for row in table.rounds.rows(cell) if len(row) == len(table.rounds.heads)]
+                heads = ("strategy", *table.rounds.heads[1:])
+                lines += ["", in_markdown(table.rounds.heading(cell)), "", *filled(heads, rows)]
+        else:
+            points = Points([record for record in records if isinstance(record, Record)]).all
+            lines += ["", *filled(tuple(COLUMNS), [[show(point) for show in COLUMNS.values()] for point in points])]
+    return "\n".join(lines) + "\n"
+
+
+def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
+    """Return the geometric means over the models of the tables that are marked `mean`; no lines without any."""
+    folders: dict[Record, Path] = {}
+    for table, records in found:
+        if table.part.about.get("mean"):
+            folders |= {record: table.folder for record in records if isinstance(record, Record)}
+    samples, eager = {folder: runs.Run(folder).samples() for folder in set(folders.values())}, baselines(folders)
+
+    def by_process(record: Record) -> dict[tuple, float]:
+        return speedups_by_process(samples[folders[record]], record, eager.get(record.cell.rpartition("/")[0], ""))
+
+    graphs = [record for record in folders if not record.is_baseline]
+    rows = []
+    for batch, mode in dict.fromkeys((record.batch_size, record.mode) for record in graphs):
+        alike = [record for record in graphs if (record.batch_size, record.mode) == (batch, mode)]
+        known = [record for record in alike if record.headline and record.speedup]
+        if known:
+            mean = geometric_mean(known, by_process)
+            rows.append((f"batch {batch}", mode, speedup(mean.value, mean), f"{len(known)} of {len(alike)}"))
+    if not rows:
+        return []
+    return ["", "## Geometric mean over models", "", *markdown_table(("shape", "mode", "speedup", "models"), rows)]
+
+
+def filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table in Markdown without the columns that are empty in all rows."""
+    kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    return markdown_table([heads[place] for place in kept], [[row[place] for place in kept] for row in rows])
+
+
+def _time(point: Point) -> str:
+    """Return a cell's time, or why it counts for nothing."""
+    if point.excluded or point.latency is None:
+        return point.excluded or str(point.record.status)
+    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}"
+
+
+def _gain(point: Point) -> str:
+    if point.eager or point.excluded or not point.speedup:
+        return ""
+    return speedup(point.speedup.value, point.speedup) if point.record.headline else "host slowed"
+
+
+def _energy(point: Point) -> str:
+    energy = None if point.excluded else point.record.energy
+    return f"{text_of(energy.value)} {plus_minus(energy)}" if energy else ""
+
+
+def _saving(point: Point) -> str:
+    saving = None if point.excluded else point.record.energy_saving
+    return speedup(saving.value, saving) if saving else ""
+
+
+def _efficiency(point: Point) -> str:
+    kept = None if point.excluded else point.record.efficiency
+    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}" if kept else ""
+
+
+def _megabytes(point: Point) -> str:
+    size = point.record.artefact_bytes
+    return "" if size is None else text_of(size / 1e6)
+
+
+COLUMNS: Mapping[str, Callable[[Point], str]] = {
+    "shape": lambda point: ", ".join(filter(None, (point.setting, point.shape))),
+    "mode": lambda point: point.series,
+    "ms": _time,
+    "speedup": _gain,
+    "first call, s": lambda point: text_of(first_s(point)),
+    "file, MB": _megabytes,
+    "J per call": _energy,
+    "eager's energy over it": _saving,
+    "W": lambda point: text_of(point.record.power_w),
+    "of one rank's speed": _efficiency,
+    "processes": lambda point: str(point.record.launches or ""),
+}
