@@ -22,7 +22,7 @@ from launchers import local
 from measurement import durable, kernels, protocol
 from measurement.cells import Cell
 from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
-from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED
+from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from plan import plan
 from plan.options import Option, without
 from plan.plan import Bundle
@@ -50,10 +50,32 @@ def explain(request: Request) -> int:
     # A profile needs no unseen length; without RESUME `take` finds the cells profiled already.
     flags = {name: value for name, value in request.flags.items() if name != "unseen-seq"}
     campaign = Campaign.start(replace(request, flags=flags, resume=None), console)
+    campaign.plan = without_forms(campaign)
     if request.dry_run:
         return campaign.show()
     with contextlib.ExitStack() as held:
         return carry_out(campaign, run_for(request, held), console)
+
+
+def without_forms(campaign: Campaign) -> plan.Plan:
+    """Return a campaign's plan in which deployed forms are impossible. Raises UsageError where nothing else is asked.
+
+    The libraries that run a form's file record no operators of the framework.
+    """
+    planned = campaign.plan
+    forms = {
+        cell.id: cell.mode for cell in planned.cells if frameworks.describe(cell.framework).mode(cell.mode).artefact
+    }
+    if not forms:
+        return planned
+    reasons = {
+        name: f"{mode} has no kernels that compare with eager mode's: measure it with `make bench MODE={mode}`."
+        for name, mode in forms.items()
+    }
+    others = plan.arranged([cell for cell in planned.cells if cell.id not in forms], campaign.sweep)
+    if not any(not frameworks.is_baseline(cell) for cell in others.cells if cell.id not in others.impossible):
+        raise UsageError(next(iter(reasons.values())))
+    return replace(planned, bundles=others.bundles, impossible=others.impossible | reasons)
 
 
 def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:

@@ -158,8 +158,7 @@ def page(place: Path) -> str:
                 heads = ("strategy", *table.rounds.heads[1:])
                 lines += ["", in_markdown(table.rounds.heading(cell)), "", *filled(heads, rows)]
         else:
-            points = Points([record for record in records if isinstance(record, Record)]).all
-            lines += ["", *filled(tuple(COLUMNS), [[show(point) for show in COLUMNS.values()] for point in points])]
+            lines += ["", *of_bench([record for record in records if isinstance(record, Record)])]
     return "\n".join(lines) + "\n"
 
 
@@ -185,6 +184,11 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
     if not rows:
         return []
     return ["", "## Geometric mean over models", "", *markdown_table(("shape", "mode", "speedup", "models"), rows)]
+
+
+def of_bench(records: Sequence[Record]) -> list[str]:
+    """Return a table in Markdown with a row for each record of `bench`."""
+    return filled(tuple(COLUMNS), [[show(point) for show in COLUMNS.values()] for point in Points(records).all])
 
 
 def filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -20,8 +20,8 @@ from experiments import gains, tables
 from experiments.evidence import Evidence, Records, latency_of
 from experiments.geometric_mean import parts_of
 from experiments.judge import ratio_of
-from experiments.spec import Verdict
-from publish import evidence
+from experiments.spec import Sweep, Verdict
+from publish import evidence, place
 from records import recordfile, rooflines
 from records.record import Record
 from reports import answers as words
@@ -31,6 +31,7 @@ from reports.material import Material
 from reports.page.index import Run, index
 from reports.sections import answer, scaling
 
+MODELS = place.Table(Sweep(ROOT / "gpu-models.toml", {}, {"title": "Models", "mean": True}), ROOT / "no-run")
 KINDS = {
     "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
     "error": {"status": "error", "reason": "It raised."},
@@ -184,6 +185,8 @@ CONSUMERS = {
     "a report's answer": lambda changes: "use graph 16 ms" in cards(changes),
     "the terminal's block": lambda changes: "1.25×" in printed(changes),
     "a slower core": lambda changes: len(limits(changes)) > 0,
+    "an edition's page": lambda changes: "1.25×" in place.of_bench(two(changes))[-1],
+    "an edition's mean": lambda changes: len(place.means([(MODELS, two(changes))])) > 0,
 }  # fmt: skip
 
 
@@ -245,8 +248,8 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "experiments/tables.py": ("a claim's table", "a claim's table of gains"),
     "experiments/tf32_mlp/__init__.py": ("a claim's table",),
     "experiments/torch2_gpt/__init__.py": ("a claim's records",),
-    "publish/edition.py": "one cell's row",
     "publish/findings.py": "points of evidence.measured, which is tried by itself",
+    "publish/place.py": ("an edition's page", "an edition's mean"),
     "publish/picture.py": "points of evidence.measured, which is tried by itself",
     "publish/summary.py": "points of evidence.measured, which is tried by itself",
     "records/assemble.py": "makes the records",

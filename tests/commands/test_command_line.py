@@ -186,3 +186,12 @@ def test_exit_codes_are_those_of_the_page():
         action.INCONCLUSIVE,
     )
     assert interface.CODES == (refusals.DONE, refusals.FINDING, refusals.INCOMPLETE)
+
+
+def test_explain_refuses_a_form_and_leaves_it_out_beside_other_modes(capsys):
+    words = ["explain", "--framework", "torch", "--workload", "mlp", "--dry-run"]
+    assert runner.main([*words, "--mode", "aot-inductor"]) == refusals.REFUSED
+    assert "aot-inductor has no kernels that compare with eager mode's" in capsys.readouterr().err
+    assert runner.main([*words, "--mode", "inductor,aot-inductor"]) == 0
+    shown = capsys.readouterr().out
+    assert "/inductor\n" in shown and "aot-inductor: aot-inductor has no kernels" in " ".join(shown.split())

@@ -164,8 +164,7 @@ def test_the_page_shows_starts_with_their_versions(started, monkeypatch):
 
 def test_energy_scaling_and_files_have_columns_where_they_were_measured(record):
     energy = {"energy_j_per_call": 2.0, "energy_ci_low": 1.9, "energy_ci_high": 2.1, "power_w": 300.0}
-    points = place.Points([record(latency_ms_ci_low=1.9, latency_ms_ci_high=2.1, **energy)]).all
-    lines = place.filled(tuple(place.COLUMNS), [[show(point) for show in place.COLUMNS.values()] for point in points])
+    lines = place.of_bench([record(latency_ms_ci_low=1.9, latency_ms_ci_high=2.1, **energy)])
     assert lines[0] == "| shape | mode | ms | J per call | W |"
     assert lines[2].endswith("| 2 ±5 % | 2 ±5 % | 300 |")
 
