@@ -27,10 +27,10 @@ from measurement.text import make_command, times
 from plan import sweep, versions
 from plan.options import Option, without
 from records import foreign, runs
+from records.cell_result import Context, Failure
 from records.manifest import PAIR, in_order
 from records.manifest import read as read_manifest
 from records.manifest import write as write_manifest
-from records.outcomes import Context, Failure
 from records.record import Record
 from reports import run_headings, terminal
 

@@ -27,7 +27,7 @@ from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sent
 from measurement.text import make_command, times
 from plan.options import Option
 from records import foreign, manifest, recordfile, runs
-from records.outcomes import Context
+from records.cell_result import Context
 from records.record import Record
 from records.statuses import MEASURED
 from reports import ladder, terminal

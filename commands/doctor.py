@@ -37,7 +37,7 @@ from plan import plan, sweep
 from plan.options import Option, chosen
 from plan.plan import Bundle, Group
 from records import assemble, runs
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from reports import terminal
 
 DELAYS = (0.02, 0.05, 0.10)
@@ -64,27 +64,27 @@ def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, Outcome], float]:
-    """Return the outcomes of cells and controls by name, and how many cores the waiting parent kept busy."""
+def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, CellResult], float]:
+    """Return the results of cells and controls by name, and how many cores the waiting parent kept busy."""
     campaign.make(groups)
-    outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
+    results = {name: CellResult(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="doctor-") as folder:
         made = runs.Run.create(f"{folder}/run")
         recorder = Recorder(made, campaign.context("doctor"), bar, campaign.store, with_peaks=False)
         executor = Executor(campaign.launcher(made), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-        executor.run_launches(Bundle(groups), outcomes)
+        executor.run_launches(Bundle(groups), results)
         bar.bundle_done(Bundle(groups))
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return outcomes, used / seconds
+    return results, used / seconds
 
 
-def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
+def trials_of(group: Group, results: dict[str, CellResult]) -> list[Trial]:
     """Return the ratios of a group's controls to its cell, with what they should be."""
     cell = group.cells[0]
     return [
-        Trial(cell.framework, name, truth, assemble.speedup(outcomes[f"{cell.id}~{name}"], outcomes[cell.id]))
+        Trial(cell.framework, name, truth, assemble.speedup(results[f"{cell.id}~{name}"], results[cell.id]))
         for name, truth in TRUTHS.items()
     ]
 
@@ -93,13 +93,13 @@ def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Che
     """Return all trials of one framework, and their answers."""
     first, groups = campaign.plan.cells[0], groups_under_check(campaign)
     framework = first.framework
-    outcomes, parent_cores = measure(campaign, groups, bar)
-    failures = [failure for g in groups if (failure := outcomes[g.cells[0].id].failure)]
+    results, parent_cores = measure(campaign, groups, bar)
+    failures = [failure for g in groups if (failure := results[g.cells[0].id].failure)]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
-    trials = [trial for group in groups for trial in trials_of(group, outcomes)]
+    trials = [trial for group in groups for trial in trials_of(group, results)]
     checks = fitness.trial_checks(trials)
-    cores = [median(report.cpu_per_wall or 0.0 for report in outcomes[g.cells[0].id].reports) for g in groups]
+    cores = [median(report.cpu_per_wall or 0.0 for report in results[g.cells[0].id].reports) for g in groups]
     if first.device == "cpu":
         checks.append(fitness.threads_check(framework, first.threads, cores))
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]

@@ -27,8 +27,8 @@ from plan import plan
 from plan.options import Option, without
 from plan.plan import Bundle
 from records import jsonfiles, manifest, runs
+from records.cell_result import Failure
 from records.costs import cost_of
-from records.outcomes import Failure
 from reports import explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from execution.attempt import Display, Figures
 from execution.execute import Executor
 from execution.turns import alternate
+from execution.worker_run import Display, Figures
 from plan.plan import Bundle, Plan, process_key
 from records.record import Record
 

@@ -34,7 +34,7 @@ from plan.options import Option, option
 from plan.plan import Group, Plan
 from plan.sweep import Sweep
 from records import foreign, runs
-from records.outcomes import Context, Failure
+from records.cell_result import Context, Failure
 
 # How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 import frameworks
-from execution.attempt import Attempt
 from execution.launcher import Launcher
 from execution.slots import Slot
+from execution.worker_run import WorkerRun
 from launchers import local, slurm
 from measurement import programs
 from measurement.places import SUITE
@@ -24,7 +24,7 @@ from measurement.protocol import MEASURE
 from measurement.refusals import UsageError, sentence
 from plan.hosts import Hosts
 from plan.plan import Group
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 
 PROBE_SECONDS = 120.0  # for a node to tell what it is
 MOST_ASKED = 64  # nodes at once
@@ -140,19 +140,19 @@ def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     `problem` says why there is none. Raises SlotFailure.
     """
     cell, folder = group.cells[0], launcher.run.new_launch()
-    attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
+    worker_run = WorkerRun(folder, 0, {cell.id: CellResult(cell)})
     start = launcher.start_of(cell, folder, launcher.cache)
     answer: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
-            attempt.take(data)
+            worker_run.take(data)
     except local.SlotFailure:
         raise
     except local.WorkerFailure as error:
         return answer | {"problem": str(error)}
-    outcome = attempt.outcomes[cell.id]
-    if not outcome.reports:
-        return answer | {"problem": outcome.failure.reason if outcome.failure else "its worker did not report it"}
-    interval = outcome.latency
+    result = worker_run.results[cell.id]
+    if not result.reports:
+        return answer | {"problem": result.failure.reason if result.failure else "its worker did not report it"}
+    interval = result.latency
     ends = {"low_ms": interval.low * 1e3, "high_ms": interval.high * 1e3} if interval else {}
-    return answer | {"latency_ms": outcome.latency_s * 1e3, **ends}
+    return answer | {"latency_ms": result.latency_s * 1e3, **ends}

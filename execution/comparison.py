@@ -29,7 +29,7 @@ from measurement.parity import (
 )
 from measurement.protocol import Report
 from plan.plan import Group, at_unseen_length
-from records.outcomes import Failure, Outcome, Parity
+from records.cell_result import CellResult, Failure, Parity
 from records.runs import Run
 from workloads.spec import Arrays, Workload
 
@@ -56,7 +56,7 @@ class References:
     def check(
         self,
         group: Group,
-        outcomes: dict[str, Outcome],
+        results: dict[str, CellResult],
         materials: Callable[[Group], Materials],
         unseen_seq: int | str | None = None,
     ) -> None:
@@ -73,33 +73,33 @@ class References:
         other = at_unseen_length(group, unseen_seq)
         unseen = materials(other).reference if other else None
         for cell in group.cells:
-            outcome, place = outcomes[cell.id], json.dumps([*key, cell.dtype])
-            if outcome.failure or not outcome.reports:
+            result, place = results[cell.id], json.dumps([*key, cell.dtype])
+            if result.failure or not result.reports:
                 continue
             try:
-                outcome.parity = self.parity(outcome, oracle, place, workload)
-                check_unseen(outcome, unseen)
+                result.parity = self.parity(result, oracle, place, workload)
+                check_unseen(result, unseen)
             except Changed as error:
-                for each in (outcomes[cell.id] for cell in group.cells):  # no mode of it can be compared
+                for each in (results[cell.id] for cell in group.cells):  # no mode of it can be compared
                     each.failure = each.failure or Failure("unsupported", str(error))
                 return
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
-                for report in outcome.reports:  # unless a folder or its disk is gone
+                for report in result.reports:  # unless a folder or its disk is gone
                     if report.outputs:
                         durable.check_room(Path(report.outputs).parent, os.environ)
-                outcome.failure = Failure.over(error)
+                result.failure = Failure.over(error)
                 continue
-            if outcome.parity is None and (outputs := outcome.compared[0].outputs):
+            if result.parity is None and (outputs := result.compared[0].outputs):
                 self.keep(place, cell, outputs)
 
-    def parity(self, outcome: Outcome, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
+    def parity(self, result: CellResult, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
         """Return how far the outputs are from the reference's; None for those that stand in for it."""
-        if not outcome.compared:
+        if not result.compared:
             raise FileNotFoundError("no process wrote outputs")
-        outputs = [dict(np.load(report.outputs or "")) for report in outcome.compared]
+        outputs = [dict(np.load(report.outputs or "")) for report in result.compared]
         if not workload.has_reference:
-            return with_own_eager(outcome, outputs, workload)
-        known = None if oracle else self.known(place, outcome.cell)
+            return with_own_eager(result, outputs, workload)
+        known = None if oracle else self.known(place, result.cell)
         if oracle:
             name, reference = "numpy", oracle
         elif known:
@@ -107,10 +107,10 @@ class References:
         elif not all(map(are_numbers, outputs)):
             name, reference = "any other framework", {}
         else:
-            outcome.empty = emptiness(outputs[0])
+            result.empty = emptiness(outputs[0])
             return None
-        outcome.empty = emptiness(reference)
-        dtype, parameters = outcome.cell.dtype, dict(outcome.cell.parameters)
+        result.empty = emptiness(reference)
+        dtype, parameters = result.cell.dtype, dict(result.cell.parameters)
         pairs = [workload.comparable(parameters, values, reference, dtype) for values in outputs]
         worst, tolerance = nearest_to_its_limit(pairs, lambda output: workload.tolerance_of(output, dtype))
         steps = [workload.first_differing(parameters, values, reference) for values in outputs]
@@ -133,7 +133,7 @@ class References:
             self.run.write(STANDING_IN, self.standing_in)
 
 
-def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
+def with_own_eager(result: CellResult, outputs: list[dict], workload: Workload) -> Parity:
     """Return how far outputs of a user model are from those of its own eager mode in the same process.
 
     It is the parity of the output that is nearest to its limit. Where eager mode in the cell's
@@ -142,12 +142,12 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
     """
     parities = [
         parity
-        for report, values in zip(outcome.compared, outputs, strict=True)
-        for parity in _of_process(outcome, report, values, workload)
+        for report, values in zip(result.compared, outputs, strict=True)
+        for parity in _of_process(result, report, values, workload)
     ]
-    models = [report.user_model for report in outcome.compared]
+    models = [report.user_model for report in result.compared]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
-    outcome.empty = kinds.pop() if len(kinds) == 1 else None
+    result.empty = kinds.pop() if len(kinds) == 1 else None
     worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
     return replace(worst, eager=max(parity.eager for parity in parities))
 
@@ -156,9 +156,9 @@ class Changed(Exception):
     """A user model computes something else after many calls; the message is the reason."""
 
 
-def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> list[Parity]:
+def _of_process(result: CellResult, report: Report, values: dict, workload: Workload) -> list[Parity]:
     """Return the parity of each output of a user model in one process."""
-    tolerance, model = workload.tolerance[outcome.cell.dtype], report.user_model
+    tolerance, model = workload.tolerance[result.cell.dtype], report.user_model
     if model is None:
         return [Parity(INCOMPARABLE, tolerance, "its own eager mode")]
     reference = dict(np.load(model.reference))
@@ -168,7 +168,7 @@ def _of_process(outcome: Outcome, report: Report, values: dict, workload: Worklo
     own = differences(eager, reference) if eager else {}
     limits = {name: _limit(error, tolerance, model.reference_name) for name, error in own.items()}
     usual = Parity(Difference(), tolerance, model.reference_name)
-    is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
+    is_graph = frameworks.describe(result.cell.framework).mode(result.cell.mode).graph
     for name, error in differences(values, eager).items() if eager and not is_graph else ():
         if not replace(limits.get(name, usual), difference=error, unequal=0.0).holds:
             raise Changed(AFTER_MANY_CALLS)
@@ -186,13 +186,13 @@ def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
     return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
 
 
-def check_unseen(outcome: Outcome, oracle: Path | None) -> None:
+def check_unseen(result: CellResult, oracle: Path | None) -> None:
     """Void the figures at the length of `--unseen-seq` where what the mode computes there is not right as well."""
-    if oracle is None or outcome.parity is None:
+    if oracle is None or result.parity is None:
         return
-    for index, report in enumerate(outcome.reports):
+    for index, report in enumerate(result.reports):
         if report.unseen and report.unseen.outputs:
             distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(oracle)))
-            if not distance.within(outcome.parity.tolerance):
+            if not distance.within(result.parity.tolerance):
                 problem = f"its outputs differ from numpy's by up to {distance.largest:.3g}"
-                outcome.reports[index] = replace(report, unseen=replace(report.unseen, problem=problem))
+                result.reports[index] = replace(report, unseen=replace(report.unseen, problem=problem))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import frameworks
 from execution import bounds, cluster, peak_benchmarks, turns, unchanged
-from execution.attempt import Attempt, Display, Figures
 from execution.launcher import Launcher, changed_since
 from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
 from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
+from execution.worker_run import Display, Figures, WorkerRun
 from launchers import local
 from measurement import host
 from measurement.cells import PEAK_PREFIX
@@ -27,9 +27,9 @@ from measurement.statistics import half_width
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
 from records import assemble, intervals, lines
+from records.cell_result import CellResult, Failure, full_speed_s
+from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
-from records.outcomes import Failure, Outcome, full_speed_s
-from records.outcomes import Kept as KeptReport
 from records.runs import Run, utc_now
 
 MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
@@ -119,21 +119,21 @@ class Executor:
 
         KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a launch does.
         """
-        outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
-        for outcome in outcomes.values():
-            for entry in self.kept.pop(outcome.cell.id, ()):
-                outcome.take_over(entry, self.launcher.slot.node)
+        results = {cell.id: CellResult(cell, utc_now()) for group in bundle.groups for cell in group.cells}
+        for result in results.values():
+            for entry in self.kept.pop(result.cell.id, ()):
+                result.take_over(entry, self.launcher.slot.node)
         if obstacle := self.launcher.obstacle(bundle):
-            for outcome in outcomes.values():
-                outcome.failure = obstacle
+            for result in results.values():
+                result.failure = obstacle
         else:
             try:
-                yield from self.launches(bundle, outcomes)
+                yield from self.launches(bundle, results)
             except (KeyboardInterrupt, local.SlotFailure):
-                self.finish_settled(bundle, outcomes)
+                self.finish_settled(bundle, results)
                 raise
         for group in bundle.groups:
-            self.recorder.finish(group, outcomes)
+            self.recorder.finish(group, results)
         self.display.bundle_done(bundle)
 
     def rest_of(self, bundle: Bundle) -> Bundle | None:
@@ -155,27 +155,27 @@ class Executor:
 
     def give_up(self, bundle: Bundle, failure: Failure) -> None:
         """Write the records of a bundle that cannot be measured."""
-        outcomes = {c.id: Outcome(c, utc_now(), failure=failure) for group in bundle.groups for c in group.cells}
+        results = {c.id: CellResult(c, utc_now(), failure=failure) for group in bundle.groups for c in group.cells}
         for group in bundle.groups:
-            self.recorder.finish(group, outcomes)
+            self.recorder.finish(group, results)
         self.display.bundle_done(bundle)
 
-    def finish_settled(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+    def finish_settled(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
         """Write the groups to which no launch has anything to add."""
         for group in bundle.groups:
-            members = [outcomes[cell.id] for cell in group.cells]
-            last = max((report.launch for outcome in members for report in outcome.reports), default=-1)
-            if all(outcome.failure or outcome.has_report(last) for outcome in members) and (
-                last + 1 >= self.profile.maximum_launches or self.unfinished(group, outcomes, last + 1) is None
+            members = [results[cell.id] for cell in group.cells]
+            last = max((report.launch for result in members for report in result.reports), default=-1)
+            if all(result.failure or result.has_report(last) for result in members) and (
+                last + 1 >= self.profile.maximum_launches or self.unfinished(group, results, last + 1) is None
             ):
-                self.recorder.finish(group, outcomes)
+                self.recorder.finish(group, results)
 
-    def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+    def run_launches(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
         """All launches of a bundle."""
-        for _ in self.launches(bundle, outcomes):
+        for _ in self.launches(bundle, results):
             pass
 
-    def launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> Iterator[int]:
+    def launches(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
         """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
 
         So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
@@ -186,15 +186,15 @@ class Executor:
         self.ready()
         try:
             if self.sweep.compile_cache == "warm":
-                self.launch(bundle, list(bundle.groups), outcomes, PRIME)
+                self.launch(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_launches):
-                groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, number))]
+                groups = [left for group in bundle.groups if (left := self.unfinished(group, results, number))]
                 if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
                     yield number
-                    self.launch(bundle, groups, outcomes, MEASURE, number)
+                    self.launch(bundle, groups, results, MEASURE, number)
                     self.display.launch_done(bundle)
                     for group in groups if number else ():
-                        self.display.figures(number, figures_of(group, outcomes))
+                        self.display.figures(number, figures_of(group, results))
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)
 
@@ -213,7 +213,7 @@ class Executor:
             self.display.bound(cell.id, bounds.sentence(cell, answer, device_name, peaks))
         self.breakdown.enter("records")
 
-    def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
+    def unfinished(self, group: Group, results: dict[str, CellResult], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything.
 
         Launches are added until every speedup, or without eager mode every latency, has a half-width within the target
@@ -221,17 +221,17 @@ class Executor:
         so few had that speed that the most launches cannot give enough, the group ends: more make no headline. It ends
         as well where the most launches would leave every interval that is too wide far from the target.
         """
-        left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
-        if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
+        left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
+        if left and all(results[cell.id].has_report(launch) for cell in left.cells):
             return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
-        baseline = outcomes.get(baseline_of(left.cells[0]).id)
-        graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
+        baseline = results.get(baseline_of(left.cells[0]).id)
+        graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
         if baseline and not baseline.failure and graphs:
             known = [(assemble.speedup(graph, baseline), assemble.good_rounds(graph, baseline)) for graph in graphs]
         else:
-            known = [(outcomes[cell.id].latency, outcomes[cell.id].good_turns) for cell in left.cells]
+            known = [(results[cell.id].latency, results[cell.id].good_turns) for cell in left.cells]
         slowed = [good for _, good in known if host.counting(good)[1]]
         if slowed:
             return left if all(host.can_recover(good, self.profile.maximum_launches) for good in slowed) else None
@@ -248,51 +248,51 @@ class Executor:
         return intervals.can_narrow(width, count, self.profile.maximum_launches * count // len(good), target)
 
     def launch(
-        self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0
+        self, bundle: Bundle, groups: list[Group], results: dict[str, CellResult], kind: str, number: int = 0
     ) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
-            outcomes[cell.id].forget(number)  # half of a group, known from before an interruption
+            results[cell.id].forget(number)  # half of a group, known from before an interruption
         excused = 0
         while groups:
             folder = self.run.new_launch()
             self.display.bundle(bundle, number)
             peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a peak benchmark.
-            outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
-            settled = [group for group in groups if all(outcomes[cell.id].compared for cell in group.cells)]
+            results |= {PEAK_PREFIX + g.cells[0].id: CellResult(g.cells[0], utc_now()) for g in peak_benchmarks}
+            settled = [group for group in groups if all(results[cell.id].compared for cell in group.cells)]
             kept = self.recorder.kept_peaks(bundle.first) if peak_benchmarks else None
             versions = kept.versions if kept else None
-            full_s = full_speed_s([report for outcome in outcomes.values() for report in outcome.reports])
+            full_s = full_speed_s([report for result in results.values() for report in result.reports])
             job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
-            attempt = Attempt(folder, number, outcomes, changed_since(job))
+            worker_run = WorkerRun(folder, number, results, changed_since(job))
             unchanged.check_files(job.user_models)
-            failure = self.run_worker(attempt, job, bundle, kept)
-            self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)
-            left = [rest for group in groups if (rest := group.without(attempt.done))]
+            failure = self.run_worker(worker_run, job, bundle, kept)
+            self.recorder.note_peaks(bundle.first, peak_benchmarks, results)
+            left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
                 return
             shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
             # Whatever killed it need not be the framework's import; nor is it to blame for files that were deleted.
-            if (attempt.died_at_start and not excused) or (attempt.lost_files() and excused < MOST_EXCUSED):
+            if (worker_run.died_at_start and not excused) or (worker_run.lost_files() and excused < MOST_EXCUSED):
                 excused, groups = excused + 1, left
                 continue
-            culprits = attempt.culprits(left)
+            culprits = worker_run.culprits(left)
             for cell_id in culprits:
-                outcomes[cell_id].failure, outcomes[cell_id].failed_step = failure, attempt.step
+                results[cell_id].failure, results[cell_id].failed_step = failure, worker_run.step
             groups = [rest for group in left if (rest := group.without(culprits))]
 
-    def run_worker(self, attempt: Attempt, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
+    def run_worker(self, worker_run: WorkerRun, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
         """Run one worker to its end; return how it failed the cells that it did not report.
 
         Groups of the bundle are written as they finish.
         """
         waits = bool(job.peak_benchmarks)  # which are measured last, and records tell the peaks
-        start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
+        start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache)
         try:
             self.breakdown.enter("start")
             for data in self.launcher.messages(start, job):
-                message = attempt.take(data)
+                message = worker_run.take(data)
                 if isinstance(message, Phase):
                     self.breakdown.enter(message.phase)
                     self.display.phase(message.cell, message.phase)
@@ -305,9 +305,9 @@ class Executor:
                     if kept and message.versions == kept.versions:
                         self.recorder.take_peaks(bundle.first, kept.peaks)
                         waits = False
-                self.keep(attempt)
+                self.keep(worker_run)
                 if not waits and (message is None or isinstance(message, Ended)):
-                    self.finish_settled(bundle, attempt.outcomes)
+                    self.finish_settled(bundle, worker_run.results)
         except local.SlotFailure:
             raise
         except local.WorkerFailure as error:
@@ -316,22 +316,22 @@ class Executor:
             self.breakdown.enter("records")
         return Failure("crash", "The worker ended without reporting this cell.", local.log_tail(start.log))
 
-    def keep(self, attempt: Attempt) -> None:
+    def keep(self, worker_run: WorkerRun) -> None:
         """Put what a worker said so far on disk, for a run that is interrupted."""
-        while attempt.samples:
-            self.run.append_samples(attempt.samples.pop(0))
-        while attempt.kept:
-            self.run.keep_report(data_of(attempt.kept.pop(0)))
+        while worker_run.samples:
+            self.run.append_samples(worker_run.samples.pop(0))
+        while worker_run.kept:
+            self.run.keep_report(data_of(worker_run.kept.pop(0)))
 
 
-def figures_of(group: Group, outcomes: dict[str, Outcome]) -> Figures:
+def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:
     """Return the figures of a group's cells over the processes so far."""
-    known = [outcome for cell in group.cells if (outcome := outcomes[cell.id]).reports and not outcome.failure]
-    baseline = next((outcome for outcome in known if frameworks.is_baseline(outcome.cell)), None)
+    known = [result for cell in group.cells if (result := results[cell.id]).reports and not result.failure]
+    baseline = next((result for result in known if frameworks.is_baseline(result.cell)), None)
     figures = {}
-    for outcome in known:
-        ratio = None if outcome is baseline else assemble.speedup(outcome, baseline)
-        figures[outcome.cell.id] = outcome.latency_s, ratio.value if ratio else None
+    for result in known:
+        ratio = None if result is baseline else assemble.speedup(result, baseline)
+        figures[result.cell.id] = result.latency_s, ratio.value if ratio else None
     return figures
 
 

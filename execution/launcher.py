@@ -20,7 +20,7 @@ from measurement.protocol import GroupJob, Job, OtherShape, Refused
 from measurement.refusals import naming
 from plan.plan import Bundle, Group, at_unseen_length
 from plan.sweep import Sweep
-from records.outcomes import Failure
+from records.cell_result import Failure
 from records.runs import Run
 from workloads.user_model import is_file
 

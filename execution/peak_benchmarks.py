@@ -14,8 +14,8 @@ from measurement.checked import Misfit, read
 from measurement.flags import OTHER_LOAD_CORES, STEAL_SHARE
 from measurement.peaks import Peaks
 from plan.plan import Group, baseline_of, known_obstacle
+from records.cell_result import CellResult
 from records.costs import cost_of
-from records.outcomes import Outcome
 
 # Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
 # second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
@@ -60,15 +60,15 @@ def groups_for(cell: Cell) -> tuple[Group, ...]:
     return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
 
 
-def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
+def peaks_from(results: Iterable[CellResult]) -> Peaks | None:
     """The rates of the fastest samples; None unless all peak benchmarks were measured, in the order of `SIZES`."""
     seconds, costs, names = [], [], []
-    for outcome in outcomes:
-        if not outcome.reports:
+    for result in results:
+        if not result.reports:
             return None
-        cell = outcome.cell
+        cell = result.cell
         costs.append(cost_of(cell))
-        seconds.append(min(outcome.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
+        seconds.append(min(result.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
     product, memory, caches, cosines, *rows = costs
     # A cosine moves as many bytes as an addition: the extra time is the cosine's own. Without extra time its rate
@@ -102,10 +102,10 @@ def kept(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Kept | Non
     return found if found.peaks.are_rates else None
 
 
-def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], outcomes: Iterable[Outcome], peaks: Peaks) -> None:
+def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], results: Iterable[CellResult], peaks: Peaks) -> None:
     """Keep peaks for later runs, unless another program or the hypervisor disturbed a measurement of them."""
-    measured = list(outcomes)
-    noise = [report.noise for outcome in measured for report in outcome.reports]
+    measured = list(results)
+    noise = [report.noise for result in measured for report in result.reports]
     if any((n.other_load_cores or 0) > OTHER_LOAD_CORES or (n.steal_share or 0) > STEAL_SHARE for n in noise):
         return
     hello = measured[0].hello

@@ -16,7 +16,7 @@ from measurement.refusals import UsageError
 from measurement.text import times
 from plan import plan
 from plan.sweep import Sweep
-from records.outcomes import Failure
+from records.cell_result import Failure
 
 
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:

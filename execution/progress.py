@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import frameworks
-from execution.attempt import Figures
+from execution.worker_run import Figures
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from plan.plan import Bundle

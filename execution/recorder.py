@@ -1,4 +1,4 @@
-"""From outcomes to records: whether outputs are right, how fast the machine is, and a row a cell, on disk."""
+"""From results to records: whether outputs are right, how fast the machine is, and a row a cell, on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from measurement.peaks import Peaks
 from measurement.refusals import UsageError
 from plan.plan import Group, Plan, baseline_of
 from records import assemble
-from records.outcomes import Context, Failure, Outcome
+from records.cell_result import CellResult, Context, Failure
 from records.record import Record
 from records.runs import Run, utc_now
 
@@ -63,38 +63,38 @@ class Recorder:
         """The records of the cells that were known beforehand to be impossible."""
         for cell in plan.cells:
             if cell.id in plan.impossible and cell.id not in finished:
-                outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
-                self._write([outcome], {}, weights)
+                result = CellResult(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
+                self._write([result], {}, weights)
 
-    def finish(self, group: Group, outcomes: dict[str, Outcome]) -> None:
+    def finish(self, group: Group, results: dict[str, CellResult]) -> None:
         """Write the records of a group, once."""
         if group in self.written:
             return
         self.written.add(group)
         try:
-            self.references.check(group, outcomes, self.materials, self.unseen_seq)
+            self.references.check(group, results, self.materials, self.unseen_seq)
         except (OSError, UsageError):  # a disk that is full or gone is the run's trouble
             raise
         except Exception as error:  # one group's trouble is not the run's
             for cell in group.cells:
-                outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
-        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.lacking]
-        self._write(lacking, outcomes, self.materials(group).weights_name)
+                results[cell.id].failure = results[cell.id].failure or Failure.over(error)
+        lacking = [results[cell.id] for cell in group.cells if cell.id in group.lacking]
+        self._write(lacking, results, self.materials(group).weights_name)
 
-    def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
-        for outcome in lacking:
-            baseline = outcomes.get(baseline_of(outcome.cell).id)
-            if baseline is not None and not (baseline.comparable and outcome.comparable):
+    def _write(self, lacking: list[CellResult], results: dict[str, CellResult], weights: str) -> None:
+        for result in lacking:
+            baseline = results.get(baseline_of(result.cell).id)
+            if baseline is not None and not (baseline.comparable and result.comparable):
                 baseline = None
             if baseline is not None:
                 baseline.busy_s = self.busy.get(baseline.cell.id)
-            workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
-            peaks = self.peaks.get(peak_benchmarks.key(outcome.cell))
+            workload = workloads.get(result.cell.workload, result.cell.pass_name)
+            peaks = self.peaks.get(peak_benchmarks.key(result.cell))
             try:
-                record = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+                record = assemble.record(result, baseline, workload, weights, peaks, self.context)
             except ArithmeticError as error:  # figures that are numbers and no measurement
-                outcome.failure = Failure.over(error)
-                record = assemble.record(outcome, None, workload, weights, peaks, self.context)
+                result.failure = Failure.over(error)
+                record = assemble.record(result, None, workload, weights, peaks, self.context)
             self.run.append_record(record, self.waiting)
             self.display.record(record)
 
@@ -107,9 +107,9 @@ class Recorder:
         """The peaks that an earlier run measured for such cells on this machine."""
         return peak_benchmarks.kept(cell, self.context.machine_id, self.context.policies) if self.with_peaks else None
 
-    def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
+    def note_peaks(self, cell: Cell, groups: tuple[Group, ...], results: dict[str, CellResult]) -> None:
         """Keep the peaks that a launch measured, also for a resumed run."""
-        measured = [outcomes[PEAK_PREFIX + group.cells[0].id] for group in groups]
+        measured = [results[PEAK_PREFIX + group.cells[0].id] for group in groups]
         peaks = peak_benchmarks.peaks_from(measured) if measured else None
         if peaks:
             peak_benchmarks.keep(cell, self.context.machine_id, self.context.policies, measured, peaks)

@@ -15,39 +15,39 @@ from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, judgement, tokens
+from records.cell_result import CellResult, Context, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
-from records.outcomes import Context, Outcome, full_speed_s, good_turns
 from records.record import SCHEMA_VERSION, Record
 from workloads.spec import Workload
 from workloads.user_model import UserModel
 
 
-def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
+def speedup(result: CellResult, baseline: CellResult | None) -> Interval | None:
     """Eager time over this mode's, from the rounds of each worker process that measured both."""
-    pairs, _ = paired(outcome, baseline)
+    pairs, _ = paired(result, baseline)
     interval = over_processes(pairs)
     return interval.map(math.exp) if interval else None
 
 
-def paired(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[float]], bool]:
+def paired(result: CellResult, baseline: CellResult | None) -> tuple[list[list[float]], bool]:
     """Return ln of eager's time over this mode's in the rounds that count, a list a process that measured both.
 
     A round counts where the host had its full speed in both turns. Also returns whether it was slow in too many
     processes, so that all rounds count.
     """
-    rounds, slowed = _rounds(outcome, baseline)
+    rounds, slowed = _rounds(result, baseline)
     return [[math.log(theirs / ours) for theirs, ours in process] for process in rounds], slowed
 
 
-def good_rounds(outcome: Outcome, baseline: Outcome) -> list[list[bool]]:
+def good_rounds(result: CellResult, baseline: CellResult) -> list[list[bool]]:
     """Return for each round whether the host had its full speed in both turns, a list a process that measured both."""
-    return _pairs(outcome, baseline)[1]
+    return _pairs(result, baseline)[1]
 
 
-def _rounds(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[tuple[float, float]]], bool]:
+def _rounds(result: CellResult, baseline: CellResult | None) -> tuple[list[list[tuple[float, float]]], bool]:
     """Return seconds of eager and of this mode in these rounds, a list a process, and whether the host was slow."""
-    both, good = _pairs(outcome, baseline)
+    both, good = _pairs(result, baseline)
     places, slowed = host.counting(good)
     rounds = [
         [(eager.samples[place], ours.samples[place]) for place in of_process]
@@ -56,17 +56,17 @@ def _rounds(outcome: Outcome, baseline: Outcome | None) -> tuple[list[list[tuple
     return [process for process in rounds if process], slowed
 
 
-def _pairs(outcome: Outcome, baseline: Outcome | None) -> tuple[list[tuple[Report, Report]], list[list[bool]]]:
+def _pairs(result: CellResult, baseline: CellResult | None) -> tuple[list[tuple[Report, Report]], list[list[bool]]]:
     """Return eager's report and this mode's of each process with both, and which of its rounds count."""
     theirs = {_process(report): report for report in baseline.reports} if baseline else {}
-    both = [(theirs[_process(ours)], ours) for ours in outcome.reports if _process(ours) in theirs]
+    both = [(theirs[_process(ours)], ours) for ours in result.reports if _process(ours) in theirs]
     full_s = full_speed_s([report for pair in both for report in pair])
     return both, [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
 
 
-def saving_s(outcome: Outcome, baseline: Outcome) -> Interval | None:
+def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:
     """Return seconds that a call saves, eager's less this mode's in each round, with an interval over processes."""
-    rounds, _ = _rounds(outcome, baseline)
+    rounds, _ = _rounds(result, baseline)
     return over_processes([[theirs - ours for theirs, ours in process] for process in rounds])
 
 
@@ -75,8 +75,8 @@ def _process(report: Report) -> tuple[int, str]:
 
 
 def record(
-    outcome: Outcome,
-    baseline: Outcome | None,
+    result: CellResult,
+    baseline: CellResult | None,
     workload: Workload,
     weights: str,
     peaks: Peaks | None,
@@ -84,20 +84,20 @@ def record(
 ) -> Record:
     """Return the record of a finished cell, without what `rooflines.completed` adds later.
 
-    `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
+    `baseline` is the group's eager result where it was measured, `peaks` those that the cell's framework reaches.
     """
-    row = _identity(outcome, weights, context)
-    failure = outcome.failure
+    row = _identity(result, weights, context)
+    failure = result.failure
     if failure:
         row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
         return Record.from_row(row)
     is_baseline = row["baseline"]
-    interval = None if is_baseline else speedup(outcome, baseline)
-    row |= _latency(outcome) | _first_calls(outcome, baseline, interval) | _captured(outcome)
-    row |= _rates(outcome, workload, row) | tokens.break_even(workload, outcome, row)
+    interval = None if is_baseline else speedup(result, baseline)
+    row |= _latency(result) | _first_calls(result, baseline, interval) | _captured(result)
+    row |= _rates(result, workload, row) | tokens.break_even(workload, result, row)
     row |= bandwidth(row) | _peaks(row, peaks)
-    row |= _unseen(outcome)
-    row |= judgement.noise(outcome) | judgement.host_limit(outcome if is_baseline else baseline)
+    row |= _unseen(result)
+    row |= judgement.noise(result) | judgement.host_limit(result if is_baseline else baseline)
     row["target_half_width"] = context.profile.target_half_width
     if baseline and baseline.busy_s:
         row["bound_replay"] = baseline.latency_s / baseline.busy_s
@@ -105,10 +105,10 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif baseline:
         row |= _speedup(interval)
-    row |= energy.columns(outcome, baseline, is_baseline, row["tokens_per_call"])
-    _, slowed = outcome.turns if is_baseline or baseline is None else paired(outcome, baseline)
-    row["flags"] = ";".join(judgement.flags_of(outcome, slowed)) or None
-    return Record.from_row(row | judgement.status(outcome))
+    row |= energy.columns(result, baseline, is_baseline, row["tokens_per_call"])
+    _, slowed = result.turns if is_baseline or baseline is None else paired(result, baseline)
+    row["flags"] = ";".join(judgement.flags_of(result, slowed)) or None
+    return Record.from_row(row | judgement.status(result))
 
 
 def _speedup(interval: Interval | None) -> dict[str, Any]:
@@ -122,21 +122,21 @@ def _speedup(interval: Interval | None) -> dict[str, Any]:
     }
 
 
-def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any]:
-    cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
+def _identity(result: CellResult, weights: str, context: Context) -> dict[str, Any]:
+    cell, effective = result.cell, result.hello.effective if result.hello else Readback()
     shape = dict(cell.parameters)
     on_cpu = cell.device_kind == "cpu"
-    steps = [*(report.step for report in outcome.reports), outcome.failed_step]
+    steps = [*(report.step for report in result.reports), result.failed_step]
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": context.run_id,
-        "started_at": outcome.started_at,
+        "started_at": result.started_at,
         "machine_id": context.machine_id,
         "node": context.node or None,
         "job_steps": ";".join(dict.fromkeys(filter(None, steps))) or None,
         "cell": cell.id,
         "framework": cell.framework,
-        "framework_version": _framework_version(outcome, context),
+        "framework_version": _framework_version(result, context),
         "mode": cell.mode,
         "baseline": frameworks.is_baseline(cell),
         "workload": cell.workload,
@@ -157,17 +157,17 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any
         "compile_cache": context.compile_cache,
         "shapes": cell.shapes,
         **tokens_of(cell),
-        **_cost(outcome),
-        **_user_model(outcome),
-        "settings": json.dumps(_settings(outcome, outcome.hello, context), default=str) if outcome.hello else None,
-        "versions": _versions(outcome),
+        **_cost(result),
+        **_user_model(result),
+        "settings": json.dumps(_settings(result, result.hello, context), default=str) if result.hello else None,
+        "versions": _versions(result),
         "git_revision": context.git_revision,
     }
 
 
-def _cost(outcome: Outcome) -> dict[str, Any]:
+def _cost(result: CellResult) -> dict[str, Any]:
     """Return what a call costs; empty where a user's model was not counted."""
-    cell, user_model = outcome.cell, outcome.reports[0].user_model if outcome.reports else None
+    cell, user_model = result.cell, result.reports[0].user_model if result.reports else None
     cost = known_cost(cell, user_model)
     if cost is None:
         return {}
@@ -184,9 +184,9 @@ def _cost(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _user_model(outcome: Outcome) -> dict[str, Any]:
+def _user_model(result: CellResult) -> dict[str, Any]:
     """Return what was found out of a user model besides its cost."""
-    model = outcome.reports[0].user_model if outcome.reports else None
+    model = result.reports[0].user_model if result.reports else None
     if model is None:
         return {}
     return {
@@ -196,79 +196,79 @@ def _user_model(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _settings(outcome: Outcome, hello: Hello, context: Context) -> dict[str, Any]:
+def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, Any]:
     """Return what was set and read back, what the compiler says of itself and its graph, and where launches ran."""
-    report = outcome.reports[0] if outcome.reports else None
+    report = result.reports[0] if result.reports else None
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
         compiler["captured"] = report.capture.detail
     if report and report.user_model and report.user_model.settings:
         compiler["user_model"] = report.user_model.settings
     served: dict[str, Any] = {"served_by": context.served_by} if context.served_by else {}
-    cell = outcome.cell
+    cell = result.cell
     model = workloads.get(cell.workload, cell.pass_name)
     served |= {"file": model.digest} if isinstance(model, UserModel) and model.digest else {}
     followed = {"policies": policies.resolve(cell.framework, cell.device_kind, context.policies)}
     return {**hello.effective.settings, **compiler, **served, **followed}
 
 
-def _versions(outcome: Outcome) -> str | None:
+def _versions(result: CellResult) -> str | None:
     """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
-    versions = {**outcome.hello.versions, **outcome.hello.effective.libraries} if outcome.hello else {}
+    versions = {**result.hello.versions, **result.hello.effective.libraries} if result.hello else {}
     return json.dumps(versions) if versions else None
 
 
-def _framework_version(outcome: Outcome, context: Context) -> str | None:
+def _framework_version(result: CellResult, context: Context) -> str | None:
     """The version of the first of the framework's distributions that is installed (paddle has one per device)."""
-    versions = outcome.hello.versions if outcome.hello else {}
-    return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
+    versions = result.hello.versions if result.hello else {}
+    return next((versions[n] for n in context.distributions[result.cell.framework] if n in versions), None)
 
 
-def _latency(outcome: Outcome) -> dict[str, Any]:
-    summary, interval = summarise(outcome.samples), outcome.latency
-    calls = [seconds for report in outcome.reports for seconds in report.single_calls_s]
+def _latency(result: CellResult) -> dict[str, Any]:
+    summary, interval = summarise(result.samples), result.latency
+    calls = [seconds for report in result.reports for seconds in report.single_calls_s]
     milliseconds = {
-        "latency_ms_median": outcome.latency_s,
+        "latency_ms_median": result.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
         "latency_ms_ci_high": interval.high if interval else None,
         "latency_ms_mean": summary.mean,
         "latency_ms_std": summary.std,
         "latency_ms_min": summary.minimum,
         **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
-        **tokens.waited_for(outcome),
-        "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
-        "device_ms_median": outcome.median_of("device_s"),
-        "host_ms_median": outcome.median_of("host_s"),
+        **tokens.waited_for(result),
+        "latency_sync_ms_median": result.median_of("latency_sync_s"),
+        "device_ms_median": result.median_of("device_s"),
+        "host_ms_median": result.median_of("host_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
         "latency_half_width": half_width(interval),
-        "interval_scope": scope(len(outcome.reports)) if interval else None,
-        "launches": len(outcome.reports),
+        "interval_scope": scope(len(result.reports)) if interval else None,
+        "launches": len(result.reports),
         "samples": summary.samples,
         "single_calls": len(calls),
-        "calls_per_sample": max(report.calls_per_sample for report in outcome.reports),
-        "timed_s": sum(report.timed_s for report in outcome.reports),
-        "warmup_calls": sum(report.warmup_calls for report in outcome.reports),
+        "calls_per_sample": max(report.calls_per_sample for report in result.reports),
+        "timed_s": sum(report.timed_s for report in result.reports),
+        "warmup_calls": sum(report.warmup_calls for report in result.reports),
     }
 
 
-def _first_calls(outcome: Outcome, baseline: Outcome | None, interval: Interval | None) -> dict[str, Any]:
-    first = outcome.first_call_s
+def _first_calls(result: CellResult, baseline: CellResult | None, interval: Interval | None) -> dict[str, Any]:
+    first = result.first_call_s
     row = {
         "first_call_s": first,
-        "compile_s": max(0.0, first - outcome.latency_s),
-        "first_call_loaded_s": outcome.first_call_loaded_s,
-        "prepare_s": outcome.median_of("prepare_s"),
-        **{name: outcome.median_of(name) for name in ("build_s", "load_s")},
-        "artefact_bytes": outcome.reports[0].artefact_bytes,
-        "launch_position": outcome.reports[0].position,
+        "compile_s": max(0.0, first - result.latency_s),
+        "first_call_loaded_s": result.first_call_loaded_s,
+        "prepare_s": result.median_of("prepare_s"),
+        **{name: result.median_of(name) for name in ("build_s", "load_s")},
+        "artefact_bytes": result.reports[0].artefact_bytes,
+        "launch_position": result.reports[0].position,
     }
     if baseline and interval:
         extra = first - baseline.first_call_s
         for name in ("build_s", "load_s"):
-            extra += (outcome.median_of(name) or 0) - (baseline.median_of(name) or 0)
+            extra += (result.median_of(name) or 0) - (baseline.median_of(name) or 0)
         row["break_even_calls"] = break_even.calls(extra, baseline.latency_s, interval.value)
-        if saved := saving_s(outcome, baseline):
+        if saved := saving_s(result, baseline):
             row |= {
                 "break_even_low": break_even.after(extra, saved.high),
                 "break_even_high": break_even.after(extra, saved.low),
@@ -276,21 +276,21 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None, interval: Interval 
     return row
 
 
-def _captured(outcome: Outcome) -> dict[str, Any]:
-    captured = outcome.reports[0].capture
+def _captured(result: CellResult) -> dict[str, Any]:
+    captured = result.reports[0].capture
     return {
         "effective_backend": captured.backend,
         "graphs": captured.graphs,
         "graph_breaks": captured.graph_breaks,
-        "recompilations": _sum_of(outcome, "recompilations"),
-        **breaks.columns(outcome),
-        **_program(outcome),
+        "recompilations": _sum_of(result, "recompilations"),
+        **breaks.columns(result),
+        **_program(result),
     }
 
 
-def _program(outcome: Outcome) -> dict[str, Any]:
+def _program(result: CellResult) -> dict[str, Any]:
     """Return whether eager and graph ran the same program: in every launch that could tell, else not known."""
-    told = [report for report in outcome.reports if report.program]
+    told = [report for report in result.reports if report.program]
     for verdict in ("differs", "unknown", "same"):
         for report in told:
             if report.program == verdict:
@@ -298,16 +298,16 @@ def _program(outcome: Outcome) -> dict[str, Any]:
     return {}
 
 
-def _sum_of(outcome: Outcome, name: str) -> int | None:
-    values = [value for report in outcome.reports if (value := getattr(report, name)) is not None]
+def _sum_of(result: CellResult, name: str) -> int | None:
+    values = [value for report in result.reports if (value := getattr(report, name)) is not None]
     return sum(values) if values else None
 
 
-def _rates(outcome: Outcome, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:
-    shape = dict(outcome.cell.parameters)
+def _rates(result: CellResult, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:
+    shape = dict(result.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
     computed = row["tokens_per_call"]
-    memory = [r.peak_memory_bytes for r in outcome.reports if r.peak_memory_bytes is not None]
+    memory = [r.peak_memory_bytes for r in result.reports if r.peak_memory_bytes is not None]
     return {
         "items_per_s": workload.items_per_call(shape) / seconds,
         "tokens_per_s": computed / seconds if computed else None,
@@ -346,9 +346,9 @@ def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
     }
 
 
-def _unseen(outcome: Outcome) -> dict[str, Any]:
+def _unseen(result: CellResult) -> dict[str, Any]:
     """Return what the first call at another sequence length cost, and how the mode runs from then on."""
-    seen = [report.unseen for report in outcome.reports if report.unseen]
+    seen = [report.unseen for report in result.reports if report.unseen]
     if not seen:
         return {}
     problem = next((entry.problem for entry in seen if entry.problem), None)

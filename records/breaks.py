@@ -6,30 +6,30 @@ import json
 from statistics import median
 from typing import Any
 
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 
 SHOWN = 5  # places in a sentence; the record has all
 
 
-def places(outcome: Outcome, kind: str) -> dict[str, str]:
+def places(result: CellResult, kind: str) -> dict[str, str]:
     """Reasons by place, of `breaks` or `recompiled`, in any launch."""
-    return {place: why for report in outcome.reports for place, why in getattr(report.capture, kind)}
+    return {place: why for report in result.reports for place, why in getattr(report.capture, kind)}
 
 
-def outside_share(outcome: Outcome) -> float | None:
+def outside_share(result: CellResult) -> float | None:
     """The share of a call's time outside of graphs, median over launches; None where nothing was broken."""
     shares = [
         max(0.0, 1 - model.inside_s / model.whole_s)
-        for report in outcome.reports
+        for report in result.reports
         if (model := report.user_model) and model.inside_s is not None and model.whole_s
     ]
     return median(shares) if shares else None
 
 
-def columns(outcome: Outcome) -> dict[str, Any]:
+def columns(result: CellResult) -> dict[str, Any]:
     """The columns on graph breaks and recompilations by place."""
-    share = outside_share(outcome)
-    broken, again = places(outcome, "breaks"), places(outcome, "recompiled")
+    share = outside_share(result)
+    broken, again = places(result, "breaks"), places(result, "recompiled")
     return {
         "graph_break_places": json.dumps(list(broken.items())) if broken else None,
         "outside_share": share,
@@ -38,9 +38,9 @@ def columns(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def sentence(outcome: Outcome) -> str | None:
+def sentence(result: CellResult) -> str | None:
     """What breaks the model, and what mending all of it would gain at best; None where nothing does."""
-    broken, share = places(outcome, "breaks"), outside_share(outcome)
+    broken, share = places(result, "breaks"), outside_share(result)
     if not broken:
         return None
     shown = "; ".join(f"{place} ({why})" for place, why in list(broken.items())[:SHOWN])

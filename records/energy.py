@@ -9,8 +9,8 @@ from typing import Any
 
 from measurement.energy import Energy
 from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from records.cell_result import CellResult
 from records.intervals import over_processes
-from records.outcomes import Outcome
 
 CHECKED_WITHIN = 0.05  # of the counter's energy, by integrated power
 
@@ -27,9 +27,9 @@ def watts(energy: Energy, place: int) -> float:
     return energy.joules[place] / energy.seconds[place]
 
 
-def columns(outcome: Outcome, baseline: Outcome | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:
+def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:
     """Return the columns on energy, empty where no process took windows; `tokens` are those of a call."""
-    taken = [report.energy for report in outcome.reports if report.energy]
+    taken = [report.energy for report in result.reports if report.energy]
     if not taken:
         return {}
     measured = [energy for energy in taken if energy.joules]
@@ -44,14 +44,14 @@ def columns(outcome: Outcome, baseline: Outcome | None, is_baseline: bool, token
         "energy_j_per_token": per_call.value / tokens if per_call and tokens else None,
         "power_w": power and power.value,
         "idle_power_w": median(idle) if idle else None,
-        "energy_integrated_ratio": integrated_ratio(outcome),
+        "energy_integrated_ratio": integrated_ratio(result),
         "energy_source": measured[0].source,
     }
-    return row if is_baseline or baseline is None else row | _beside_eager(outcome, baseline)
+    return row if is_baseline or baseline is None else row | _beside_eager(result, baseline)
 
 
-def _beside_eager(outcome: Outcome, baseline: Outcome) -> dict[str, Any]:
-    saving, power = ratio(baseline, outcome, joules_per_call), ratio(outcome, baseline, watts)
+def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
+    saving, power = ratio(baseline, result, joules_per_call), ratio(result, baseline, watts)
     return {
         "energy_saving_vs_eager": saving and saving.value,
         "energy_saving_ci_low": saving and saving.low,
@@ -62,8 +62,8 @@ def _beside_eager(outcome: Outcome, baseline: Outcome) -> dict[str, Any]:
     }
 
 
-def ratio(over: Outcome, under: Outcome, figure: Figure) -> Interval | None:
-    """Return one outcome's figure over another's, from windows of the processes that measured both."""
+def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | None:
+    """Return one result's figure over another's, from windows of the processes that measured both."""
     theirs = {(report.launch, report.worker): report.energy for report in under.reports}
     logs = []
     for report in over.reports:
@@ -74,20 +74,20 @@ def ratio(over: Outcome, under: Outcome, figure: Figure) -> Interval | None:
     return _interval(logs)
 
 
-def integrated_ratio(outcome: Outcome) -> float | None:
+def integrated_ratio(result: CellResult) -> float | None:
     """Return energy by integrated power over the counter's, the median of all windows; None without any."""
     ratios = [
         integrated / counted
-        for report in outcome.reports
+        for report in result.reports
         if report.energy
         for integrated, counted in zip(report.energy.integrated, report.energy.joules, strict=False)
     ]
     return median(ratios) if ratios else None
 
 
-def is_off(outcome: Outcome) -> bool:
+def is_off(result: CellResult) -> bool:
     """Return whether integrated power differs from the counter by more than CHECKED_WITHIN."""
-    found = integrated_ratio(outcome)
+    found = integrated_ratio(result)
     return found is not None and abs(found - 1) > CHECKED_WITHIN
 
 

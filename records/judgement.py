@@ -14,8 +14,8 @@ from measurement.parity import LARGEST, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
+from records.cell_result import CellResult, Parity, good_turns
 from records.intervals import change_between_halves
-from records.outcomes import Outcome, Parity, good_turns
 
 # The dtypes of products, as frameworks call them, of a cell's dtype.
 COMPUTED_IN = {
@@ -26,9 +26,9 @@ COMPUTED_IN = {
 }
 
 
-def noise(outcome: Outcome) -> dict[str, Any]:
+def noise(result: CellResult) -> dict[str, Any]:
     """The columns on threads and disturbances: the worst of any launch."""
-    seen = [report.noise for report in outcome.reports]
+    seen = [report.noise for report in result.reports]
 
     gpu = [entry.gpu for entry in seen if entry.gpu]
 
@@ -39,11 +39,11 @@ def noise(outcome: Outcome) -> dict[str, Any]:
         return combine(values) if values else None
 
     throttles = {name for state in gpu for name in (state.throttles or "").split(";") if name}
-    cpu_per_wall = outcome.median_of("cpu_per_wall")
-    loops = [seconds for report in outcome.reports for seconds in report.host_loop_s]
-    full_s, (turns, _) = outcome.full_speed_s, outcome.turns
-    good = [turn for process in good_turns(outcome.reports, full_s) for turn in process]
-    on_cpu = outcome.cell.device_kind == "cpu"
+    cpu_per_wall = result.median_of("cpu_per_wall")
+    loops = [seconds for report in result.reports for seconds in report.host_loop_s]
+    full_s, (turns, _) = result.full_speed_s, result.turns
+    good = [turn for process in good_turns(result.reports, full_s) for turn in process]
+    on_cpu = result.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
@@ -64,7 +64,7 @@ def noise(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def host_limit(baseline: Outcome | None) -> dict[str, Any]:
+def host_limit(baseline: CellResult | None) -> dict[str, Any]:
     """Return a call of eager mode in units of the host's loop, where the host decides on a GPU how long it takes."""
     if baseline is None or baseline.failure or baseline.cell.device_kind == "cpu":
         return {}
@@ -87,36 +87,36 @@ def _queue_share(report: Report) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(outcome: Outcome, slowed: bool = False) -> list[str]:
+def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
     """Return the flags raised by any launch, in the list's order; `slowed` where too few had the host at full speed."""
-    on_cpu = outcome.cell.device_kind == "cpu"
+    on_cpu = result.cell.device_kind == "cpu"
     raised = set()
-    for report, samples in zip(outcome.reports, outcome.counted, strict=True):
+    for report, samples in zip(result.reports, result.counted, strict=True):
         observation = flags.Observation(
-            threads=outcome.cell.threads,
+            threads=result.cell.threads,
             cpu_per_wall=report.cpu_per_wall if on_cpu else None,
             steady=report.steady,
             host_slowed=slowed,
             recompilations=report.recompilations,
-            drift=_drift(samples, len(outcome.reports)),
+            drift=_drift(samples, len(result.reports)),
             queue_share=_queue_share(report),
             noise=report.noise,
-            compared=outcome.parity is not None,
-            eager_error=outcome.parity.eager if outcome.parity else None,
-            empty=outcome.empty,
-            partial=bool(breaks.sentence(outcome)),
+            compared=result.parity is not None,
+            eager_error=result.parity.eager if result.parity else None,
+            empty=result.empty,
+            partial=bool(breaks.sentence(result)),
             program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),
-            other_dtype=_computes_otherwise(outcome, report),
-            energy_unchecked=energy.is_off(outcome),
+            other_dtype=_computes_otherwise(result, report),
+            energy_unchecked=energy.is_off(result),
         )
         raised |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in raised]
 
 
-def _computes_otherwise(outcome: Outcome, report: Report) -> bool:
+def _computes_otherwise(result: CellResult, report: Report) -> bool:
     """Say whether products of a user model in inference run in another dtype than the cell's."""
-    model, cell = report.user_model, outcome.cell
+    model, cell = report.user_model, result.cell
     return model is not None and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
 
 
@@ -140,9 +140,9 @@ def _how_far(parity: Parity) -> str:
     return f"{size}, a relative {error.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
-def status(outcome: Outcome) -> dict[str, Any]:
+def status(result: CellResult) -> dict[str, Any]:
     """Return the columns on validity: whether the outputs agree with the reference, and what is in no graph."""
-    parity = outcome.parity
+    parity = result.parity
     row: dict[str, Any] = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
         "parity_rel_rms_err": _finite(parity.difference.relative) if parity else None,
@@ -155,4 +155,4 @@ def status(outcome: Outcome) -> dict[str, Any]:
         step = f"; tokens from step {parity.first_differing} on" if parity.first_differing else ""
         differing = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
         return row | {"status": "mismatch", "reason": differing}
-    return row | {"status": "ok", "reason": breaks.sentence(outcome) or None}
+    return row | {"status": "ok", "reason": breaks.sentence(result) or None}

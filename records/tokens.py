@@ -6,13 +6,13 @@ from statistics import median
 from typing import Any
 
 from measurement.statistics import percentile
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from workloads.spec import Workload
 
 
-def waited_for(outcome: Outcome) -> dict[str, float | None]:
+def waited_for(result: CellResult) -> dict[str, float | None]:
     """Seconds until the first token of a call is there, and between tokens; empty where none were waited for."""
-    calls = [parts for report in outcome.reports for parts in report.parts_s]
+    calls = [parts for report in result.reports for parts in report.parts_s]
     if not calls:
         return {}
     between = [seconds for parts in calls for seconds in parts[1:]]
@@ -22,7 +22,7 @@ def waited_for(outcome: Outcome) -> dict[str, float | None]:
     }
 
 
-def break_even(workload: Workload, outcome: Outcome, row: dict[str, Any]) -> dict[str, float]:
+def break_even(workload: Workload, result: CellResult, row: dict[str, Any]) -> dict[str, float]:
     """The tokens that are generated until compiling has paid for itself; empty where it never does."""
-    made, calls = workload.tokens_made(dict(outcome.cell.parameters)), row.get("break_even_calls")
+    made, calls = workload.tokens_made(dict(result.cell.parameters)), row.get("break_even_calls")
     return {"break_even_tokens": made * calls} if made and calls is not None else {}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from execution.attempt import Display
 from execution.early_checks import NOTHING
 from execution.execute import Executor
 from execution.launcher import Launcher
 from execution.recorder import Recorder
+from execution.worker_run import Display
 from measurement.profiles import PROFILES
 from plan import sweep
-from records.outcomes import Context
+from records.cell_result import Context
 from records.runs import Run
 
 Kind = TypeVar("Kind", bound=Executor)

@@ -17,11 +17,11 @@ import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
 import runner
-from execution.attempt import Attempt
+from execution.worker_run import WorkerRun
 from measurement.checked import data_of
 from measurement.protocol import Hello, Readback
 from plan.plan import Group
-from records.outcomes import Kept
+from records.cell_result import Kept
 from records.runs import Run
 from records.statuses import MEASURED
 
@@ -218,6 +218,6 @@ def test_whom_a_death_before_any_result_is_blamed_on(greeted, at_work, blamed, c
     cells = tuple(cell(mode=mode) for mode in ("a", "b"))
     names = {one.id: one.mode for one in cells}
     (tmp_path / "marker").write_text("".join(name for name, mode in names.items() if mode == at_work).ljust(512))
-    attempt = Attempt(tmp_path, 0, {}, hello=Hello({}, Readback(), {}, None) if greeted else None)
-    assert attempt.died_at_start == (not at_work)
-    assert {names[one] for one in attempt.culprits([Group(cells, frozenset(names))])} == blamed
+    worker_run = WorkerRun(tmp_path, 0, {}, hello=Hello({}, Readback(), {}, None) if greeted else None)
+    assert worker_run.died_at_start == (not at_work)
+    assert {names[one] for one in worker_run.culprits([Group(cells, frozenset(names))])} == blamed

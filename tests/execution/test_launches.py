@@ -16,7 +16,7 @@ from execution.execute import Executor
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
 from plan.plan import Bundle, Group
-from records.outcomes import Failure, Kept, Outcome
+from records.cell_result import CellResult, Failure, Kept
 from records.runs import Run
 
 pytestmark = pytest.mark.slow
@@ -44,29 +44,29 @@ DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launch
     ],
 )
 def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, tmp_path, eager, graph, another):
-    outcomes = {}
+    results = {}
     for mode, told in (("eager", eager), ("inductor", graph)):
-        outcome = Outcome(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
+        result = CellResult(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
         for launch, seconds in enumerate(told if isinstance(told, tuple) else ()):
-            outcome.reports.append(report((seconds,) * 10, launch=launch, worker=f"{launch}"))
+            result.reports.append(report((seconds,) * 10, launch=launch, worker=f"{launch}"))
         if told:
-            outcomes[outcome.cell.id] = outcome
-    group = Group(tuple(outcome.cell for outcome in outcomes.values()), frozenset(outcomes))
+            results[result.cell.id] = result
+    group = Group(tuple(result.cell for result in results.values()), frozenset(results))
     executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, outcomes, RIGOROUS.minimum_launches)) is another
-    assert executor.unfinished(group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
+    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_launches)) is another
+    assert executor.unfinished(group, results, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
 @pytest.mark.parametrize(("at_full_speed", "another"), [(0, False), (1, True), (2, True)])
 def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, at_full_speed, another):
     """Their spread is narrow, and is of turns on a slow host; without one at full speed more are in vain."""
-    outcome = Outcome(cell())
+    result = CellResult(cell())
     for launch in range(RIGOROUS.minimum_launches):
         slow = (0.001,) if launch < at_full_speed else (0.002,)
-        outcome.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
-    group = Group((outcome.cell,), frozenset({outcome.cell.id}))
+        result.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
+    group = Group((result.cell,), frozenset({result.cell.id}))
     executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, {outcome.cell.id: outcome}, RIGOROUS.minimum_launches)) is another
+    assert bool(executor.unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_launches)) is another
 
 
 def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path):
@@ -77,14 +77,14 @@ def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path)
 
 @pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.03, 5)])
 def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, growth, launches):
-    executor, outcome, written = executor_in(tmp_path, "rigorous"), Outcome(cell()), []
+    executor, result, written = executor_in(tmp_path, "rigorous"), CellResult(cell()), []
     profile = replace(RIGOROUS, minimum_launches=3, maximum_launches=5)
     executor.launcher = replace(executor.launcher, profile=profile)
-    executor.recorder.finish = lambda group, outcomes: written.append(len(outcome.reports))
-    bundle = Bundle((Group((outcome.cell,), frozenset({outcome.cell.id})),))
+    executor.recorder.finish = lambda group, results: written.append(len(result.reports))
+    bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
     for launch in range(5):
-        outcome.add(report((0.002 * growth**launch,) * 10, launch=launch, worker=f"{launch}"))
-        executor.finish_settled(bundle, {outcome.cell.id: outcome})
+        result.add(report((0.002 * growth**launch,) * 10, launch=launch, worker=f"{launch}"))
+        executor.finish_settled(bundle, {result.cell.id: result})
     assert written[0] == launches
 
 
@@ -93,13 +93,13 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
     made = []
 
     class Noting(Executor):
-        def launch(self, bundle, groups, outcomes, kind, number=0):
+        def launch(self, bundle, groups, results, kind, number=0):
             made.append(number)
 
-    outcome = Outcome(cell())
-    outcome.reports.append(report(launch=0, worker="0001"))
-    bundle = Bundle((Group((outcome.cell,), frozenset({outcome.cell.id})),))
-    announced = list(executor_in(tmp_path, kind=Noting).launches(bundle, {outcome.cell.id: outcome}))
+    result = CellResult(cell())
+    result.reports.append(report(launch=0, worker="0001"))
+    bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
+    announced = list(executor_in(tmp_path, kind=Noting).launches(bundle, {result.cell.id: result}))
     assert announced == made == list(range(1, PROFILES["quick"].minimum_launches))
 
 
@@ -166,11 +166,11 @@ from measurement import machine
 from measurement.cells import Cell
 from measurement.peaks import Peaks
 from measurement.protocol import Hello, Readback
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 
 cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "eager")
 hello = Hello({versions}, Readback())
-told, peaks = [Outcome(cell, hello=hello)], Peaks(2e12, 1e10, "an earlier run")
+told, peaks = [CellResult(cell, hello=hello)], Peaks(2e12, 1e10, "an earlier run")
 peak_benchmarks.keep(cell, machine.facts()["machine_id"], {{}}, told, peaks)
 """
 
@@ -187,24 +187,24 @@ def test_kept_peaks_spare_the_measurement_under_the_same_version_alone(run, suit
 
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):
     """Half a group was kept, measured again by the resumed run, and kept again when that was interrupted too."""
-    outcome = Outcome(cell())
+    result = CellResult(cell())
     outputs = tmp_path / "outputs.npz"
     np.savez(outputs, a=np.arange(3.0))
     for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
         one = report(launch=launch, worker=worker, outputs=str(outputs))
-        outcome.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
-    assert [(one.launch, one.worker) for one in outcome.reports] == [(0, "0001"), (1, "0002")]
+        result.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
+    assert [(one.launch, one.worker) for one in result.reports] == [(0, "0001"), (1, "0002")]
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: bytes(len(data)), None])
 def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_path, damage):
     """The report is on disk for certain, and what the worker wrote beside it is not after a power loss."""
-    outcome, outputs = Outcome(cell()), tmp_path / "outputs.npz"
+    result, outputs = CellResult(cell()), tmp_path / "outputs.npz"
     np.savez(outputs, a=np.arange(100.0))
     kept = Kept("", "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=report(launch=0, outputs=str(outputs)))
     if damage:
         outputs.write_bytes(damage(outputs.read_bytes()))
     else:
         outputs.unlink()
-    outcome.take_over(kept)
-    assert outcome.reports == []
+    result.take_over(kept)
+    assert result.reports == []

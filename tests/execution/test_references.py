@@ -12,7 +12,7 @@ from execution.comparison import References
 from execution.materials import Materials
 from plan.plan import Group
 from records import judgement
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from records.runs import Run
 
 
@@ -32,11 +32,11 @@ def parity(cell, report, tmp_path):
             path = tmp_path / f"{len(list(tmp_path.glob('*.npz')))}.npz"
             np.savez(path, **{"0.output": value * np.arange(4, dtype=np.float32)})
             one = cell(dtype=dtype, mode=mode)
-            outcome = Outcome(one, reports=[report(outputs=str(path))])
-            references.check(Group((one,), frozenset({one.id})), {one.id: outcome}, lambda group: materials)
-            results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
-            flags = judgement.flags_of(outcome)
-            assert ("not_compared" in flags) == (outcome.parity is None)
+            result = CellResult(one, reports=[report(outputs=str(path))])
+            references.check(Group((one,), frozenset({one.id})), {one.id: result}, lambda group: materials)
+            results.append((result.parity.reference, result.parity.holds) if result.parity else None)
+            flags = judgement.flags_of(result)
+            assert ("not_compared" in flags) == (result.parity is None)
             assert ("zero_outputs" in flags) == (measured[0][2] == 0.0)
         return results
 

@@ -21,7 +21,7 @@ from measurement import machine
 from measurement.profiles import PROFILES
 from plan import hosts, plan, sweep
 from plan.sweep import UsageError
-from records.outcomes import Context
+from records.cell_result import Context
 from records.runs import Run
 from records.statuses import MEASURED
 

@@ -20,7 +20,7 @@ from measurement.refusals import UsageError
 from plan import hosts, sweep
 from plan.plan import plan
 from records import manifest
-from records.outcomes import Kept, Outcome
+from records.cell_result import CellResult, Kept
 from studies.faults import campaign, nodes
 from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 
@@ -182,9 +182,9 @@ def test_what_another_node_reported_is_measured_again(cell, report, tmp_path):
     np.savez(outputs, a=np.arange(3.0))
     kept = Kept("a", report=report(cell="a", outputs=str(outputs), node="n1"))
     for node, count in (("n1", 1), ("n2", 0), ("", 0)):
-        outcome = Outcome(cell())
-        outcome.take_over(kept, node)
-        assert len(outcome.reports) == count
+        result = CellResult(cell())
+        result.take_over(kept, node)
+        assert len(result.reports) == count
 
 
 FACTS = {"cpu": "A", "cpus": 64, "memory_bytes": 251_400_000_000, "gpus": []}

@@ -17,7 +17,7 @@ from launchers.local import WorkerFailure
 from measurement.protocol import MEASURE, Hello, Job, Readback
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group
-from records.outcomes import Failure, Outcome
+from records.cell_result import CellResult, Failure
 from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
 pytestmark = pytest.mark.slow
@@ -32,18 +32,18 @@ def launched(cell, report, tmp_path, monkeypatch):
     file.write_text(NET)
     monkeypatch.setattr(workloads, "_USER_MODELS", {})
     workloads.add({"net.py": str(file)})
-    outcome = Outcome(cell(workload="net.py"))
-    group = Group((outcome.cell,), frozenset({outcome.cell.id}))
+    result = CellResult(cell(workload="net.py"))
+    group = Group((result.cell,), frozenset({result.cell.id}))
 
-    def launch(*happens) -> tuple[Outcome, int]:
+    def launch(*happens) -> tuple[CellResult, int]:
         left = list(happens)
 
         class Changing(Executor):
-            def run_worker(self, attempt, job, bundle, kept) -> Failure:
-                attempt.hello = Hello({}, Readback())
+            def run_worker(self, worker_run, job, bundle, kept) -> Failure:
+                worker_run.hello = Hello({}, Readback())
                 left.pop(0)(file)
                 try:
-                    attempt.finish(report(cell=outcome.cell.id))
+                    worker_run.finish(report(cell=result.cell.id))
                 except WorkerFailure as error:
                     return Failure(error.status, str(error))
                 return Failure("crash", "")
@@ -51,8 +51,8 @@ def launched(cell, report, tmp_path, monkeypatch):
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
         monkeypatch.setattr(Launcher, "job", lambda *told: job)
         executor = executor_in(tmp_path / "run", kind=Changing)
-        executor.launch(Bundle((group,)), [group], {outcome.cell.id: outcome}, MEASURE)
-        return outcome, len(left)
+        executor.launch(Bundle((group,)), [group], {result.cell.id: result}, MEASURE)
+        return result, len(left)
 
     return launch
 
@@ -62,8 +62,8 @@ def stays(file) -> None:
 
 
 def test_a_user_s_file_that_stays_is_measured(launched):
-    outcome, left = launched(stays, stays)
-    assert (len(outcome.reports), outcome.failure, left) == (1, None, 1)
+    result, left = launched(stays, stays)
+    assert (len(result.reports), result.failure, left) == (1, None, 1)
 
 
 @pytest.mark.parametrize("happens", [lambda file: file.write_text(NET + "# other\n"), lambda file: file.unlink()])
@@ -74,8 +74,8 @@ def test_a_user_s_file_that_is_saved_while_it_is_measured_ends_the_run(launched,
 
 def test_what_ran_while_a_file_was_another_for_a_while_is_measured_again(launched):
     """Saved and put back: which of the two its worker read is unknown."""
-    outcome, left = launched(lambda file: (file.write_text("other"), file.write_text(NET)), stays, stays)
-    assert (len(outcome.reports), outcome.failure, left) == (1, None, 1)
+    result, left = launched(lambda file: (file.write_text("other"), file.write_text(NET)), stays, stays)
+    assert (len(result.reports), result.failure, left) == (1, None, 1)
 
 
 def test_one_version_is_measured_in_a_run(cell, tmp_path):

@@ -17,7 +17,7 @@ from measurement.refusals import UsageError
 from measurement.user_model import UserModelReport
 from plan import plan, requirements, sweep, user_models, versions
 from records import breaks, judgement
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from workloads import signature
 from workloads.user_model import named
 
@@ -144,14 +144,14 @@ def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
 
 def test_the_price_of_breaks_is_a_bound(cell, report):
     broken = Captured(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
-    outcome = Outcome(
+    result = CellResult(
         cell(), reports=[report(capture=broken, user_model=UserModelReport("x", "eager", inside_s=0.3, whole_s=0.4))]
     )
-    row = breaks.columns(outcome)
+    row = breaks.columns(result)
     assert row["outside_share"] == pytest.approx(0.25) and row["gain_at_best"] == pytest.approx(4 / 3)
     assert json.loads(row["graph_break_places"]) == [["net.py:3", "print"], ["net.py:9", "item"]]
-    assert "2 graph breaks, 25% of a call" in breaks.sentence(outcome)
-    assert breaks.sentence(Outcome(cell(), reports=[report()])) is None
+    assert "2 graph breaks, 25% of a call" in breaks.sentence(result)
+    assert breaks.sentence(CellResult(cell(), reports=[report()])) is None
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,14 @@ def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
     for name, off in (("reference", 0.0), ("eager", 0.01)):
         np.savez(tmp_path / f"{name}.npz", **{"0.output": 1 + off * signs})
     files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
-    outcome = Outcome(cell(mode=mode), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))])
+    result = CellResult(
+        cell(mode=mode), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))]
+    )
     try:
-        parity = comparison.with_own_eager(outcome, [{"0.output": 1 + error * signs}], workloads.get("mlp"))
+        parity = comparison.with_own_eager(result, [{"0.output": 1 + error * signs}], workloads.get("mlp"))
         assert parity.difference.within(parity.tolerance) == found and "3 times" in parity.reference
-        outcome.parity = parity  # eager mode's 1 % are many times float32's tolerance
-        assert "eager_error" in judgement.flags_of(outcome)
+        result.parity = parity  # eager mode's 1 % are many times float32's tolerance
+        assert "eager_error" in judgement.flags_of(result)
     except comparison.Changed as changed:
         assert found in str(changed)
 
@@ -181,14 +183,14 @@ def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, t
     np.savez(tmp_path / "reference.npz", **values)
     np.savez(tmp_path / "eager.npz", **off)
     files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
-    outcome = Outcome(
+    result = CellResult(
         cell(mode="inductor"), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))]
     )
     changes = {"": off, "0.y": off["0.y"] * 1.2, "0.ids": np.arange(10) // 9 * 9, "0.noise": values["0.noise"] * 1.25}
     held = {}
     for name, changed in changes.items():
         graph = {**off, name: changed} if name else off
-        held[name] = comparison.with_own_eager(outcome, [graph], workloads.get("mlp")).holds
+        held[name] = comparison.with_own_eager(result, [graph], workloads.get("mlp")).holds
     assert held == {"": True, "0.y": False, "0.ids": False, "0.noise": True}
 
 

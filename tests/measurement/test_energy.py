@@ -15,7 +15,7 @@ from analysis.points import Points
 from measurement import energy, gpu
 from measurement.energy import Energy, Nvml, Rapl, Unmetered, integrated, take_windows
 from records import energy as columns_of
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from reports import answers
 
 
@@ -141,13 +141,13 @@ def test_a_gpu_s_counter_is_in_millijoules_and_its_power_in_milliwatts(monkeypat
 
 
 @pytest.fixture
-def outcomes(cell, report):
+def results(cell, report):
     """Eager mode and a graph in three processes, each with its windows."""
 
-    def make(off: float = 1.0) -> tuple[Outcome, Outcome]:
+    def make(off: float = 1.0) -> tuple[CellResult, CellResult]:
         found = [taken(off=off) for _ in range(3)]
         eager, graph = (
-            Outcome(cell(mode=mode), reports=[report(launch=n, energy=one[key]) for n, one in enumerate(found)])
+            CellResult(cell(mode=mode), reports=[report(launch=n, energy=one[key]) for n, one in enumerate(found)])
             for mode, key in (("eager", "eager"), ("inductor", "graph"))
         )
         return eager, graph
@@ -155,8 +155,8 @@ def outcomes(cell, report):
     return make
 
 
-def test_columns_have_the_saving_and_the_power(outcomes):
-    eager, graph = outcomes()
+def test_columns_have_the_saving_and_the_power(results):
+    eager, graph = results()
     row = columns_of.columns(graph, eager, False, 10)
     assert row["energy_j_per_call"] == pytest.approx(1.25, rel=0.01)
     assert row["energy_j_per_token"] == pytest.approx(0.125, rel=0.01)
@@ -166,20 +166,20 @@ def test_columns_have_the_saving_and_the_power(outcomes):
     assert "energy_saving_vs_eager" not in columns_of.columns(eager, eager, True, None)
 
 
-def test_a_counter_off_its_integrated_power_is_flagged(outcomes):
-    assert not columns_of.is_off(outcomes()[1])
-    assert columns_of.is_off(outcomes(off=1.2)[1])
+def test_a_counter_off_its_integrated_power_is_flagged(results):
+    assert not columns_of.is_off(results()[1])
+    assert columns_of.is_off(results(off=1.2)[1])
 
 
 def test_energy_that_was_not_asked_for_has_no_columns_and_an_unreadable_one_its_reason(cell, report):
-    plain = Outcome(cell(), reports=[report()])
+    plain = CellResult(cell(), reports=[report()])
     assert columns_of.columns(plain, None, True, None) == {}
-    without = Outcome(cell(), reports=[report(energy=Energy(problem="no counter"))])
+    without = CellResult(cell(), reports=[report(energy=Energy(problem="no counter"))])
     assert columns_of.columns(without, None, True, None) == {"energy_source": "unsupported: no counter"}
 
 
-def test_a_line_says_joules_saving_and_power(outcomes, record):
-    eager, graph = outcomes()
+def test_a_line_says_joules_saving_and_power(results, record):
+    eager, graph = results()
     shared = {"framework": "torch", "launches": 3, "interval_scope": "across processes"}
     records = [
         record(**shared, mode="eager", **columns_of.columns(eager, None, True, None)),

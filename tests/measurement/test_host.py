@@ -14,7 +14,7 @@ from doubles.clock import PROFILE, TICK, Machine
 from measurement import host
 from measurement.sampling import Clocks, Variant, take_rounds
 from records.assemble import paired, speedup
-from records.outcomes import Outcome, full_speed_s
+from records.cell_result import CellResult, full_speed_s
 
 
 def test_the_loop_is_timed_around_every_turn_and_outside_it():
@@ -124,15 +124,15 @@ class TwoStates:
 
 def measured(cell, report, draw: random.Random, share: float, processes: int, spell_s: float = 0.3) -> tuple:
     """Eager mode and a graph on such a host, by the sampling and records that ship; the ratio at full speed is 4."""
-    eager, graph, full_s = Outcome(cell(mode="eager")), Outcome(cell(mode="graph")), None
+    eager, graph, full_s = CellResult(cell(mode="eager")), CellResult(cell(mode="graph")), None
     for launch in range(processes):
         machine = TwoStates(draw, share, spell_s)
         shift = math.exp(draw.gauss(0, 0.01))
         variants = [machine.variant("eager", 40e-3 * shift, True), machine.variant("graph", 10e-3, False)]
         full_s = take_rounds(variants, QUICK, machine.clocks, draw, control=machine.control, full_s=full_s)
-        for outcome, variant in ((eager, variants[0]), (graph, variants[1])):
+        for result, variant in ((eager, variants[0]), (graph, variants[1])):
             made = report(variant.samples, host_loop_s=variant.loops, launch=launch, full_speed_s=full_s)
-            outcome.reports.append(made)
+            result.reports.append(made)
     return eager, graph
 
 
@@ -152,8 +152,8 @@ def test_on_a_host_of_two_speeds_the_ratio_is_the_one_at_full_speed(cell, report
 
 def test_sampling_goes_on_until_enough_turns_are_good(cell, report):
     eager, graph = measured(cell, report, random.Random(1), 0.5, processes=1)
-    for outcome in (eager, graph):
-        turns, slowed = outcome.turns
+    for result in (eager, graph):
+        turns, slowed = result.turns
         assert not slowed and len(turns[0]) >= QUICK.minimum_rounds
     assert len(eager.samples) < len(eager.reports[0].samples)
 
@@ -163,7 +163,7 @@ def test_a_host_that_is_slow_throughout_later_processes_says_so(cell, report):
     draw = random.Random(2)
     fast, slow = measured(cell, report, draw, 0.0, 1), measured(cell, report, draw, 1.0, 2)
     reports = [*fast[0].reports, *(dataclasses.replace(made, launch=made.launch + 1) for made in slow[0].reports)]
-    turns, slowed = Outcome(cell(), reports=reports).turns
+    turns, slowed = CellResult(cell(), reports=reports).turns
     assert slowed and list(map(len, turns)) == [len(made.samples) for made in reports]
 
 

@@ -17,7 +17,7 @@ from measurement.protocol import Hello, Readback
 from plan import sweep
 from plan.sweep import UsageError
 from records import assemble
-from records.outcomes import Context, Outcome
+from records.cell_result import CellResult, Context
 
 
 @pytest.mark.parametrize("policy", policies.POLICIES, ids=lambda policy: policy.name)
@@ -75,7 +75,7 @@ def test_a_record_names_the_policies_it_ran_under():
     cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {})
     hello = Hello({}, Readback(settings={"x": 1}))
-    outcome = Outcome(cell, hello=hello)
-    assert assemble._settings(outcome, hello, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
+    result = CellResult(cell, hello=hello)
+    assert assemble._settings(result, hello, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
     users = replace(context, policies=sweep.resolve({"policy": "users"}).policies)
-    assert assemble._settings(outcome, hello, users) == {"x": 1, "policies": {"jax-cpus": "any"}}
+    assert assemble._settings(result, hello, users) == {"x": 1, "policies": {"jax-cpus": "any"}}

@@ -15,8 +15,8 @@ from measurement.profiles import PROFILES
 from measurement.protocol import Captured, Hello, Readback
 from records import assemble, tokens, values
 from records.assemble import record, speedup
+from records.cell_result import CellResult, Context, Failure, Parity
 from records.intervals import correction, over_processes
-from records.outcomes import Context, Failure, Outcome, Parity
 from records.record import Record
 from records.rooflines import completed
 
@@ -35,25 +35,25 @@ PEAKS = Peaks(1e11, 1e10, "measured here")
 
 
 @pytest.fixture
-def outcome(cell, report):
-    """An outcome of one launch with these samples."""
+def result(cell, report):
+    """An result of one launch with these samples."""
 
-    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, framework="torch", **changes) -> Outcome:
+    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, framework="torch", **changes) -> CellResult:
         reports = [report(samples, launch=0, worker="0001", **changes)]
-        return Outcome(cell(mode=mode, framework=framework), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
+        return CellResult(cell(mode=mode, framework=framework), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
 
     return make
 
 
-def made(outcome, baseline=None, peaks=PEAKS) -> Record:
-    row = record(outcome, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
+def made(result, baseline=None, peaks=PEAKS) -> Record:
+    row = record(result, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
     assert values.problem(row.to_row()) is None
     return row
 
 
-def test_settings_hold_what_capture_said(outcome):
+def test_settings_hold_what_capture_said(result):
     capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
-    settings = json.loads(made(outcome(capture=capture)).settings)
+    settings = json.loads(made(result(capture=capture)).settings)
     assert (settings["a"], settings["captured"]) == (1, "7 kernels")
 
 
@@ -61,14 +61,14 @@ def test_settings_hold_what_capture_said(outcome):
     ("calls", "synchronized", "flagged"),
     [(10, 0.0024, True), (10, 0.0023, False), (10, 0.0019, False), (10, None, False), (4, 0.009, False)],
 )
-def test_a_queue_that_takes_much_of_a_sample_is_flagged(outcome, calls, synchronized, flagged):
+def test_a_queue_that_takes_much_of_a_sample_is_flagged(result, calls, synchronized, flagged):
     """A sample of n calls of t lasts n t + q, a synchronized call t + q: here q is 2.2 and 1.7 % of ten calls."""
-    row = made(outcome(calls_per_sample=calls, latency_sync_s=synchronized))
+    row = made(result(calls_per_sample=calls, latency_sync_s=synchronized))
     assert ("queue" in (row.flags or "").split(";")) == flagged
 
 
-def test_a_good_cell(outcome):
-    row = made(outcome())
+def test_a_good_cell(result):
+    row = made(result())
     assert row.status == "ok"
     assert row.latency_ms_median == pytest.approx(2.0)
     assert row.speedup_vs_eager == 1.0
@@ -99,10 +99,10 @@ def test_bandwidth_compares_where_the_caches_cannot_hold_what_moves(size, device
     assert assemble.bandwidth(row) == pytest.approx(rates)
 
 
-def test_the_speedup_is_of_pairs_not_of_medians(outcome):
+def test_the_speedup_is_of_pairs_not_of_medians(result):
     """Both modes drift by a factor of four; in every round the graph is twice as fast."""
     drifting = [0.002 * 4 ** (i / 11) for i in range(12)]
-    eager, graph = outcome(samples=drifting), outcome("inductor", samples=[s / 2 for s in drifting])
+    eager, graph = result(samples=drifting), result("inductor", samples=[s / 2 for s in drifting])
     ratio = speedup(graph, eager)
     assert (ratio.low, ratio.value, ratio.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
@@ -125,9 +125,9 @@ SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(
         (STEADY[:5], STEADY[:5], (False, False, False)),  # too few rounds for an interval
     ],
 )
-def test_latency_and_speedup_have_a_half_width_each_and_the_status_none(outcome, eager, graph, on_target):
-    base = outcome(samples=eager, noise={**asdict(outcome().reports[0].noise), "steal_share": 0.5})
-    rows = made(base), made(outcome("inductor", samples=graph), base)
+def test_latency_and_speedup_have_a_half_width_each_and_the_status_none(result, eager, graph, on_target):
+    base = result(samples=eager, noise={**asdict(result().reports[0].noise), "steal_share": 0.5})
+    rows = made(base), made(result("inductor", samples=graph), base)
     widths = rows[0].latency_half_width, rows[1].latency_half_width, rows[1].speedup_half_width
     target = rows[0].target_half_width
     assert tuple(width is not None and width <= target for width in widths) == on_target
@@ -136,30 +136,30 @@ def test_latency_and_speedup_have_a_half_width_each_and_the_status_none(outcome,
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.5, "faster"), (2.0, "slower"), (1.0, "inconclusive")])
-def test_the_sign_is_what_the_interval_says(outcome, factor, expected):
-    row = made(outcome("inductor", samples=[0.002 * factor] * 12), outcome())
+def test_the_sign_is_what_the_interval_says(result, factor, expected):
+    row = made(result("inductor", samples=[0.002 * factor] * 12), result())
     assert row.sign == expected
 
 
-def test_a_graph_without_a_speedup_has_no_sign_or_an_open_one(outcome):
-    elsewhere = outcome()
+def test_a_graph_without_a_speedup_has_no_sign_or_an_open_one(result):
+    elsewhere = result()
     elsewhere.reports[0] = replace(elsewhere.reports[0], worker="0002")  # no round of theirs is the graph's
-    beside = made(outcome("inductor"), elsewhere)
+    beside = made(result("inductor"), elsewhere)
     assert (beside.speedup_vs_eager, beside.sign, beside.speedup_half_width) == (None, "inconclusive", None)
-    assert made(outcome("inductor")).sign is None  # eager was not asked for
-    assert made(outcome()).sign is None
+    assert made(result("inductor")).sign is None  # eager was not asked for
+    assert made(result()).sign is None
 
 
-def test_a_broken_model_is_flagged_and_its_reason_kept(outcome):
+def test_a_broken_model_is_flagged_and_its_reason_kept(result):
     broken = Captured(whole=False, graphs=2, graph_breaks=1, compilations=2, breaks=(("model.py:3", "item"),))
-    row = made(outcome("inductor", capture=broken), outcome())
+    row = made(result("inductor", capture=broken), result())
     assert (row.status, row.reason) == ("ok", "1 graph break: model.py:3 (item).")
     assert "partial" in row.flags.split(";")
 
 
-def test_the_latency_of_launches_is_not_pooled(outcome, report):
+def test_the_latency_of_launches_is_not_pooled(result, report):
     """Two hundred samples that agree within a launch say nothing of how launches differ."""
-    launches = outcome()
+    launches = result()
     launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
     row = made(launches)
     assert row.latency_ms_median == pytest.approx(2.0)
@@ -167,58 +167,60 @@ def test_the_latency_of_launches_is_not_pooled(outcome, report):
     ends = 2 * math.exp(-half), 2 * math.exp(half)
     assert (row.latency_ms_ci_low, row.latency_ms_ci_high) == pytest.approx(ends, rel=1e-4)
     assert row.interval_scope == "across processes"
-    assert made(outcome()).interval_scope == "within this process"
+    assert made(result()).interval_scope == "within this process"
 
 
-def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
-    row = made(outcome(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
+def test_a_wrong_output_is_a_mismatch_whatever_the_time(result):
+    row = made(result(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
     assert row.status == "mismatch"
     assert row.reason == (
         "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
     )
-    row = made(outcome(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
+    row = made(result(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
     assert row.status == "mismatch"
     assert row.parity_max_abs_err is None
 
 
 def test_a_failure_has_no_figures(cell):
-    failed = Outcome(cell(), "2026-01-01T00:00:00Z", failure=Failure("crash", "The worker was killed.", "last words"))
+    failed = CellResult(
+        cell(), "2026-01-01T00:00:00Z", failure=Failure("crash", "The worker was killed.", "last words")
+    )
     row = made(failed)
     assert (row.status, row.reason, row.stderr_tail) == ("crash", "The worker was killed.", "last words")
     assert row.latency_ms_median is None
 
 
-def test_break_even(outcome):
-    eager = outcome(samples=(0.003,) * 12, first_call_s=0.003)
-    graph = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003)
+def test_break_even(result):
+    eager = result(samples=(0.003,) * 12, first_call_s=0.003)
+    graph = result("inductor", samples=(0.001,) * 12, first_call_s=2.003)
     assert made(graph, eager).break_even_calls == pytest.approx(2.0 / 0.002)
     assert made(graph, eager).load_s is None
-    loaded = outcome("inductor", samples=(0.001,) * 12, first_call_s=0.003, load_s=5.0)
-    row = made(loaded, outcome(samples=(0.003,) * 12, first_call_s=0.003, load_s=1.0))
+    loaded = result("inductor", samples=(0.001,) * 12, first_call_s=0.003, load_s=5.0)
+    row = made(loaded, result(samples=(0.003,) * 12, first_call_s=0.003, load_s=1.0))
     assert (row.load_s, row.compile_s) == (5.0, pytest.approx(0.002))
     assert row.break_even_calls == pytest.approx((5.0 - 1.0) / 0.002)
     assert made(graph, eager).compile_s == pytest.approx(2.002)
-    slower = outcome("inductor", samples=(0.004,) * 12, first_call_s=2.0)
+    slower = result("inductor", samples=(0.004,) * 12, first_call_s=2.0)
     assert made(slower, eager).break_even_calls is None
 
 
-def test_break_even_is_of_what_a_call_saves_in_each_process(outcome):
-    eager, graph = outcome(samples=SCATTERED, first_call_s=0.0), outcome("inductor", first_call_s=1.0)
+def test_break_even_is_of_what_a_call_saves_in_each_process(result):
+    eager, graph = result(samples=SCATTERED, first_call_s=0.0), result("inductor", first_call_s=1.0)
     row, saved = made(graph, eager), over_processes([[s - 0.002 for s in SCATTERED]])
     assert (row.break_even_low, row.break_even_high) == (pytest.approx(1 / saved.high), None)
     assert saved.low < 0  # it may be slower
-    faster = made(outcome("inductor", samples=[s - 0.001 for s in SCATTERED], first_call_s=1.0), eager)
+    faster = made(result("inductor", samples=[s - 0.001 for s in SCATTERED], first_call_s=1.0), eager)
     assert faster.break_even_low == pytest.approx(1000) == faster.break_even_high  # though the speedup scatters
 
 
-def test_without_peaks_there_is_no_regime(outcome):
-    (row,) = completed([made(outcome(), peaks=None)])
+def test_without_peaks_there_is_no_regime(result):
+    (row,) = completed([made(result(), peaks=None)])
     assert row.bottleneck is None
     assert row.mfu_pct is None
 
 
-def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
-    eager, fused, unfused = (made(outcome(mode, framework=f)) for f, mode in (
+def test_a_graph_that_does_not_fuse_moves_what_eager_moves(result):
+    eager, fused, unfused = (made(result(mode, framework=f)) for f, mode in (
         ("torch", "eager"), ("torch", "inductor"), ("tensorflow", "function")
     ))  # fmt: skip
     assert fused.moved_bytes == fused.bytes < eager.moved_bytes
@@ -226,26 +228,26 @@ def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
     assert unfused.intensity == eager.intensity == eager.flops / eager.unfused_bytes
 
 
-def test_tail_latency_is_of_single_calls(outcome):
-    row = made(outcome(single_calls_s=[0.002] * 95 + [0.009] * 5))
+def test_tail_latency_is_of_single_calls(result):
+    row = made(result(single_calls_s=[0.002] * 95 + [0.009] * 5))
     assert (row.single_calls, row.latency_call_ms_p50) == (100, pytest.approx(2.0))
     assert (row.latency_call_ms_p95, row.latency_call_ms_p99) == (pytest.approx(2.0), pytest.approx(9.0))
-    few = made(outcome(single_calls_s=[0.002] * 12))
+    few = made(result(single_calls_s=[0.002] * 12))
     assert (few.latency_call_ms_p95, few.latency_ms_p95) == (None, None)
-    assert made(outcome()).single_calls == 0
+    assert made(result()).single_calls == 0
 
 
-def test_slow_turns_are_set_aside_and_the_host_s_speed_is_in_the_record(outcome):
+def test_slow_turns_are_set_aside_and_the_host_s_speed_is_in_the_record(result):
     loop = [3e-4] * 9 + [6e-4] * 3
-    row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
+    row = made(result(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
     assert (row.host_loop_ms_median, row.host_loop_ms_full) == pytest.approx((0.3, 0.3))
     assert (row.host_slowed_share, row.rounds_set_aside, row.samples) == (0.25, 3, 9)
     assert (row.latency_ms_ci_high, row.headline) == (pytest.approx(2.0), True)
-    assert made(outcome(host_loop_s=[])).host_loop_ms_median is None
+    assert made(result(host_loop_s=[])).host_loop_ms_median is None
 
 
-def test_a_host_slow_in_too_many_processes_gives_no_headline(outcome):
-    often = made(outcome(samples=(0.002,) * 5 + (0.004,) * 7, host_loop_s=[3e-4] * 5 + [6e-4] * 7))
+def test_a_host_slow_in_too_many_processes_gives_no_headline(result):
+    often = made(result(samples=(0.002,) * 5 + (0.004,) * 7, host_loop_s=[3e-4] * 5 + [6e-4] * 7))
     assert (often.rounds_set_aside, often.samples, often.headline) == (0, 12, False)
     assert "host_slowed" in often.flags.split(";") and often.status == "ok" and often.excluded is None
     assert (often | {"schema_version": 8}).headline  # where the flag meant a share of slow rounds
@@ -259,50 +261,50 @@ def test_a_host_slow_in_too_many_processes_gives_no_headline(outcome):
         (([6.0e-4] * 12, [6.3e-4] * 12, [6.6e-4] * 12, [9.65e-4] * 12), 12, False),
     ],
 )
-def test_full_speed_is_that_of_all_processes(outcome, report, loops, aside, flagged):
-    several = outcome()
+def test_full_speed_is_that_of_all_processes(result, report, loops, aside, flagged):
+    several = result()
     several.reports = [report((0.002,) * len(loop), launch=i, host_loop_s=loop) for i, loop in enumerate(loops)]
     row = made(several)
     assert (row.rounds_set_aside, row.launches) == (aside, len(loops))
     assert ("host_slowed" in (row.flags or "").split(";")) == flagged
 
 
-def test_a_round_counts_for_a_pair_where_both_turns_are_good(outcome):
-    eager = outcome(samples=(0.008,) * 2 + (0.004,) * 10, host_loop_s=[6e-4] * 2 + [3e-4] * 10)
-    graph = outcome("inductor", samples=(0.001,) * 10 + (0.003,) * 2, host_loop_s=[3e-4] * 10 + [6e-4] * 2)
+def test_a_round_counts_for_a_pair_where_both_turns_are_good(result):
+    eager = result(samples=(0.008,) * 2 + (0.004,) * 10, host_loop_s=[6e-4] * 2 + [3e-4] * 10)
+    graph = result("inductor", samples=(0.001,) * 10 + (0.003,) * 2, host_loop_s=[3e-4] * 10 + [6e-4] * 2)
     row = made(graph, eager)
     assert (row.speedup_vs_eager, row.speedup_half_width) == pytest.approx((4, 0))
-    most = outcome("inductor", samples=(0.001,) * 12, host_loop_s=[3e-4] * 6 + [6e-4] * 6)
+    most = result("inductor", samples=(0.001,) * 12, host_loop_s=[3e-4] * 6 + [6e-4] * 6)
     assert not made(most, eager).headline  # each has six good turns, the pair four
     assert made(eager).headline
 
 
 @pytest.mark.parametrize(("host_s", "loops"), [(0.0039, 4e-3 / 3e-4), (0.001, None), (None, None)])
 def test_what_the_host_limits_is_told_in_loops(cell, report, host_s, loops):
-    def of(mode: str, seconds: float) -> Outcome:
+    def of(mode: str, seconds: float) -> CellResult:
         reports = [report((seconds,) * 12, launch=0, worker="1", host_loop_s=[3e-4] * 12, host_s=host_s)]
-        return Outcome(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
+        return CellResult(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
 
     eager, graph = of("eager", 4e-3), of("inductor", 1e-3)
     assert made(eager).host_ms_in_loops == made(graph, eager).host_ms_in_loops == pytest.approx(loops)
 
 
-def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):
+def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(result, monkeypatch):
     monkeypatch.setattr(assemble, "known_cost", lambda cell, user_model: None)
-    assert made(outcome()).achieved_gb_per_s is None
+    assert made(result()).achieved_gb_per_s is None
 
 
-def test_tokens_are_timed_apart(outcome):
+def test_tokens_are_timed_apart(result):
     """The first apart from the others, of which a percentile is told once there are enough of them."""
     parts = (0.010, *[0.002] * 18, 0.004), (0.012, *[0.002] * 19)
-    row = made(outcome(parts_s=parts))
+    row = made(result(parts_s=parts))
     assert (row.first_token_ms_median, row.inter_token_ms_p50) == (pytest.approx(11.0), pytest.approx(2.0))
     assert (row.inter_token_ms_p95, row.inter_token_ms_p99) == (pytest.approx(2.0), None)
-    assert made(outcome()).first_token_ms_median is None
+    assert made(result()).first_token_ms_median is None
 
 
-def test_compiling_pays_for_itself_after_so_many_tokens(outcome):
-    graph, eager = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003), outcome(samples=(0.003,) * 12)
+def test_compiling_pays_for_itself_after_so_many_tokens(result):
+    graph, eager = result("inductor", samples=(0.001,) * 12, first_call_s=2.003), result(samples=(0.003,) * 12)
     row, generate = made(graph, eager).to_row(), workloads.get("llama-tiny", "generate")
     parameters = {"batch_size": 3, "prompt": 4, "tokens": 5, "attention": "explicit"}
     graph.cell = replace(graph.cell, parameters=tuple(parameters.items()))

@@ -14,7 +14,7 @@ from execution import campaign
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
 from records import assemble, recordfile
-from records.outcomes import Context, Outcome
+from records.cell_result import CellResult, Context
 from reports import sections
 from reports.material import Material
 
@@ -70,7 +70,7 @@ def test_what_decides(name):
 def test_a_record_has_the_versions_and_the_libraries_as_told(cell):
     hello = Hello({"torch": "9.9"}, Readback(libraries={"cuDNN": "91900"}))
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ("torch",)})
-    row = assemble._identity(Outcome(cell(), hello=hello), "seed:0", context)
+    row = assemble._identity(CellResult(cell(), hello=hello), "seed:0", context)
     assert json.loads(row["versions"]) == {"torch": "9.9", "cuDNN": "91900"}
 
 

@@ -15,7 +15,7 @@ from measurement.peaks import Peaks, may_be_cached
 from measurement.protocol import Hello, Readback
 from records import costs, recordfile
 from records import record as schema
-from records.outcomes import Outcome
+from records.cell_result import CellResult
 from records.record import Record
 from records.rooflines import changes, completed, doubled
 from records.runs import Run
@@ -156,7 +156,7 @@ def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds(
     for last in (groups[-1].cells[0], on_gpu[-1].cells[0]):
         assert last.workload == "matvec"
         assert not may_be_cached(costs.cost_of(replace(last, dtype="bf16")).compulsory_bytes, last.device)
-    told = [Outcome(group.cells[0], reports=[report((2.0, 1.0))]) for group in groups]
+    told = [CellResult(group.cells[0], reports=[report((2.0, 1.0))]) for group in groups]
     assert peak_benchmarks.peaks_from(told).matvec_bytes_per_s == 4 * (6144 * 6144 + 2 * 6144)
     assert peak_benchmarks.peaks_from(told[:-1]).matvec_bytes_per_s is None
 
@@ -169,7 +169,7 @@ def kept(report, tmp_path, monkeypatch):
 
     def keep(noise: dict | None = None) -> tuple[Cell, list[Path]]:
         hello = Hello({"numpy": "2.0"}, Readback())
-        told = [Outcome(cell, reports=[report(noise=noise)], hello=hello)]
+        told = [CellResult(cell, reports=[report(noise=noise)], hello=hello)]
         peak_benchmarks.keep(cell, "a machine", {}, told, Peaks(1e12, 1e10, "measured here"))
         return cell, list(tmp_path.glob("*.json"))
 

@@ -90,7 +90,7 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
 
 
 @dataclass
-class Outcome:
+class CellResult:
     """All that is known of one cell: a report per launch, or a failure."""
 
     cell: Cell

@@ -12,7 +12,7 @@ from launchers import local
 from measurement import protocol
 from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report, Where
 from plan.plan import Bundle, Group
-from records.outcomes import Failure, Kept, Outcome
+from records.cell_result import CellResult, Failure, Kept
 from records.record import Record
 
 Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call, and eager's time over it
@@ -32,12 +32,12 @@ class Display(Protocol):
 
 
 @dataclass
-class Attempt:
+class WorkerRun:
     """What one worker process said."""
 
     folder: Path
     launch: int
-    outcomes: dict[str, Outcome]
+    results: dict[str, CellResult]
     lost_files: Callable[[], bool] = lambda: False  # whether a file that the worker was told of is another or gone
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
@@ -49,14 +49,14 @@ class Attempt:
     def take(self, data: dict[str, Any]) -> Message | None:
         """Take in one message of the worker, and return it; None where it cost its cell.
 
-        Raises WorkerFailure for one that does not fit and names no cell of this attempt.
+        Raises WorkerFailure for one that does not fit and names no cell of this worker_run.
         """
         try:
             message = protocol.message(data)
             if isinstance(message, Ended):
                 self.finish(message)
         except ProtocolError as error:
-            if error.cell not in self.outcomes:
+            if error.cell not in self.results:
                 raise local.WorkerFailure("error", str(error)) from None
             self.fail(error.cell, "error", str(error))
             return None
@@ -74,7 +74,7 @@ class Attempt:
         Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files, or ran
         a user's model that may be another by now.
         """
-        if message.cell not in self.outcomes or message.cell in self.done:
+        if message.cell not in self.results or message.cell in self.done:
             raise ProtocolError(
                 f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
@@ -83,7 +83,7 @@ class Attempt:
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
-            if workloads.source_of(self.outcomes[message.cell].cell.workload) and self.lost_files():
+            if workloads.source_of(self.results[message.cell].cell.workload) and self.lost_files():
                 raise local.WorkerFailure("error", "The model's file changed during the measurement.")
             told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
             self.keep(told)
@@ -110,20 +110,20 @@ class Attempt:
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:
         """The cell has no figures; the first reason counts."""
-        outcome = self.outcomes[cell_id]
+        result = self.results[cell_id]
         self.done.add(cell_id)
-        outcome.hello = outcome.hello or self.hello
+        result.hello = result.hello or self.hello
         tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
-        if outcome.failure is None:
-            outcome.failure, outcome.failed_step = Failure(status, reason, tail), self.step
-            self.kept.append(Kept(cell_id, failure=outcome.failure, node=self.node, step=self.step))
+        if result.failure is None:
+            result.failure, result.failed_step = Failure(status, reason, tail), self.step
+            self.kept.append(Kept(cell_id, failure=result.failure, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
         """The cell has been measured."""
-        outcome = self.outcomes[report.cell]
-        outcome.hello = outcome.hello or self.hello
-        outcome.add(report)
-        self.kept.append(Kept(report.cell, outcome.started_at, hello=outcome.hello, report=report))
+        result = self.results[report.cell]
+        result.hello = result.hello or self.hello
+        result.add(report)
+        self.kept.append(Kept(report.cell, result.started_at, hello=result.hello, report=report))
         whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
         host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s}
         self.samples.append({**whose, "seconds_per_call": report.samples, **host})
