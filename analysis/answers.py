@@ -15,7 +15,7 @@ from analysis.points import Point, Points, grouped
 from analysis.rules import USE, Choice, choose
 from analysis.settings import Known, Setting, Shape, entrants, settings, words_of
 from measurement.flags import FLAGS
-from measurement.statistics import ENOUGH_LAUNCHES
+from measurement.statistics import ENOUGH_PROCESSES
 from records.record import Record
 
 # Flags on the machine while it measured; they change no answer.
@@ -125,7 +125,7 @@ class Trust:
     @property
     def few(self) -> bool:
         """Return whether some intervals rest on too few processes to say something of another one."""
-        return self.processes[0] < ENOUGH_LAUNCHES
+        return self.processes[0] < ENOUGH_PROCESSES
 
     @classmethod
     def from_records(cls, records: Sequence[Record]) -> Trust:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
-from analysis.pairs import Pair, few_launches, joined
+from analysis.pairs import Pair, few_processes, joined
 from analysis.significance import CHANCE, Estimates, holm
 from measurement.statistics import INCONCLUSIVE, Interval
 from records.record import Record
@@ -49,7 +49,7 @@ def latency(pairs: Sequence[Pair], side: int) -> Estimates:
 def _open(pair: Pair) -> str:
     """Why nothing is to be decided of a cell from its times; empty where something may be."""
     for side, (record, letter) in enumerate(zip(pair.records, "AB", strict=True)):
-        if few_launches(record):
+        if few_processes(record):
             return f"{letter}has too few processes for an interval; at least three are needed"
         if not record.headline and pair.host_decides(side):
             return f"{letter}'s host never ran at full speed for long enough (host_slowed)"

@@ -36,7 +36,7 @@ class Side:
     """What the heading says of one run."""
 
     name: str
-    facts: tuple[str, ...] = ()  # date, versions, revision, profile and launches, machine
+    facts: tuple[str, ...] = ()  # date, versions, revision, profile and processes, machine
     command: str = ""
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import frameworks
-from analysis.paired import launches_of
+from analysis.paired import processes_of
 from analysis.settings import Shape
 from measurement.statistics import Interval
 from records.intervals import over_processes
@@ -130,7 +130,7 @@ def ladders_of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[L
 
 @dataclass(frozen=True)
 class Series:
-    """Logarithms of seconds per call by launch and mode; a launch's modes were timed in turn by one process."""
+    """Logarithms of seconds per call by process and mode; the modes of a process were timed in turn."""
 
     launches: tuple[Mapping[str, Sequence[float]], ...]
 
@@ -138,7 +138,7 @@ class Series:
     def from_samples(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
         """Return the series of these cells, by their modes, in the rounds in which the host had its usual speed.
 
-        Of a cell that a launch measured twice the last counts, and of a launch that several processes took part in
+        Of a cell that a process measured twice the last counts, and of the workers of one process
         the one that most cells have.
         """
         latest = {(entry["launch"], entry["cell"]): entry for entry in samples if entry["cell"] in modes}
@@ -148,7 +148,7 @@ class Series:
         most = {launch: counts.most_common(1)[0][0] for launch, counts in workers.items()}
         by_launch: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
         entries = [entry for (launch, _), entry in latest.items() if entry.get("worker") == most[launch]]
-        for cell, launches in launches_of(entries).items():
+        for cell, launches in processes_of(entries).items():
             for launch, logarithms in launches.items():
                 by_launch[launch][modes[cell]] = logarithms
         return cls(tuple(by_launch.values()))

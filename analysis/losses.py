@@ -38,7 +38,7 @@ IDENTITY = (
 def speedup(eager: Profile, graph: Profile) -> Interval | None:
     """Return eager's time over the graph's with its 95 % interval; None from fewer than six samples.
 
-    Samples of one launch were taken in turn and are compared round by round.
+    Samples of one process were taken in turn and are compared round by round.
     """
     samples = [entry.get("samples_s") or [] for entry in (eager, graph)]
     if eager.get("launch") == graph.get("launch") and len(samples[0]) == len(samples[1]):

@@ -1,4 +1,4 @@
-"""What two sides differ by whose processes took turns: launch beside launch, by their samples."""
+"""What two sides differ by whose processes took turns: process beside process, by their samples."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from analysis.comparison import Comparison
 from analysis.pairs import Pair, joined
 from analysis.significance import Estimates, independent_ratio
 from measurement import host
-from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.intervals import over_processes
 from records.record import Record
 
-Launches = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by launch
+ByProcess = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by process
 
 
-def launches_of(samples: Iterable[Mapping]) -> dict[str, Launches]:
-    """Return a run's samples by cell and launch; of a launch that was measured again the later."""
+def processes_of(samples: Iterable[Mapping]) -> dict[str, ByProcess]:
+    """Return a run's samples by cell and process; of a process that was measured again the later."""
     cells: dict[str, dict[int, Mapping]] = defaultdict(dict)
     for entry in samples:
         if entry.get("launch") is not None and entry["seconds_per_call"]:
@@ -28,12 +28,12 @@ def launches_of(samples: Iterable[Mapping]) -> dict[str, Launches]:
     return {cell: _of_cell(entries) for cell, entries in cells.items()}
 
 
-def _of_cell(entries: Mapping[int, Mapping]) -> Launches:
+def _of_cell(entries: Mapping[int, Mapping]) -> ByProcess:
     turns, _ = host.counting(_good_turns(entries.values()))
     both = zip(entries.items(), turns, strict=True)
     return {
-        launch: [math.log(entry["seconds_per_call"][place]) for place in places]
-        for (launch, entry), places in both
+        process: [math.log(entry["seconds_per_call"][place]) for place in places]
+        for (process, entry), places in both
         if places
     }
 
@@ -72,19 +72,19 @@ def baselines(records: Iterable[Record]) -> dict[str, str]:
     return {record.cell.rpartition("/")[0]: record.cell for record in records if record.is_baseline}
 
 
-def change(a: Launches, b: Launches) -> tuple[Interval | None, int]:
+def change(a: ByProcess, b: ByProcess) -> tuple[Interval | None, int]:
     """Return B's time over A's with its interval over the processes that both have, and how many; None below three."""
     both = sorted(a.keys() & b.keys())
-    if len(both) < ENOUGH_LAUNCHES:
+    if len(both) < ENOUGH_PROCESSES:
         return None, len(both)
-    interval = over_processes([[median(b[launch]) - median(a[launch])] for launch in both])
+    interval = over_processes([[median(b[process]) - median(a[process])] for process in both])
     return interval.map(math.exp) if interval else None, len(both)
 
 
 def compare(
     a: Sequence[Record],
     b: Sequence[Record],
-    samples: Sequence[Mapping[str, Launches]],
+    samples: Sequence[Mapping[str, ByProcess]],
     limit: float = LIMIT,
 ) -> Comparison:
     """Compare two sides by their records and both sides' samples."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from analysis.comparison import NOT_COMPARABLE, Compared
 from measurement import flags
-from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
+from measurement.statistics import ENOUGH_PROCESSES, WITHIN_PROCESS, Interval
 from records.record import Record
 from records.statuses import WORDS
 
@@ -40,14 +40,14 @@ COLUMNS_READ = (
 
 
 def kinds_of(records: Iterable[Record]) -> list[Kind]:
-    """Return every machine, framework, version, revision, profile and number of launches that occur together."""
+    """Return every machine, framework, version, revision, profile and number of processes that occur together."""
     return [Kind(*values) for values in dict.fromkeys(map(attrgetter(*Kind._fields), records))]
 
 
-def few_launches(record: Record) -> bool:
+def few_processes(record: Record) -> bool:
     """Return whether a record's interval says nothing of other processes; of early records the count is not known."""
-    known = record.launches if record.launches is not None else ENOUGH_LAUNCHES
-    return known < ENOUGH_LAUNCHES or record.interval_scope == WITHIN_PROCESS
+    known = record.launches if record.launches is not None else ENOUGH_PROCESSES
+    return known < ENOUGH_PROCESSES or record.interval_scope == WITHIN_PROCESS
 
 
 class Pair(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
-from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.intervals import CONFIDENCE, over_processes
 from records.record import Record
 
@@ -138,7 +138,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     mean = Estimates.from_intervals([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
     by_cell = [by_process(record) for _, record in known]
     shared = set.intersection(*map(set, by_cell))
-    if len(shared) < ENOUGH_LAUNCHES:
+    if len(shared) < ENOUGH_PROCESSES:
         return one_interval(mean)
     of_processes = over_processes([[fmean(of_cell[process] for of_cell in by_cell)] for process in shared])
     half = (of_processes.high - of_processes.low) / 2 if of_processes else math.inf
@@ -152,7 +152,7 @@ def one_interval(estimates: Estimates) -> Interval:
 
 def _degrees_of(processes: np.ndarray | int) -> np.ndarray:
     """Return the degrees of freedom of an interval over so many processes; infinite for fewer than three."""
-    return np.where(np.greater_equal(processes, ENOUGH_LAUNCHES), np.subtract(processes, 1.0), np.inf)
+    return np.where(np.greater_equal(processes, ENOUGH_PROCESSES), np.subtract(processes, 1.0), np.inf)
 
 
 def _degrees(*parts: tuple[Any, Any]) -> np.ndarray:

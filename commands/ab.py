@@ -35,7 +35,7 @@ from records.record import Record
 from reports import run_headings, terminal
 
 _LETTERS = "ab"
-MOST_LAUNCHES = 6  # of each side, as many on both: launches are paired
+MOST_PROCESSES = 6  # of each side, as many on both: processes are paired
 OWN = "the suite's own environment"
 
 
@@ -152,11 +152,11 @@ def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs
 
 
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
-    """Run what is left of both sides, launch by launch in turn."""
+    """Run what is left of both sides, process by process in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
-    launches = min(MOST_LAUNCHES, campaigns[0].profile.maximum_launches)
-    profile = replace(campaigns[0].profile, minimum_launches=launches, maximum_launches=launches)
-    with Bar(console, left, estimates(campaigns), launches=launches) as bar:
+    launches = min(MOST_PROCESSES, campaigns[0].profile.maximum_processes)
+    profile = replace(campaigns[0].profile, minimum_processes=launches, maximum_processes=launches)
+    with Bar(console, left, estimates(campaigns), processes=launches) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
             display = alternation.Sided(letter.upper(), bar, console)
@@ -247,7 +247,7 @@ def refuse_a_pair(out: str | None) -> None:
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
     a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).records for run in sides)
-    comparison = paired.compare(a, b, [paired.launches_of(run.samples()) for run in sides], limit)
+    comparison = paired.compare(a, b, [paired.processes_of(run.samples()) for run in sides], limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))
     headings = Side(first, run_headings.facts(a), command), Side(second, run_headings.facts(b), command)

@@ -148,7 +148,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         gpu = any(group.cells[0].device_kind == "gpu" for group in campaign.groups)
         neighbours.await_quiet(console, gpu, campaign.sweep.force)
     try:
-        with Bar(console, cells, campaign.estimates, launches=campaign.profile.minimum_launches) as bar:
+        with Bar(console, cells, campaign.estimates, processes=campaign.profile.minimum_processes) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
@@ -210,7 +210,7 @@ def next_steps(run: runs.Run, measured: frozenset[str]) -> str:
 
 
 def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:
-    """Return the newest run in results/runs begun before this one that measured one of these cells, or None."""
+    """Return the newest run in results/runs started before this one that measured one of these cells, or None."""
     folders = manifest.in_order(path.parent for path in runs.RUNS.glob(f"*/{manifest.PLAN}"))
     before = itertools.takewhile(lambda folder: folder != run.folder, folders) if measured else ()
     for other in map(runs.Run, reversed(list(before))):

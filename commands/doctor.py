@@ -73,7 +73,7 @@ def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[di
         recorder = Recorder(made, campaign.context("doctor"), bar, campaign.store, with_peaks=False)
         executor = Executor(campaign.launcher(made), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-        executor.run_launches(Bundle(groups), results)
+        executor.run_processes(Bundle(groups), results)
         bar.bundle_done(Bundle(groups))
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -175,7 +175,7 @@ def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
         return
     failure = launcher.obstacle(bundle)
     if failure is None:
-        folder = launcher.run.new_launch()
+        folder = launcher.run.new_process_folder()
         start = start_of(launcher, bundle.first, folder)
         try:
             for message in map(protocol.message, launcher.messages(start, launcher.job(EXPLAIN, groups, folder))):

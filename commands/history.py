@@ -134,7 +134,7 @@ def _steps(one: Sequence[Record | None], figure: str, series: int) -> list[steps
     points = []
     for record in one:
         interval = (record.latency if figure == "latency" else record.speedup) if record else None
-        many = record is not None and not pairs.few_launches(record)
+        many = record is not None and not pairs.few_processes(record)
         points.append(_point(interval, record.launches) if record and interval and many else None)
     return steps.steps(points, max(series, 1), SAME_WITHIN)
 

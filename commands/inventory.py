@@ -142,7 +142,7 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
         if not interpreter.exists():
             return f"not installed: {make_command('setup', {'FRAMEWORK': name, 'DEVICE': kind})}"
     kept, key = ANSWERS / f"{name}-{device.replace(':', '-')}.json", _fingerprint(interpreter)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or torn
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or truncated
         if (entry := json.loads(kept.read_text()))["key"] == key:
             return entry["answer"]
     answer = _probe(name, device, interpreter)

@@ -92,12 +92,12 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
     for number in range(1, repeats + 1):
         out = folder / f"{given['profile']}-{number:02}"
         console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
-        begun = (out / runs.PLAN).exists()
-        place: dict[str, Any] = {"python": python, "resume" if begun else "out": str(out)}
+        resumes = (out / runs.PLAN).exists()
+        place: dict[str, Any] = {"python": python, "resume" if resumes else "out": str(out)}
         again = f"the same command, with {make_word('OUT', str(folder))}"
         with contextlib.ExitStack() as held:
             campaign = Campaign.start(
-                Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held
+                Request({"workload": given["workload"]} if resumes else given, again=again, **place), console, held
             )
             if campaign.sweep != sweep.resolve(given):
                 raise UsageError(f"{out} is a run of other cells than requested: choose another OUT.")

@@ -134,16 +134,16 @@ def given_by(arguments: argparse.Namespace) -> dict:
 
 def existing_request(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
     """Return what an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
-    begun = files.read(folder / FILE)
-    python = campaign.interpreter_in(begun, arguments.python)
+    asked = files.read(folder / FILE)
+    python = campaign.interpreter_in(asked, arguments.python)
     if from_folder(arguments) is None:
         named = foreign.programs(folder, {}, PYTHON=python)
         foreign.check_named("reproduce", folder, named, {"PYTHON": arguments.python})
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
-    known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
+    known = {**asked["flags"], "table": asked["table"], "device": asked["device"]}
     changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
     campaign.check_same(python, changed, folder.name, arguments.python)
-    return begun, python
+    return asked, python
 
 
 def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:

@@ -136,10 +136,10 @@ class Form:
             return DONE
         with contextlib.ExitStack() as held:
             campaign.prepare()
-            run = self.begun(campaign, more, held)
+            run = self.opened(campaign, more, held)
             return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, machine_of(run)))
 
-    def begun(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
+    def opened(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
         """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others.
 
         `more` is what decides beside the campaign's options; strategies may be others when a run goes on.

@@ -238,7 +238,7 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
 def _environment(recipe: Recipe, report: Callable[[str], None]) -> Path:
     """Make an environment unless its stamp says that this was done; returns its interpreter.
 
-    No other process changes the environment before this one ends: all launches of a run have the same packages.
+    No other process changes the environment before this one ends: all processes of a run have the same packages.
     """
     home = recipe.home
     while True:
@@ -269,7 +269,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
     if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
         variable, _, value = directives["without-find-links"].partition("=")
         env.setdefault(variable, value)
-    # Bytecode is compiled here, or the first launch of each framework would pay for it inside its first call.
+    # Bytecode is compiled here, or the first process of each framework would pay for it inside its first call.
     install = ["--quiet", "--compile-bytecode", *offline.arguments(wheelhouse), "--python", str(interpreter)]
     if not recipe.mode:
         new = ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)]
@@ -292,7 +292,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
 
 
 def _users_interpreter(python: str) -> Path:
-    """The interpreter that `python` (a path, or a name on PATH) names, once it has run and told a fitting version."""
+    """Return the interpreter that `python` (a path, or a name on PATH) names, once it reported a fitting version."""
     executable = shutil.which(os.path.expanduser(python))
     if executable is None:
         raise SetupError(f"no interpreter '{python}'; {WAY_OUT}")

@@ -1,7 +1,7 @@
 """A wheelhouse: a folder of wheels that environments are made from without any index. `WHEELHOUSE` names it.
 
 `wheelhouse.json` in it says what it was collected for; `commands.wheelhouse` writes it. A folder of wheels without that
-file serves as well, only that what it lacks is then told by uv alone.
+file serves as well, only that what it lacks is then reported by uv alone.
 
 Standard library only: this module serves the making of environments.
 """
@@ -63,16 +63,16 @@ def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str],
 
     `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
     """
-    told = {**read(wheelhouse), **machine()}
+    content = {**read(wheelhouse), **machine()}
     entry = {"wanted": fingerprint, "files": sorted(files), "built": built}
-    told["environments"] = {**told.get("environments", {}), environment: entry}
-    (wheelhouse / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
+    content["environments"] = {**content.get("environments", {}), environment: entry}
+    (wheelhouse / MANIFEST).write_text(json.dumps(content, indent=1) + "\n")
 
 
 def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> str:
     """Locked requirements that also accept the wheels which the wheelhouse holds in place of sources."""
-    told = read(wheelhouse).get("environments", {}) if wheelhouse else {}
-    for pin, digest in told.get(environment, {}).get("built", {}).items():
+    known = read(wheelhouse).get("environments", {}) if wheelhouse else {}
+    for pin, digest in known.get(environment, {}).get("built", {}).items():
         first_line = rf"(?m)^({re.escape(pin)}(?=[ ;\\]).*\\)$"
         requirements = re.sub(first_line, rf"\1\n    --hash=sha256:{digest} \\", requirements)
     return requirements
@@ -85,19 +85,19 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     """
     if not wheelhouse.is_dir():
         return f"there is no folder {wheelhouse}; `make setup COLLECT=FOLDER` makes one on a machine with internet."
-    told = read(wheelhouse)
-    if not told:
+    content = read(wheelhouse)
+    if not content:
         return None
     here = machine()
-    theirs, ours = (f"Python {m['python']} on {m['platform']}" for m in (told, here))
+    theirs, ours = (f"Python {m['python']} on {m['platform']}" for m in (content, here))
     if theirs != ours:
         return (
             f"the wheelhouse {wheelhouse} is for {theirs}, this is {ours}: collect one on a similar machine, with "
             f"the same Python."
         )
-    entry = told["environments"].get(environment)
+    entry = content["environments"].get(environment)
     if entry is None:
-        there = ", ".join(sorted(told["environments"])) or "nothing"
+        there = ", ".join(sorted(content["environments"])) or "nothing"
         parts = re.fullmatch(r"(\w+)-(cpu|gpu)-?(.*)", environment)
         words = zip(("FRAMEWORK", "DEVICE", "MODE"), parts.groups() if parts else (), strict=False)
         variables = " ".join([*(f"{name}={word}" for name, word in words if word), "COLLECT=…"])

@@ -1,4 +1,4 @@
-"""Two executors take turns, launch by launch, so that whatever the machine does meanwhile happens to both alike."""
+"""Two executors take turns, process by process, so that whatever the machine does meanwhile happens to both alike."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from records.record import Record
 
 
 def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence[frozenset[str]]) -> None:
-    """Run both plans, a launch of the one beside the same launch of the other.
+    """Run both plans, a process of one side beside the same process of the other.
 
-    Who is first changes with each launch, and from bundle to bundle: a drift falls on both alike.
+    Who is first changes with each process, and from bundle to bundle: a drift falls on both alike.
     """
     for executor, plan, done in zip(executors, plans, finished, strict=True):
         executor.begin(plan, done)
@@ -47,8 +47,8 @@ class Sided:
     display: Display
     console: Console
 
-    def bundle(self, bundle: Bundle, launch: int) -> None:
-        self.display.bundle(bundle, launch)
+    def bundle(self, bundle: Bundle, process: int) -> None:
+        self.display.bundle(bundle, process)
 
     def phase(self, cell_id: str | None, phase: str) -> None:
         self.display.phase(cell_id, phase)
@@ -56,7 +56,7 @@ class Sided:
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         self.display.progress(rounds, seconds)
 
-    def figures(self, launch: int, figures: Figures) -> None:
+    def figures(self, process: int, figures: Figures) -> None:
         """Show none: two sides have the same cells."""
 
     def record(self, record: Record) -> None:
@@ -67,9 +67,9 @@ class Sided:
         self.console.print(self.letter, end=" ")
         self.display.bound(cell_id, sentence)
 
-    def launch_done(self, bundle: Bundle) -> None:
+    def process_done(self, bundle: Bundle) -> None:
         if self.letter == "B":
-            self.display.launch_done(bundle)
+            self.display.process_done(bundle)
 
     def bundle_done(self, bundle: Bundle) -> None:
         """Estimates are of both sides together, and B is done with a bundle no earlier than it is written."""

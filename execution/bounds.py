@@ -35,7 +35,7 @@ def profiled(groups: Sequence[Group]) -> list[Group]:
 def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell, Profiled | Failed, str | None]]:
     """Yield each eager cell's profile, or why it has none, with the device's name. Raises SlotFailure."""
     left = {group.cells[0].id: group.cells[0] for group in groups}
-    folder = launcher.run.new_launch()
+    folder = launcher.run.new_process_folder()
     start = launcher.start_of(groups[0].cells[0], folder, folder / "cache")
     device_name, reason = None, "The worker ended without a report."
     try:

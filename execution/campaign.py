@@ -1,4 +1,4 @@
-"""A sweep on its way to being measured: asked for, planned, its environments and materials made, its folder begun.
+"""A sweep before it is measured: asked for, planned, its environments, weights and references made, its folder too.
 
 What `bench`, `explain`, `reproduce` and `doctor` have in common; each takes from it what it needs.
 """
@@ -252,7 +252,7 @@ class Campaign:
         return surroundings.resolve(self.request.scratch, self.request.container, self.python)
 
     def slots(self, run: runs.Run) -> tuple[Slot, ...]:
-        """Where launches go side by side; none where they go one after the other on this machine."""
+        """Where processes go side by side; none where they go one after the other on this machine."""
         places = self.sweep.places
         if self.cluster:
             own_gpu = ALL_GPUS in sweep.split_words(self.given.get("device") or "")

@@ -42,8 +42,8 @@ class Cluster:
     before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
 
     @classmethod
-    def of_job(cls, begun_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
-        """Ask every node of this job what it is. Nodes of another kind than most, or than `begun_on`, do not serve.
+    def of_job(cls, started_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
+        """Ask every node of this job what it is. Nodes of another kind than most, or than `started_on`, do not serve.
 
         Raises UsageError where none is left.
         """
@@ -54,15 +54,15 @@ class Cluster:
         if job is None:
             raise UsageError("This process is not in a Slurm job; omit LAUNCHER=slurm to measure on this machine.")
         answers = probed(job)
-        told = {node: answer for node, answer in answers.items() if isinstance(answer, dict)}
+        known = {node: answer for node, answer in answers.items() if isinstance(answer, dict)}
         left_out = {node: answer for node, answer in answers.items() if isinstance(answer, str)}
-        kinds = Counter(answer["kind"] for answer in told.values())
-        kind = begun_on or (kinds.most_common(1)[0][0] if kinds else "")
-        serving = {node: answer for node, answer in told.items() if answer["kind"] == kind}
-        left_out |= {node: f"its hardware differs: {described(told[node])}" for node in told.keys() - serving.keys()}
+        kinds = Counter(answer["kind"] for answer in known.values())
+        kind = started_on or (kinds.most_common(1)[0][0] if kinds else "")
+        serving = {node: answer for node, answer in known.items() if answer["kind"] == kind}
+        left_out |= {node: f"its hardware differs: {described(known[node])}" for node in known.keys() - serving.keys()}
         if not serving:
             whys = "; ".join(f"{node}: {why}" for node, why in left_out.items())
-            way = "use CONSTRAINT= to request the same type of nodes as before" if begun_on else "inspect these nodes"
+            way = "use CONSTRAINT= to request the same type of nodes as before" if started_on else "inspect these nodes"
             raise UsageError(f"No node of job {job.job} can be used ({whys}); {way}.")
         first = next(iter(serving.values()))
         return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})
@@ -135,11 +135,11 @@ def control_of(groups: Iterable[Group]) -> Group | None:
 
 
 def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
-    """One launch of the control cell on the slot's node: its latency in ms with its interval within that process.
+    """One process of the control cell on the slot's node: its latency in ms with its interval within that process.
 
     `problem` says why there is none. Raises SlotFailure.
     """
-    cell, folder = group.cells[0], launcher.run.new_launch()
+    cell, folder = group.cells[0], launcher.run.new_process_folder()
     worker_run = WorkerRun(folder, 0, {cell.id: CellResult(cell)})
     start = launcher.start_of(cell, folder, launcher.cache)
     answer: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}

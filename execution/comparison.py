@@ -64,7 +64,7 @@ class References:
 
         That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
         compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
-        OSError where what launches left is gone.
+        OSError where what processes left is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = [workload.name, workload.reference_parameters(with_conventions(group)), group.cells[0].pass_name]
@@ -83,7 +83,9 @@ class References:
                 for each in (results[cell.id] for cell in group.cells):  # no mode of it can be compared
                     each.failure = each.failure or Failure("unsupported", str(error))
                 return
-            except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
+            except (
+                Exception
+            ) as error:  # a truncated file, or arrays of another form: that cell's trouble, not the run's
                 for report in result.reports:  # unless a folder or its disk is gone
                     if report.outputs:
                         durable.check_room(Path(report.outputs).parent, os.environ)

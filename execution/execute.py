@@ -1,4 +1,4 @@
-"""Run a plan: launches, retries without the culprit when a worker dies, and what an interruption leaves."""
+"""Run a plan: processes, retries without the culprit when a worker dies, and what an interruption leaves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
 from records.runs import Run, utc_now
 
-MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
+MOST_EXCUSED = 5  # processes in a row that lost their files: something goes on deleting them
 RARELY = 50.0  # times as long as making the CSV took, it is not made again while slots are at work
 
 
@@ -75,9 +75,9 @@ class Executor:
         self.end()
 
     def run_in_turn(self, bundles: Sequence[Bundle]) -> None:
-        """Run bundles whose launches take turns, so that those of a cell lie as far apart as the profile asks.
+        """Run bundles whose processes take turns, so that those of a cell lie as far apart as the profile asks.
 
-        Between launches that follow each other at once the machine hardly changes: a repeat an hour later would.
+        Between processes that follow each other at once the machine hardly changes: a repeat an hour later would.
         """
         estimates = {
             b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache, self.sweep.energy) for b in bundles
@@ -91,7 +91,7 @@ class Executor:
         return replace(self, launcher=replace(self.launcher, place=place))
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
-        """Write what is known before any launch, and take over what an interrupted run left."""
+        """Write what is known before any process, and take over what an interrupted run left."""
         groups = [group for bundle in plan.bundles for group in bundle.groups]
         weights = self.launcher.materials(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
@@ -110,14 +110,14 @@ class Executor:
         self.run.drop_reports()
 
     def run_bundle(self, bundle: Bundle) -> None:
-        """All launches of a bundle, then its records."""
+        """All processes of a bundle, then its records."""
         for _ in self.steps(bundle):
             pass
 
     def steps(self, bundle: Bundle) -> Generator[int, None, None]:
-        """The same in steps: yields before each launch its number, so that another executor's may come in between.
+        """The same in steps: yields before each process its number, so that another executor's may come in between.
 
-        KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a launch does.
+        KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a process does.
         """
         results = {cell.id: CellResult(cell, utc_now()) for group in bundle.groups for cell in group.cells}
         for result in results.values():
@@ -128,7 +128,7 @@ class Executor:
                 result.failure = obstacle
         else:
             try:
-                yield from self.launches(bundle, results)
+                yield from self.processes(bundle, results)
             except (KeyboardInterrupt, local.SlotFailure):
                 self.finish_settled(bundle, results)
                 raise
@@ -147,11 +147,11 @@ class Executor:
         if self.control and node and node not in self.controlled:
             self.controlled.add(node)
             try:
-                told = cluster.measured_control(self.launcher, self.control)
+                control = cluster.measured_control(self.launcher, self.control)
             except local.SlotFailure:
                 self.controlled.discard(node)
                 raise
-            lines.append(self.run.folder / NODES, told, synced=True)
+            lines.append(self.run.folder / NODES, control, synced=True)
 
     def give_up(self, bundle: Bundle, failure: Failure) -> None:
         """Write the records of a bundle that cannot be measured."""
@@ -161,45 +161,45 @@ class Executor:
         self.display.bundle_done(bundle)
 
     def finish_settled(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
-        """Write the groups to which no launch has anything to add."""
+        """Write the groups to which no process has anything to add."""
         for group in bundle.groups:
             members = [results[cell.id] for cell in group.cells]
             last = max((report.launch for result in members for report in result.reports), default=-1)
             if all(result.failure or result.has_report(last) for result in members) and (
-                last + 1 >= self.profile.maximum_launches or self.unfinished(group, results, last + 1) is None
+                last + 1 >= self.profile.maximum_processes or self.unfinished(group, results, last + 1) is None
             ):
                 self.recorder.finish(group, results)
 
-    def run_launches(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
-        """All launches of a bundle."""
-        for _ in self.launches(bundle, results):
+    def run_processes(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
+        """All processes of a bundle."""
+        for _ in self.processes(bundle, results):
             pass
 
-    def launches(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
-        """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
+    def processes(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
+        """As many processes as the profile wants. They share a compile cache, which is empty before the first one.
 
-        So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
+        So the first process shows what compiling costs and the others load what it compiled, where the framework keeps
         compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
-        cache `warm` a launch that measures nothing fills it beforehand.
+        cache `warm` a process that measures nothing fills it beforehand.
         """
         self.find_bounds(bundle)
         self.ready()
         try:
             if self.sweep.compile_cache == "warm":
-                self.launch(bundle, list(bundle.groups), results, PRIME)
-            for number in range(self.profile.maximum_launches):
+                self.process(bundle, list(bundle.groups), results, PRIME)
+            for number in range(self.profile.maximum_processes):
                 groups = [left for group in bundle.groups if (left := self.unfinished(group, results, number))]
-                if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
+                if groups:  # else an interrupted run knew this process, or the intervals are narrow enough
                     yield number
-                    self.launch(bundle, groups, results, MEASURE, number)
-                    self.display.launch_done(bundle)
+                    self.process(bundle, groups, results, MEASURE, number)
+                    self.display.process_done(bundle)
                     for group in groups if number else ():
                         self.display.figures(number, figures_of(group, results))
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)
 
     def find_bounds(self, bundle: Bundle) -> None:
-        """Profile eager mode of the groups whose bounds are not known yet, before a launch compiles anything."""
+        """Profile eager mode of the groups whose bounds are not known yet, before a process compiles anything."""
         groups = [group for group in bounds.profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
         if not groups:
             return
@@ -214,17 +214,17 @@ class Executor:
         self.breakdown.enter("records")
 
     def unfinished(self, group: Group, results: dict[str, CellResult], launch: int) -> Group | None:
-        """What of a group the next launch has to measure, if anything.
+        """What of a group the next process has to measure, if anything.
 
-        Launches are added until every speedup, or without eager mode every latency, has a half-width within the target
+        Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
         and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
-        so few had that speed that the most launches cannot give enough, the group ends: more make no headline. It ends
-        as well where the most launches would leave every interval that is too wide far from the target.
+        so few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends
+        as well where the most processes would leave every interval that is too wide far from the target.
         """
         left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
         if left and all(results[cell.id].has_report(launch) for cell in left.cells):
             return None  # before the run was interrupted
-        if left is None or launch < self.profile.minimum_launches:
+        if left is None or launch < self.profile.minimum_processes:
             return left
         baseline = results.get(baseline_of(left.cells[0]).id)
         graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
@@ -234,7 +234,7 @@ class Executor:
             known = [(results[cell.id].latency, results[cell.id].good_turns) for cell in left.cells]
         slowed = [good for _, good in known if host.counting(good)[1]]
         if slowed:
-            return left if all(host.can_recover(good, self.profile.maximum_launches) for good in slowed) else None
+            return left if all(host.can_recover(good, self.profile.maximum_processes) for good in slowed) else None
         return left if any(self._lacks(half_width(found), good) for found, good in known) else None
 
     def _lacks(self, width: float | None, good: Sequence[Sequence[bool]]) -> bool:
@@ -245,17 +245,17 @@ class Executor:
         target, count = self.profile.target_half_width, sum(host.usable(good))
         if width is None or width <= target:
             return width is None
-        return intervals.can_narrow(width, count, self.profile.maximum_launches * count // len(good), target)
+        return intervals.can_narrow(width, count, self.profile.maximum_processes * count // len(good), target)
 
-    def launch(
+    def process(
         self, bundle: Bundle, groups: list[Group], results: dict[str, CellResult], kind: str, number: int = 0
     ) -> None:
-        """One launch of `groups`, begun again without the culprit when a worker dies."""
+        """Run one process of `groups`, again without the culprit when a worker dies."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             results[cell.id].forget(number)  # half of a group, known from before an interruption
         excused = 0
         while groups:
-            folder = self.run.new_launch()
+            folder = self.run.new_process_folder()
             self.display.bundle(bundle, number)
             peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a peak benchmark.
@@ -351,9 +351,9 @@ def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
         its.breakdown.enter("records")
         its.measure_control()
         its.run_bundle(bundle)
-        if (begun := time.monotonic()) >= next_csv:  # which reads all records again
+        if (start := time.monotonic()) >= next_csv:  # which reads all records again
             executor.run.write_csv()
-            next_csv = time.monotonic() + RARELY * (time.monotonic() - begun)
+            next_csv = time.monotonic() + RARELY * (time.monotonic() - start)
         its.breakdown.enter("no launch left")
 
     def give_up(slot: Slot, bundle: Bundle, why: str) -> None:

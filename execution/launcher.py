@@ -37,7 +37,7 @@ class Launcher:
     timeout_s: float
     slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
-    place: int = 0  # of the bundle among those whose launches take turns
+    place: int = 0  # of the bundle among those whose processes take turns
 
     @property
     def cache(self) -> Path:
@@ -85,7 +85,7 @@ class Launcher:
         peaks_known_of: Mapping[str, str] | None = None,
         full_speed_s: float | None = None,
     ) -> Job:
-        """What a worker is to do; `number` is that of the launch, `settled` the groups whose outputs are there."""
+        """What a worker is to do; `number` is that of the process, `settled` the groups whose outputs are there."""
         own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,

@@ -34,7 +34,7 @@ MOST_ROWS = 16  # of figures so far, on a terminal
 class Bar:
     """A progress bar on a terminal, above the figures so far; plain lines elsewhere, one a process and one a cell.
 
-    `cells` are the plan's, `estimates` seconds of a bundle of so many `launches` by its first cell. Without `lines`
+    `cells` are the plan's, `estimates` seconds of a bundle of so many `processes` by its first cell. Without `lines`
     nothing is said of cells.
     """
 
@@ -45,22 +45,22 @@ class Bar:
         estimates: dict[str, float],
         clock: Callable[[], float] = time.monotonic,
         lines: bool = True,
-        launches: int = 1,
+        processes: int = 1,
     ):
         self._console, self._clock = console, clock
         self._names = Names((cell.id for cell in cells), whole=True)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
         self._estimates = dict(estimates)  # of what is left of the bundles that are not done
-        self._launches, self._whole = launches, sum(estimates.values())
+        self._processes, self._whole = processes, sum(estimates.values())
         self._figures: dict[str, tuple[float, float | None]] = {}  # of cells without a record, in order of appearance
         self._unsaid: dict[str, tuple[float, float | None]] = {}  # those that no line has yet
         self._known_from = 0  # processes that the figures come from; 0: a few rounds of the first
-        self._shares = {name: seconds / launches for name, seconds in estimates.items()}  # of a launch
-        self._begun = self._launch_begun = self._step_begun = clock()
-        self._current = next(iter(self._shares.values()), 0.0)  # what the launch at work was thought to take
+        self._shares = {name: seconds / processes for name, seconds in estimates.items()}  # of a process
+        self._begun = self._process_begun = self._step_begun = clock()
+        self._current = next(iter(self._shares.values()), 0.0)  # what the process at work was thought to take
         self._expected = 0.0
-        self._step, self._timed, self._launch, self._framework = ("", "starting"), False, 0, ""
+        self._step, self._timed, self._process, self._framework = ("", "starting"), False, 0, ""
         self._live = Live(
             get_renderable=self.render,
             console=console,
@@ -111,7 +111,7 @@ class Bar:
     def share(self) -> float:
         """How much of the expected seconds is done; of the process at work at most what it was thought to take."""
         done = self._whole - sum(self._estimates.values())
-        at_work = min(self._clock() - self._launch_begun, self._current)
+        at_work = min(self._clock() - self._process_begun, self._current)
         return min((done + at_work) / self._whole, 1.0) if self._whole else 0.0
 
     def step(self, room: int = LINE) -> str:
@@ -121,17 +121,19 @@ class Bar:
         """
         names, doing = self._step
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
-        launch = f" · process {self._launch + 1} of {max(self._launches, self._launch + 1)}" if self._launch else ""
-        doing = f"{doing}{seconds}{launch}"
+        process = (
+            f" · process {self._process + 1} of {max(self._processes, self._process + 1)}" if self._process else ""
+        )
+        doing = f"{doing}{seconds}{process}"
         named = Text(plain(names))
         named.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
         return " · ".join(filter(None, (named.plain, doing)))[: max(room, 0)]
 
     def left(self) -> float:
-        """Seconds that the run still takes, by how launches so far compared with their estimates; it counts down."""
+        """Seconds that the run still takes, by how processes so far compared with their estimates; it counts down."""
         now, ahead = self._clock(), sum(self._estimates.values())
-        pace = (self._launch_begun - self._begun) / self._expected if self._expected else 1.0
-        spent = now - self._launch_begun
+        pace = (self._process_begun - self._begun) / self._expected if self._expected else 1.0
+        spent = now - self._process_begun
         if self._current and spent > self._current * pace:  # slower than the others were: so may be what follows
             pace = (now - self._begun) / (self._expected + self._current)
         return max(ahead * pace - spent, 0.02 * ahead * pace)
@@ -141,9 +143,9 @@ class Bar:
             self._step_begun = self._clock()
         self._step, self._timed = (names, doing), timed
 
-    def bundle(self, bundle: Bundle, launch: int) -> None:
+    def bundle(self, bundle: Bundle, process: int) -> None:
         """A worker is being started."""
-        self._launch, self._framework = launch, bundle.first.framework
+        self._process, self._framework = process, bundle.first.framework
         self._current = self._shares.get(bundle.first.id, 0.0)
         self._begin(self._framework, "starting")
 
@@ -169,16 +171,16 @@ class Bar:
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
-    def figures(self, launch: int, figures: Figures) -> None:
-        """Cells have first figures, or better ones: of launch 0 from a few rounds, else over all processes so far."""
+    def figures(self, process: int, figures: Figures) -> None:
+        """Cells have first figures, or better ones: of process 0 from a few rounds, else over all processes so far."""
         self._figures |= figures
         self._unsaid |= figures
-        self._known_from = launch + 1
-        compared = launch or any(speedup is not None for _, speedup in figures.values())
+        self._known_from = process + 1
+        compared = process or any(speedup is not None for _, speedup in figures.values())
         if compared and self._lines and not self._console.is_terminal:
-            self._say(launch)
+            self._say(process)
 
-    def _say(self, launch: int) -> None:
+    def _say(self, process: int) -> None:
         """Print the figures that no line has yet, shape by shape."""
         shapes: dict[str, list[str]] = {}
         for cell, (seconds, speedup) in self._unsaid.items():
@@ -186,10 +188,10 @@ class Bar:
             mode = cell.rpartition("/")[2]
             shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {seconds * 1e3:.3g} ms{ratio}")
         self._unsaid.clear()
-        last = max(self._launches, launch + 1)
+        last = max(self._processes, process + 1)
         for shape, figures in shapes.items():
-            text = f"process {launch + 1}/{last}: {self._framework} {shape}: {', '.join(figures)}"
-            self._console.print(Text(plain(text + ("" if launch else ", provisional"))), soft_wrap=True)
+            text = f"process {process + 1}/{last}: {self._framework} {shape}: {', '.join(figures)}"
+            self._console.print(Text(plain(text + ("" if process else ", provisional"))), soft_wrap=True)
 
     def record(self, record: Record) -> None:
         """A cell is finished."""
@@ -202,8 +204,8 @@ class Bar:
         if self._lines:
             self._console.print(Text(f"{self._named(cell_id)}: {plain(sentence)}", style="dim"), soft_wrap=True)
 
-    def launch_done(self, bundle: Bundle) -> None:
-        """What is left is one launch less, and the pace of those so far is known."""
+    def process_done(self, bundle: Bundle) -> None:
+        """What is left is one process less, and the pace of those so far is known."""
         name = bundle.first.id
         self._settle(name, min(self._shares.get(name, 0.0), self._estimates.get(name, 0.0)))
 
@@ -215,7 +217,7 @@ class Bar:
         if seconds:
             self._estimates[name] -= seconds
             self._expected += seconds
-            self._launch_begun, self._current = self._clock(), 0.0
+            self._process_begun, self._current = self._clock(), 0.0
 
 
 def duration(seconds: float) -> str:
@@ -245,7 +247,7 @@ def _failure(record: Record) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """The text in so many columns, padded, or cut in its middle: names are told apart by both their ends."""
+    """The text in so many columns, padded, or cut in its middle: names differ at both their ends."""
     if len(text) <= width:
         return text.ljust(width)
     head = max(width * 3 // 5, 0)

@@ -27,7 +27,7 @@ PEAKS = "peaks.json"
 
 
 class RecordDisplay(Protocol):
-    """Whom the recorder tells of finished cells."""
+    """Receives finished records."""
 
     def record(self, record: Record) -> None: ...
 
@@ -99,7 +99,7 @@ class Recorder:
             self.display.record(record)
 
     def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
-        """The peak benchmarks that a launch has to measure for this cell: none if the run has their peaks."""
+        """The peak benchmarks that a process has to measure for this cell: none if the run has their peaks."""
         lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
         return peak_benchmarks.groups_for(cell) if lacking else ()
 
@@ -108,7 +108,7 @@ class Recorder:
         return peak_benchmarks.kept(cell, self.context.machine_id, self.context.policies) if self.with_peaks else None
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], results: dict[str, CellResult]) -> None:
-        """Keep the peaks that a launch measured, also for a resumed run."""
+        """Keep the peaks that a process measured, also for a resumed run."""
         measured = [results[PEAK_PREFIX + group.cells[0].id] for group in groups]
         peaks = peak_benchmarks.peaks_from(measured) if measured else None
         if peaks:

@@ -156,19 +156,19 @@ class Rounds(ABC, Generic[Row]):
 
         Its caches and temporary files are in the folder `live`, else in an empty one. `change` takes its environment.
         """
-        folder, live = self.run.new_launch(), live or self.caches()
-        begun = self.launcher.start_of(group.cells[0], folder, live)
-        begun = replace(begun, environment=change(begun.environment | {"TMPDIR": str(live / "tmp")}))
+        folder, live = self.run.new_process_folder(), live or self.caches()
+        start = self.launcher.start_of(group.cells[0], folder, live)
+        start = replace(start, environment=change(start.environment | {"TMPDIR": str(live / "tmp")}))
         asked: Mapping[str, Any] = {self.task: what}
         job = replace(self.launcher.job(self.task, [group], folder), **asked)
         hello: Hello | None = None
         ended: Ended | str = "The worker ended without a report."
         try:
-            for message in map(protocol.message, self.launcher.messages(begun, job)):
+            for message in map(protocol.message, self.launcher.messages(start, job)):
                 hello = message if isinstance(message, Hello) else hello
                 ended = message if isinstance(message, Ended) else ended
         except local.WorkerFailure as error:
-            last = local.log_tail(begun.log).rpartition("\n")[2]
+            last = local.log_tail(start.log).rpartition("\n")[2]
             return f"{error} Its last line: {last}" if last else str(error), hello
         except ProtocolError as error:
             return str(error), hello

@@ -1,4 +1,4 @@
-"""Launches side by side: on a host one slot per GPU with CPU cores of its own, on a cluster slots on each node.
+"""Processes side by side: on a host one slot per GPU with CPU cores of its own, on a cluster slots on each node.
 
 Everything the suite does itself, from starting a worker to writing a record, is done by one slot at a time: a slot
 gives its turn away only while it waits for its worker's next message. So no other code needs to know of slots.
@@ -26,7 +26,7 @@ class NoSlotLeft(OSError):
 
 @dataclass(frozen=True)
 class Slot:
-    """Where launches run one after the other: the whole machine, one GPU and some CPUs beside other slots, or a node.
+    """Where processes run one after the other: the whole machine, one GPU and some CPUs beside other slots, or a node.
 
     `environment` shows a worker its GPU alone, which is then `gpu:0` to it, whichever it is. `of` counts the slots of
     the same host. On a cluster `start` runs workers on `node`, and `unfit` tells why that is to serve no more,
@@ -48,7 +48,7 @@ class Slot:
         return self.of == 1 and not self.node
 
     def served_by(self) -> dict[str, Any]:
-        """Return which GPU and CPUs the launches of this slot get, for the record; empty for the whole machine.
+        """Return which GPU and CPUs the processes of this slot get, for the record; empty for the whole machine.
 
         Empty on a cluster as well, where each step tells what it was given (`protocol.Where`).
         """

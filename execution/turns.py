@@ -1,4 +1,4 @@
-"""Launches of several bundles, or of two executors, take turns: what the machine does happens to all alike."""
+"""Processes of several bundles, or of two executors, take turns: what the machine does happens to all alike."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plan.plan import Bundle
 
 
 def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: float) -> list[tuple[Bundle, ...]]:
-    """The bundles whose launches take turns: neighbours that together take no longer than `seconds`, or one alone.
+    """The bundles whose processes take turns: neighbours that together take no longer than `seconds`, or one alone.
 
     `estimates` are seconds of a bundle by its first cell. Wider windows would keep records back for longer.
     """

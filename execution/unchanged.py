@@ -1,6 +1,6 @@
-"""What must be the same in all launches of a run: users' files, the packages that decide what is measured, the machine.
+"""Check that processes of a run have the same users' files, packages that decide what is measured, and machine.
 
-A record is made of several launches, before and after an interruption, and names one version and one machine for all.
+A record is made of several processes, before and after an interruption, and names one version and one machine for all.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ANOTHER_MACHINE = (
 def check_files(models: Mapping[str, str]) -> None:
     """Raise UsageError where a user's file is not what it was when the run was started; `models` are sources by "
     "name."""
-    begun = user_models.digests(models)
+    before = user_models.digests(models)
     for name, source in models.items():
-        if is_file(source) and _digest(source) != begun[name]["digest"]:
+        if is_file(source) and _digest(source) != before[name]["digest"]:
             raise UsageError(
                 f"{name} was changed since the run was started: restore it and resume, or start a new run."
             )
@@ -64,7 +64,7 @@ def leave_out_another_machine(run: Run, machine_id: str) -> bool:
     """Drop what another machine measured of cells that have no record yet, its peaks too; whether there was one."""
     try:
         before = run.read(MACHINE).get("machine_id", machine_id)
-    except UsageError:  # torn: it is written anew, and nothing tells which machine it was
+    except UsageError:  # truncated: it is written again, on a machine not known
         before = machine_id
     if before == machine_id:
         return False

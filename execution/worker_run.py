@@ -19,15 +19,15 @@ Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call,
 
 
 class Display(Protocol):
-    """What the executor tells whoever watches."""
+    """Receives what the executor reports."""
 
-    def bundle(self, bundle: Bundle, launch: int) -> None: ...
+    def bundle(self, bundle: Bundle, process: int) -> None: ...
     def phase(self, cell_id: str | None, phase: str) -> None: ...
     def progress(self, rounds: int, seconds: dict[str, float]) -> None: ...
-    def figures(self, launch: int, figures: Figures) -> None: ...
+    def figures(self, process: int, figures: Figures) -> None: ...
     def record(self, record: Record) -> None: ...
     def bound(self, cell_id: str, sentence: str) -> None: ...
-    def launch_done(self, bundle: Bundle) -> None: ...
+    def process_done(self, bundle: Bundle) -> None: ...
     def bundle_done(self, bundle: Bundle) -> None: ...
 
 
@@ -38,13 +38,13 @@ class WorkerRun:
     folder: Path
     launch: int
     results: dict[str, CellResult]
-    lost_files: Callable[[], bool] = lambda: False  # whether a file that the worker was told of is another or gone
+    lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job is another or gone
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this launch
+    kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this process
 
     def take(self, data: dict[str, Any]) -> Message | None:
         """Take in one message of the worker, and return it; None where it cost its cell.
@@ -85,8 +85,7 @@ class WorkerRun:
         elif isinstance(message, Report) and self.hello:
             if workloads.source_of(self.results[message.cell].cell.workload) and self.lost_files():
                 raise local.WorkerFailure("error", "The model's file changed during the measurement.")
-            told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
-            self.keep(told)
+            self.keep(replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step))
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it described its machine.", message.cell)
         self.done.add(message.cell)
@@ -138,7 +137,7 @@ class WorkerRun:
 
     @property
     def died_at_start(self) -> bool:
-        """Whether the worker had begun no cell, as while it imports and configures the framework."""
+        """Return whether the worker had started no cell, as while it imports and configures the framework."""
         return not (self.done or (self.hello and self.marked))
 
     def culprits(self, left: list[Group]) -> set[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from experiments.evidence import Evidence, latency_of
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
-from measurement.statistics import ENOUGH_LAUNCHES
+from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import in_markdown, markdown_table
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
@@ -49,7 +49,7 @@ def reach(evidence: Evidence) -> str:
     fewest = min((record.launches or 1 for record in evidence.records.included if latency_of(record)), default=None)
     if fewest is None:
         return ""
-    if fewest >= ENOUGH_LAUNCHES:
+    if fewest >= ENOUGH_PROCESSES:
         return f"They hold across processes: each cell was measured in {fewest} or more."
     few = "one process" if fewest == 1 else f"{fewest} processes"
     return (
@@ -86,5 +86,5 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
             sentence = "" if index else claim.sentence
             answers.add_row(sentence, side, Text(str(answer.verdict), style=STYLES[answer.verdict]), answer.numbers)
     console.print(answers)
-    if told := reach(evidence):
-        console.print(told)
+    if remark := reach(evidence):
+        console.print(remark)

@@ -95,9 +95,9 @@ def _guarded(launch: Launch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """A worker below its guard (`guard.py`): the pipes of its results, and of what the guard says of its end."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         results, kept = _pipe(ours, theirs)
-        status, told = _pipe(ours, theirs)
+        status, said = _pipe(ours, theirs)
         lifeline, alive = _pipe(theirs, ours)
-        guard = _start(launch, [end.fileno() for end in (lifeline, told, kept)])
+        guard = _start(launch, [end.fileno() for end in (lifeline, said, kept)])
         theirs.close()
         try:
             yield results, status

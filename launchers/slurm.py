@@ -93,8 +93,8 @@ def gpus_on_node(job: Allocation) -> int:
     if known := os.environ.get(GPUS):
         return int(known)
     question = [*asking(job.job, job.nodes[0]), "sh", "-c", f'echo "GPUs: ${{{GPUS}:-0}}"']
-    told = output_of(*question, seconds=IMMEDIATE + ASKING, environment=of_srun(dict(os.environ)))
-    if not (count := re.search(r"^GPUs: (\d+)$", told or "", re.MULTILINE)):
+    answer = output_of(*question, seconds=IMMEDIATE + ASKING, environment=of_srun(dict(os.environ)))
+    if not (count := re.search(r"^GPUs: (\d+)$", answer or "", re.MULTILINE)):
         raise OSError(0, "the node does not report the job's GPUs", f"Node {job.nodes[0]}")
     return int(count[1])
 
@@ -112,8 +112,8 @@ def _on(job: str, node: str) -> list[str]:
 
 def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str] | None = None) -> str | None:
     """Return what one of Slurm's commands prints; None where it fails or does not answer."""
-    told = programs.answer(command, seconds, env=environment)
-    return None if told is None else told.strip()
+    found = programs.answer(command, seconds, env=environment)
+    return None if found is None else found.strip()
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:

@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     """Guard the worker of this step until it has ended."""
     step = json.loads((folder / "step.json").read_text())
     lifeline, results = os.dup(0), os.dup(1)
-    ended, told = os.pipe()
+    ended, status = os.pipe()
     log = os.open(folder / "worker.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, theirs in ((nothing, 0), (log, 1), (log, 2)):
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
     os.set_inheritable(kept, True)
     cpus = ",".join(map(str, machine.cpu_assignment(step["threads"], exactly=step["pinned"])))
     command = [word.replace("{results}", f"/dev/fd/{kept}") for word in step["command"]]
-    guard.main([str(lifeline), str(told), str(kept), str(folder / "worker.log"), cpus, *command])
+    guard.main([str(lifeline), str(status), str(kept), str(folder / "worker.log"), cpus, *command])
     _say(results, {"type": ENDED, "words": os.read(ended, 1 << 10).decode(errors="replace").partition("\n")[0]})
 
 

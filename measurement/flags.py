@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from measurement.host import FASTEST_SHARE, SLOW
 from measurement.noise import Noise
-from measurement.statistics import ENOUGH_LAUNCHES, FEWEST_VALUES
+from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 HOST_SLOWED = "host_slowed"
@@ -144,7 +144,7 @@ FLAGS = (
     ),
     Flag(
         HOST_SLOWED,
-        f"fewer than {ENOUGH_LAUNCHES} processes have {FEWEST_VALUES} turns with a fast control loop: at most "
+        f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} turns with a fast control loop: at most "
         f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
         "The host core was slow, for example because another tenant used its other hyperthread. All turns count, but "
         "published summaries omit the speedup.",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from measurement.statistics import ENOUGH_LAUNCHES, FEWEST_VALUES
+from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 STEPS = 15_000  # 0.3 ms on a processor of 2023
 # A core whose other half is busy takes 1.8 to 2 times as long, a change of clock 1.1 to 1.2, and the loop's own scatter
@@ -57,11 +57,11 @@ def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool
     """Return the turns of each process that count, by place, and whether the host was slow in too many processes.
 
     A process with slow turns and fewer than `FEWEST_VALUES` good ones gives no value. Where that leaves fewer than
-    `ENOUGH_LAUNCHES` processes, all turns of all of them count, and what follows from them is no headline.
+    `ENOUGH_PROCESSES` processes, all turns of all of them count, and what follows from them is no headline.
     """
     good = [[place for place, is_good in enumerate(turns) if is_good] for turns in processes]
     enough = usable(processes)
-    if not all(enough) and sum(enough) < ENOUGH_LAUNCHES:
+    if not all(enough) and sum(enough) < ENOUGH_PROCESSES:
         return [list(range(len(turns))) for turns in processes], True
     return [places if is_enough else [] for places, is_enough in zip(good, enough, strict=True)], False
 
@@ -73,4 +73,4 @@ def usable(processes: Sequence[Sequence[bool]]) -> list[bool]:
 
 def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
     """Return whether `most` processes give values enough, if as large a share of them does as of these."""
-    return sum(usable(processes)) * most >= ENOUGH_LAUNCHES * len(processes)
+    return sum(usable(processes)) * most >= ENOUGH_PROCESSES * len(processes)

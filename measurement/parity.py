@@ -158,7 +158,7 @@ def _kind(values: np.ndarray) -> str:
 def nearest_to_its_limit(
     pairs: Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]], allowed: Callable[[str], float]
 ) -> tuple[Difference, float]:
-    """The worst errors of all launches, among the outputs that are furthest towards their tolerance, and that one.
+    """The worst errors of all processes, among the outputs that are furthest towards their tolerance, and that one.
 
     `pairs` are outputs and reference by `<call>.<name>`, and `allowed` is the tolerance of an output by its name.
     """

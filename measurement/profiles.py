@@ -15,22 +15,22 @@ SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each
 class Profile:
     """Budgets and stopping rules. Times in seconds, half-widths relative to the estimate.
 
-    A launch takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over the fewest
-    launches) is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With
-    `stop_early` it stops before as soon as the intervals are within `target_half_width`. Launches are added from
-    `minimum_launches` to `maximum_launches` until the intervals over launches are within it.
+    A process takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over the fewest
+    processes) is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With
+    `stop_early` it stops before as soon as the intervals are within `target_half_width`. Processes are added from
+    `minimum_processes` to `maximum_processes` until the intervals over processes are within it.
     """
 
     name: str
-    minimum_launches: int
-    maximum_launches: int
+    minimum_processes: int
+    maximum_processes: int
     seconds_per_cell: float
     maximum_seconds_per_cell: float
     minimum_rounds: int
     target_half_width: float
     stop_early: bool
-    warmup_seconds: float  # cap per mode and launch; reaching it unsteady is flagged
-    spread_seconds: float = 0.0  # launches of bundles that together take no longer than this take turns
+    warmup_seconds: float  # cap per mode and process; reaching it unsteady is flagged
+    spread_seconds: float = 0.0  # processes of bundles that together take no longer than this take turns
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
     # Where calls are queued, each sample holds what filling and emptying the queue takes, 0.1 to 3 ms on an H200: it
     # is made so long that this is a small share of it, between these bounds.
@@ -46,7 +46,7 @@ class Profile:
     @property
     def longest_queued_sample(self) -> float:
         """Seconds that a sample of queued calls may last, so that there is time for all rounds."""
-        turn = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
+        turn = self.maximum_seconds_per_cell / self.minimum_processes / self.minimum_rounds
         affordable = turn / (1 + LEAD_IN_SHARE + SINGLE_CALLS_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
@@ -56,15 +56,15 @@ class Profile:
 
 # The matrix product and the copy that peaks are measured with, once per run and framework.
 PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
-# What `make explain` says of speed, beside profiles: enough rounds for an interval, one launch.
+# What `make explain` says of speed, beside profiles: enough rounds for an interval, one process.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)
 
 PROFILES = {
     profile.name: profile
     for profile in (
-        # Two seconds a cell and launch: an answer while you wait.
+        # Two seconds a cell and process: an answer while you wait.
         Profile("quick", 3, 5, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=1.0),
-        # Three seconds, with launches far apart: the interval knows how processes differ.
+        # Three seconds, with processes far apart: the interval knows how processes differ.
         Profile("standard", 3, 10, 9.0, 36.0, 10, 0.05, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
         # Up to seven and a half seconds.
         Profile("rigorous", 3, 20, 22.5, 90.0, 10, 0.02, stop_early=True, warmup_seconds=10.0, spread_seconds=3600),

@@ -275,7 +275,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Report(Ended):
-    """What one launch measured of a cell. `samples` are seconds per call, a value a round."""
+    """What one process measured of a cell. `samples` are seconds per call, a value a round."""
 
     samples: Samples
     prepare_s: Duration

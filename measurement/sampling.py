@@ -26,7 +26,7 @@ from measurement.statistics import batch_interval
 # are as many as the inputs.
 OUTPUTS_KEPT = 3
 # Tail latency is of calls that are each waited for, which a mean over a sample has none of. They are taken in every
-# round, so that they meet what a whole launch meets.
+# round, so that they meet what a whole process meets.
 MOST_SINGLE_CALLS = 10
 
 
@@ -207,7 +207,7 @@ def take_rounds(
 ) -> float | None:
     """Take rounds until the profile's rule says stop. In a round every variant is sampled once, in random order.
 
-    The budget is per variant and launch; it bounds the time of all variants together, so that a slow mode does
+    The budget is per variant and process; it bounds the time of all variants together, so that a slow mode does
     not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
     `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
@@ -219,7 +219,7 @@ def take_rounds(
     loops: list[float] = []
     for variant in variants:
         variant.compilations_before = variant.compilations()
-    share = len(variants) / profile.minimum_launches
+    share = len(variants) / profile.minimum_processes
     start = clocks.wall()
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():

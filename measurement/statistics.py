@@ -2,7 +2,7 @@
 
 The formulas and why they were chosen are in docs/methodology.md. Rounds of a shared machine are serially correlated, so
 intervals that suppose independent values (order statistics, the plain bootstrap) cover the truth too rarely. Workers
-import this module and have no SciPy: what is computed over launches is the runner's (records/intervals.py).
+import this module and have no SciPy: what is computed over processes is the runner's (records/intervals.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FEWEST_BATCHES, MOST_BATCHES, BATCH_LENGTH = 3, 8, 5
 WITHIN_PROCESS, ACROSS_PROCESSES = "within this process", "across processes"
 FASTER, SLOWER = "faster", "slower"
 INCONCLUSIVE = "inconclusive"  # what intervals decide neither way
-ENOUGH_LAUNCHES = 3  # from here on an interval includes how processes differ
+ENOUGH_PROCESSES = 3  # from here on an interval includes how processes differ
 
 
 class Interval(NamedTuple):
@@ -99,8 +99,8 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def scope(launches: int) -> str:
-    """Return what an interval of so many launches says something of."""
-    return ACROSS_PROCESSES if launches >= ENOUGH_LAUNCHES else WITHIN_PROCESS
+    """Return what an interval of so many processes says something of."""
+    return ACROSS_PROCESSES if launches >= ENOUGH_PROCESSES else WITHIN_PROCESS
 
 
 def batch_medians(values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Hosts that launches are divided among: this machine, its GPUs side by side, or the nodes of a Slurm job."""
+"""Hosts that processes are divided among: this machine, its GPUs side by side, or the nodes of a Slurm job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from launchers import slurm
 from measurement.machine import cpu_shares, usable_cpus, visible_gpus
 from measurement.refusals import UsageError, sentence
 
-ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
+ALL_GPUS = "gpu:all"  # processes side by side, each on a GPU of its own that is gpu:0 to it
 LOCAL, SLURM = "local", "slurm"
 LAUNCHERS = (LOCAL, SLURM)
 Answer = TypeVar("Answer")

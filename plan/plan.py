@@ -1,4 +1,4 @@
-"""From a sweep to cells, from cells to launches, and how long that will take."""
+"""From a sweep to cells, from cells to processes, and how long that will take."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every planned cell, the bundles to launch, and the cells known beforehand to be impossible, with the reason."""
+    """Every planned cell, the bundles to measure, and the cells known beforehand to be impossible, with the reason."""
 
     cells: tuple[Cell, ...]
     bundles: tuple[Bundle, ...]
@@ -232,7 +232,7 @@ def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
 
 
 def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """Return the launches for every cell that has no record yet.
+    """Return the processes for every cell that has no record yet.
 
     A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
     cells get records. Raises UsageError where no cell can be measured anywhere.
@@ -244,7 +244,7 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
 
 
 def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """Return the launches for those of `cells` that have no record yet."""
+    """Return the processes for those of `cells` that have no record yet."""
     impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -327,22 +327,22 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, ener
     """Estimate the seconds of a bundle without environments: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
-    starts = profile.minimum_launches + (compile_cache == "warm")
-    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
-    warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2
-    windows = energy * profile.minimum_launches * len(cells) * WINDOWS * WINDOW_SECONDS
+    starts = profile.minimum_processes + (compile_cache == "warm")
+    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later process
+    warm_up = profile.minimum_processes * len(cells) * profile.warmup_seconds / 2
+    windows = energy * profile.minimum_processes * len(cells) * WINDOWS * WINDOW_SECONDS
     return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell + windows
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """Return the sweep's profile; a budget scales its other times along, and ends with the fewest launches."""
+    """Return the sweep's profile; a budget scales its other times along, and ends with the fewest processes."""
     profile = PROFILES[sweep.profile]
     if sweep.budget is None:
         return profile
     scale = sweep.budget / profile.seconds_per_cell
     return replace(
         profile,
-        maximum_launches=profile.minimum_launches,
+        maximum_processes=profile.minimum_processes,
         seconds_per_cell=sweep.budget,
         maximum_seconds_per_cell=profile.maximum_seconds_per_cell * scale,
         warmup_seconds=profile.warmup_seconds * scale,

@@ -1,4 +1,4 @@
-"""From what workers reported to records: statistics over launches, parity, flags and status."""
+"""From what workers reported to records: statistics over processes, parity, flags and status."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _user_model(result: CellResult) -> dict[str, Any]:
 
 
 def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, Any]:
-    """Return what was set and read back, what the compiler says of itself and its graph, and where launches ran."""
+    """Return what was set and read back, what the compiler says of itself and its graph, and where processes ran."""
     report = result.reports[0] if result.reports else None
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
@@ -213,7 +213,7 @@ def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, A
 
 
 def _versions(result: CellResult) -> str | None:
-    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    """The deciding packages' versions, those of the GPU's libraries as the framework reports them among them."""
     versions = {**result.hello.versions, **result.hello.effective.libraries} if result.hello else {}
     return json.dumps(versions) if versions else None
 
@@ -289,10 +289,10 @@ def _captured(result: CellResult) -> dict[str, Any]:
 
 
 def _program(result: CellResult) -> dict[str, Any]:
-    """Return whether eager and graph ran the same program: in every launch that could tell, else not known."""
-    told = [report for report in result.reports if report.program]
+    """Return whether eager and graph ran the same program: in every process that knows, else not known."""
+    known = [report for report in result.reports if report.program]
     for verdict in ("differs", "unknown", "same"):
-        for report in told:
+        for report in known:
             if report.program == verdict:
                 return {"program": verdict, "program_difference": report.program_difference}
     return {}

@@ -12,12 +12,12 @@ SHOWN = 5  # places in a sentence; the record has all
 
 
 def places(result: CellResult, kind: str) -> dict[str, str]:
-    """Reasons by place, of `breaks` or `recompiled`, in any launch."""
+    """Reasons by place, of `breaks` or `recompiled`, in any process."""
     return {place: why for report in result.reports for place, why in getattr(report.capture, kind)}
 
 
 def outside_share(result: CellResult) -> float | None:
-    """The share of a call's time outside of graphs, median over launches; None where nothing was broken."""
+    """The share of a call's time outside of graphs, median over processes; None where nothing was broken."""
     shares = [
         max(0.0, 1 - model.inside_s / model.whole_s)
         for report in result.reports

@@ -56,7 +56,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Kept:
-    """What an interrupted run knew of a cell: its failure, or its report of one launch."""
+    """What an interrupted run knew of a cell: its failure, or its report of one process."""
 
     cell: str
     started_at: str = ""
@@ -74,7 +74,7 @@ def _holds_arrays(path: Path) -> bool:
             return False
         with np.load(path) as arrays:
             return all(arrays[name] is not None for name in arrays.files)
-    except Exception:  # whatever a torn file makes NumPy, zipfile and zlib raise
+    except Exception:  # whatever a truncated file makes NumPy, zipfile and zlib raise
         return False
 
 
@@ -91,12 +91,12 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
 
 @dataclass
 class CellResult:
-    """All that is known of one cell: a report per launch, or a failure."""
+    """All that is known of one cell: a report per process, or a failure."""
 
     cell: Cell
     started_at: str = ""
-    reports: list[Report] = field(default_factory=list)  # one per launch
-    hello: Hello | None = None  # the first launch's versions and effective settings
+    reports: list[Report] = field(default_factory=list)  # one per process
+    hello: Hello | None = None  # the first process's versions and effective settings
     failure: Failure | None = None
     parity: Parity | None = None
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
@@ -110,7 +110,7 @@ class CellResult:
 
     @property
     def compared(self) -> list[Report]:
-        """Return the reports that saved outputs: those of the first launch that measured the cell's whole group."""
+        """Return the reports that saved outputs: those of the first process that measured the cell's whole group."""
         return [report for report in self.reports if report.outputs is not None]
 
     @property
@@ -146,39 +146,39 @@ class CellResult:
 
     @property
     def latency(self) -> Interval | None:
-        """Seconds per call over launches with their interval; None where there is none."""
+        """Seconds per call over processes with their interval; None where there is none."""
         interval = over_processes(self.logarithms)
         return interval.map(math.exp) if interval else None
 
     @property
     def latency_s(self) -> float:
-        """Seconds per call: of the launches' medians the geometric mean, which is what `latency` is an interval of."""
+        """Seconds per call: of the processes' medians the geometric mean, which is what `latency` is an interval of."""
         return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
-        """The median over launches of what workers reported under `name`; None where none did."""
+        """The median over processes of what workers reported under `name`; None where none did."""
         values = [value for report in self.reports if (value := getattr(report, name)) is not None]
         return median(values) if values else None
 
     @property
     def first_call_loaded_s(self) -> float | None:
-        """Seconds of the first call: median over the launches that loaded compiled code; None without such launches."""
+        """Seconds of the first call: median over the processes that loaded compiled code; None without any."""
         loading = [report.first_call_s for report in self.reports if report.capture.loaded]
         return median(loading) if loading else None
 
     @property
     def first_call_s(self) -> float:
-        """Seconds of the first call: median over the launches that loaded nothing, or over all where each loaded.
+        """Seconds of the first call: median over the processes that loaded nothing, or over all where each loaded.
 
-        Every launch loads from a cache that was filled beforehand.
+        Every process loads from a cache that was filled beforehand.
         """
         compiling = [report.first_call_s for report in self.reports if not report.capture.loaded]
         return median(compiling or [report.first_call_s for report in self.reports])
 
     def take_over(self, kept: Kept, node: str = "") -> None:
-        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts.
+        """Add what an interrupted run kept of one process, where its outputs still exist; the last report counts.
 
-        All launches of a cell are on one node: what another one reported is measured again.
+        All processes of a cell are on one node: what another one reported is measured again.
         """
         if kept.failure and kept.node == node:
             self.failure, self.failed_step = kept.failure, kept.step
@@ -190,15 +190,15 @@ class CellResult:
             self.add(kept.report)
 
     def add(self, report: Report) -> None:
-        """Take in what a launch reported. Reports stand in the order of their launches."""
+        """Take in what a process reported. Reports stand in the order of their processes."""
         self.reports = sorted([*self.reports, report], key=lambda report: report.launch)
 
     def forget(self, launch: int | None) -> None:
-        """Drop the report of a launch that is measured again."""
+        """Drop the report of a process that is measured again."""
         self.reports = [report for report in self.reports if report.launch != launch]
 
     def has_report(self, launch: int) -> bool:
-        """Whether that launch measured the cell."""
+        """Whether that process measured the cell."""
         return any(report.launch == launch for report in self.reports)
 
 
@@ -213,7 +213,7 @@ class Context:
     profile: Profile
     compile_cache: str
     distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
-    side_by_side: int = 1  # launches that go on at the same time
+    side_by_side: int = 1  # processes that go on at the same time
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     # Which GPU and CPUs, where that is not the same for the whole run.
     served_by: dict[str, Any] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from measurement.energy import Energy
-from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.cell_result import CellResult
 from records.intervals import over_processes
 
@@ -97,5 +97,5 @@ def _logs(energy: Energy, figure: Figure) -> list[float]:
 
 def _interval(logs: list[list[float]]) -> Interval | None:
     """Return the figure with its interval over processes, of which there must be three; None of fewer."""
-    interval = over_processes(logs) if len(logs) >= ENOUGH_LAUNCHES else None
+    interval = over_processes(logs) if len(logs) >= ENOUGH_PROCESSES else None
     return interval.map(math.exp) if interval else None

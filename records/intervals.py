@@ -9,7 +9,7 @@ from statistics import fmean, linear_regression, median
 # scipy.stats takes most of a second to import, at the start of every command.
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, stdev, widening
+from measurement.statistics import ENOUGH_PROCESSES, Interval, batch_medians, stdev, widening
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
@@ -60,7 +60,7 @@ def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
     if not processes:
         return None
     count, medians = len(processes), [median(values) for values in processes]
-    if count >= ENOUGH_LAUNCHES:
+    if count >= ENOUGH_PROCESSES:
         half = student_factor(count) * stdev(medians)
     elif (within := half_width_within(processes)) is not None:
         half = max(within, (max(medians) - min(medians)) / 2)
@@ -88,7 +88,7 @@ def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
 def change_between_halves(samples: Sequence[float], launches: int = 1) -> float:
     """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
 
-    Two tests on the medians of batches, each at 0.5 % shared by as many launches as are looked at: whether a line
+    Two tests on the medians of batches, each at 0.5 % shared by as many processes as are looked at: whether a line
     through them rises or falls, which shows a trend, and Student's of the halves, which shows a step. Both allow for
     batches that are not independent by the factor that intervals have, `widening`.
     """

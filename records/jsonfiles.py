@@ -43,24 +43,24 @@ def read_object(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}.") from None
     except (files.Unfit, Misfit) as problem:
-        raise Unreadable(f"{path} is torn or was changed: {problem}; {way_out}.") from None
+        raise Unreadable(f"{path} is truncated or was changed: {problem}; {way_out}.") from None
     except (ValueError, RecursionError):
-        raise Unreadable(f"{path} is torn or was changed: it is not a JSON object; {way_out}.") from None
+        raise Unreadable(f"{path} is truncated or was changed: it is not a JSON object; {way_out}.") from None
 
 
-def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[str, Any]]:
+def lines(path: Path, truncated: list[int] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a JSONL file, compressed or not; none where there is no such file.
 
-    Other lines are skipped, their numbers added to `torn`. Raises Unreadable.
+    Other lines are skipped, their numbers added to `truncated`. Raises Unreadable.
     """
-    for number, entry in numbered(path, torn):
+    for number, entry in numbered(path, truncated):
         try:
             yield _fitting(path, entry)
         except Misfit as problem:
             raise Unreadable(f"{path}, line {number}: {problem}; remove that line.") from None
 
 
-def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def numbered(path: Path, truncated: list[int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the JSON objects of a JSONL file with the numbers of their lines, of whatever shape. Raises Unreadable."""
     with contextlib.suppress(FileNotFoundError), opened(path) as file:
         if path.suffix == ".gz":
@@ -69,8 +69,8 @@ def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, d
         for number, line in enumerate(files.lines(unpacked, MOST_OF_A_LINE), 1):
             if (entry := json_object(line)) is not None:
                 yield number, entry
-            elif torn is not None and line.strip():
-                torn.append(number)
+            elif truncated is not None and line.strip():
+                truncated.append(number)
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line; None where it holds none, or a torn one."""
+    """Return the JSON object of a line; None where it holds none, or a truncated one."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -114,6 +114,6 @@ def _check_packed(path: Path, file: BinaryIO) -> None:
                     raise files.Unfit(f"its {packed:,} bytes unpack to more than {most >> 20} MiB")
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise Unreadable(
-            f"{path} is torn or was changed: it is not a gzip file; move it away, then try again."
+            f"{path} is truncated or was changed: it is not a gzip file; move it away, then try again."
         ) from None
     file.seek(0)

@@ -27,12 +27,12 @@ COMPUTED_IN = {
 
 
 def noise(result: CellResult) -> dict[str, Any]:
-    """The columns on threads and disturbances: the worst of any launch."""
+    """The columns on threads and disturbances: the worst of any process."""
     seen = [report.noise for report in result.reports]
 
     gpu = [entry.gpu for entry in seen if entry.gpu]
 
-    def over_launches(
+    def over_reports(
         states: Sequence[Noise | GpuState], name: str, combine: Callable[[list[float]], float] = max
     ) -> float | None:
         values = [value for state in states if (value := getattr(state, name)) is not None]
@@ -51,14 +51,14 @@ def noise(result: CellResult) -> dict[str, Any]:
         "host_loop_ms_full": 1e3 * full_s if full_s else None,
         "host_slowed_share": 1 - sum(good) / len(good) if loops else None,
         "rounds_set_aside": len(good) - sum(map(len, turns)) if loops else None,
-        "load_average": over_launches(seen, "load_average"),
-        "other_load_cores": over_launches(seen, "other_load_cores"),
-        "steal_share": over_launches(seen, "steal_share"),
-        "involuntary_switches_per_s": over_launches(seen, "involuntary_switches_per_s"),
-        "gpu_sm_mhz": over_launches(gpu, "sm_mhz", median),
-        "gpu_memory_mhz": over_launches(gpu, "memory_mhz", median),
-        "gpu_power_w": over_launches(gpu, "power_w", median),
-        "gpu_temperature_c": over_launches(gpu, "temperature_c"),
+        "load_average": over_reports(seen, "load_average"),
+        "other_load_cores": over_reports(seen, "other_load_cores"),
+        "steal_share": over_reports(seen, "steal_share"),
+        "involuntary_switches_per_s": over_reports(seen, "involuntary_switches_per_s"),
+        "gpu_sm_mhz": over_reports(gpu, "sm_mhz", median),
+        "gpu_memory_mhz": over_reports(gpu, "memory_mhz", median),
+        "gpu_power_w": over_reports(gpu, "power_w", median),
+        "gpu_temperature_c": over_reports(gpu, "temperature_c"),
         "gpu_uuid": ";".join(sorted({state.uuid for state in gpu if state.uuid})) or None,
         "gpu_throttles": ";".join(sorted(throttles)) or None,
     }
@@ -88,7 +88,7 @@ def _queue_share(report: Report) -> float | None:
 
 
 def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
-    """Return the flags raised by any launch, in the list's order; `slowed` where too few had the host at full speed."""
+    """Return the flags of any process, in the list's order; `slowed` where too few had the host at full speed."""
     on_cpu = result.cell.device_kind == "cpu"
     raised = set()
     for report, samples in zip(result.reports, result.counted, strict=True):

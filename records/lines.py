@@ -24,7 +24,7 @@ def append(
     synced: bool = False,
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone.
+    """Append one JSON line. A line truncated by an earlier crash is closed first, so that it spoils itself alone.
 
     `waiting` goes around the time until it is on disk, for one that is `synced`.
     """
@@ -54,7 +54,7 @@ def distinct(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def amend(path: Path, changes: Mapping[str, dict[str, Any]]) -> None:
-    """Change values in a file of records, at once: by cell, in its first line; other lines and torn ones stay."""
+    """Change values in a file of records, at once: by cell, in its first line; other lines and truncated ones stay."""
     left = dict(changes)
     with files.opened(path) as before, durable.replacing(path) as after:
         for line in before:

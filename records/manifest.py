@@ -33,7 +33,7 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what is in the file. Raises UsageError where it is torn, or not as it was written.
+    """Return what is in the file. Raises UsageError where it is truncated, or not as it was written.
 
     Older files have no digest and are taken as they are.
     """
@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def number_of(folder: Path) -> int:
-    """A folder's place in the order in which runs were begun, by no clock, which may be wrong; 0 if unknown."""
+    """A folder's place in the order in which runs were started, by no clock, which may be wrong; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
             if content := jsonfiles.read_object(folder / name):
@@ -55,7 +55,7 @@ def number_of(folder: Path) -> int:
 
 
 def in_order(folders: Iterable[Path]) -> list[Path]:
-    """Folders in the order in which they were begun, those without a number by name before the others."""
+    """Folders in the order in which they were started, those without a number by name before the others."""
     return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
 
 

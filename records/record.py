@@ -1,9 +1,9 @@
 """One record: a row of the results, typed; its fields declare the columns, from which CSV, readers and docs follow.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
+3, processes side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
-reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
+reference's scale, intervals over processes and their scope, statuses of ratio and latency, the host's speed, single
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
 as a share of the measured and of the vendor's, nodes of a cluster, users' own
 models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;

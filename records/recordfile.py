@@ -140,20 +140,20 @@ def _name(path: Path) -> str:
 
 
 def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
-    """Fill in the columns; returns what tells the line of a row."""
-    torn: list[int] = []
+    """Fill in the columns; returns a function that gives the line of a row."""
+    truncated: list[int] = []
     places: list[int] = []
     texts: dict[str, str] = {}  # each once: most columns say the same again and again
-    rows = ((number, *map(row.get, loaded.columns)) for number, row in jsonfiles.numbered(path, torn))
+    rows = ((number, *map(row.get, loaded.columns)) for number, row in jsonfiles.numbered(path, truncated))
     while block := list(itertools.islice(rows, _ROWS)):
         numbers, *parts = zip(*block, strict=True)
         places += numbers
         for (name, column), part in zip(loaded.columns.items(), parts, strict=True):
             column += [texts.setdefault(v, v) if type(v) is str else v for v in part] if name in _REPEATED else part
-    if torn:
-        lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
+    if truncated:
+        lines = f"line {truncated[0]} is" if len(truncated) == 1 else f"lines {', '.join(map(str, truncated))} are"
         loaded.remarks.append(
-            f"{_name(path)}: {lines} torn, as after a stopped run, and skipped; RESUME measures the cell again."
+            f"{_name(path)}: {lines} truncated, as after a stopped run, and skipped; RESUME measures the cell again."
         )
     return places.__getitem__
 

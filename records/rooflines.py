@@ -1,7 +1,7 @@
 """What the records of a run say together: the machine's peaks, and from these what each cell's time is spent on.
 
 Frameworks are measured one after the other, and a later one may reach a higher peak. So a record holds its framework's
-own peaks, and the columns made here are made anew from all records whenever the run's files are brought up to date.
+own peaks, and the columns made here are made again from all records whenever the run's files are brought up to date.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def _terms(record: Record, peaks: Peaks) -> bottleneck.Terms:
 
 
 def _product_bytes(record: Record) -> int:
-    """Bytes of matrix products; of a user's own model, whose operators are not told apart, all that has to move."""
+    """Bytes of matrix products; of a user's own model, whose operators are not known apart, all that has to move."""
     found = _PRODUCTS.search(record.bytes_by_class or "")
     return int(found[1]) if found else (record.bytes or 0) if record.counted_by else 0
 

@@ -39,7 +39,7 @@ class Run:
         self.csv_path = folder / "results.csv"
         self._reports_path = folder / "launches" / "reports.jsonl"
         self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
-        self._launches: int | None = None  # the highest number of a launch so far
+        self._processes: int | None = None  # the highest number of a process so far
 
     @property
     def id(self) -> str:
@@ -124,7 +124,7 @@ class Run:
         durable.replace(self.folder / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
     def read(self, name: str) -> dict[str, Any]:
-        """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
+        """Read a JSON file of the run; empty where it is missing. Raises UsageError for a truncated one."""
         return jsonfiles.read_object(self.folder / name)
 
     def begin_with(self, content: dict[str, Any]) -> None:
@@ -133,18 +133,18 @@ class Run:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """Return what the run was started with. Raises UsageError where that is torn, or not as it was written."""
+        """Return what the run was started with. Raises UsageError where that is truncated, or not as it was written."""
         return manifest.read(self.folder / PLAN)
 
-    def new_launch(self) -> Path:
+    def new_process_folder(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
         launches = self.folder / "launches"
-        if self._launches is None:
+        if self._processes is None:
             names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
-            self._launches = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
-        self._launches += 1
-        folder = launches / f"{self._launches:04d}"
+            self._processes = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
+        self._processes += 1
+        folder = launches / f"{self._processes:04d}"
         (folder / "outputs").mkdir(parents=True)
         return folder
 
@@ -163,7 +163,7 @@ class Run:
         lines.append(self.records_path, row, True, waiting)
 
     def append_samples(self, entry: dict[str, Any]) -> None:
-        """Add raw samples of one cell and launch."""
+        """Add raw samples of one cell and process."""
         self.check_place()
         lines.append(self.folder / SAMPLES, entry)
 
@@ -173,7 +173,7 @@ class Run:
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
     def samples(self) -> list[dict[str, Any]]:
-        """Raw samples, an entry for each cell and launch; those of a finished run are compressed. Raises UsageError."""
+        """Return raw samples, an entry for each cell and process, from a compressed file if finished. Raises UsageError."""
         return list(self._each_sample())
 
     def _each_sample(self) -> Iterator[dict[str, Any]]:
@@ -193,7 +193,7 @@ class Run:
         (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict[str, Any]) -> None:
-        """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
+        """Keep what a worker said of a cell in a process until it has its record; a machine that stops may lose it."""
         self.check_place()
         lines.append(self._reports_path, lines.sealed(entry))
 
@@ -223,7 +223,7 @@ class Run:
         return frozenset(record.cell for record in self.records())
 
     def judged(self) -> list[str]:
-        """Judge the records as a report does; what is odd, in sentences. Raises UsageError, also for torn samples."""
+        """Judge the records as a report does; return what is odd, in sentences. Raises UsageError."""
         next(jsonfiles.lines(self.folder / COMPRESSED_SAMPLES), None)
         if not self.records_path.exists():
             return []
@@ -263,7 +263,7 @@ def check_free(out: str | None) -> None:
 
 
 def next_number(folder: Path) -> int:
-    """One more than any run in results/runs has, for one that is begun there; 1 elsewhere, where none is the newest."""
+    """Return one more than any run in results/runs has, for a run there; 1 elsewhere, where none is the newest."""
     beside = RUNS.glob("*/") if folder.parent == RUNS.resolve() else ()
     return 1 + max(map(manifest.number_of, beside), default=0)
 

@@ -1,4 +1,4 @@
-"""What is told of calls that generate tokens: how long each token takes, and after how many compiling has paid."""
+"""Columns on calls that generate tokens: how long each token takes, and after how many compiling has paid."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _versions(records: Iterable[Record | Kind]) -> dict[str, str]:
 
 
 def facts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return what a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
+    """Return what a heading says of a run: date, versions, revision of the suite, profile with processes, machine."""
     kinds = kinds_of(records)
     machines = sorted({f"{kind.device_name or 'unnamed'} ({str(kind.machine_id)[:4]})" for kind in kinds})
     launches = sorted({kind.launches for kind in kinds if kind.launches})
@@ -99,7 +99,7 @@ def facts(records: Sequence[Record]) -> tuple[str, ...]:
                 ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
                 ", ".join(sorted({f"suite {kind.git_revision}" for kind in kinds if kind.git_revision})),
                 f"{', '.join(sorted({str(kind.profile) for kind in kinds}))}, "
-                + (times(launches[-1], "launch", "launches") if len(launches) == 1 else f"{counts} launches"),
+                + (times(launches[-1], "process", "processes") if len(launches) == 1 else f"{counts} processes"),
                 ", ".join(machines),
             ),
         )

@@ -156,7 +156,7 @@ class Real:
         assert (out / "comparison.md").exists(), done.stdout + done.stderr
         runs = [Run(out / f"{out.name}-{letter}") for letter in "ab"]
         columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in runs]
-        return paired.compare(*columns, [paired.launches_of(run.samples()) for run in runs])
+        return paired.compare(*columns, [paired.processes_of(run.samples()) for run in runs])
 
 
 def real(profile: str, trials: int, budget: str | None, say: Callable[[str], None] = print) -> dict[str, Count]:

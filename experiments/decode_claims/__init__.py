@@ -33,8 +33,8 @@ def ratios(
     records = evidence.records.where(**criteria).included
     pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
     found = [(named(a), evidence.paired(a, b) or ratio_of(a, b)) for a, b in pairs]
-    told = {name for name, ratio in found if isinstance(ratio, Interval)}
-    yield from dict.fromkeys(one for one in found if one[0] not in told or isinstance(one[1], Interval))
+    known = {name for name, ratio in found if isinstance(ratio, Interval)}
+    yield from dict.fromkeys(one for one in found if one[0] not in known or isinstance(one[1], Interval))
 
 
 def differ(this: Record, other: Record) -> bool:

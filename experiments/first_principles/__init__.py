@@ -1,4 +1,4 @@
-"""Compute, bandwidth and overhead told apart by small experiments: chains, cosines, tiny additions, doubled batches."""
+"""Separate compute, bandwidth and overhead by small experiments: chains, cosines, tiny additions, doubled batches."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def leftovers(trial: Trial, name: str) -> None:
         (trial.out / name).write_bytes(trial.rng.randbytes(100))
     ended = trial.resume(codes=DONE | REFUSED if name in READ else DONE)
     if ended.code in REFUSED:
-        if f"{name} is torn or was changed" not in ended.output or ", then try again" not in ended.output:
+        if f"{name} is truncated or was changed" not in ended.output or ", then try again" not in ended.output:
             trial.saw("no sentence", ended.output[-200:])
         (trial.out / name).unlink()
         trial.resume()

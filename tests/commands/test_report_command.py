@@ -138,7 +138,7 @@ def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     table, torn = out.read_bytes(), a / "samples.jsonl.gz"
     torn.write_bytes(torn.read_bytes()[:-9])
     assert runner.main(["report", str(a), "--gather", str(out)]) == 2
-    assert f"{torn} is torn or was changed" in capsys.readouterr().err and out.read_bytes() == table
+    assert f"{torn} is truncated or was changed" in capsys.readouterr().err and out.read_bytes() == table
 
 
 @pytest.mark.parametrize(

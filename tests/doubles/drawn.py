@@ -15,7 +15,7 @@ from doubles.reported import record
 
 from analysis import changes, paired
 from analysis.comparison import Comparison
-from analysis.paired import Launches
+from analysis.paired import ByProcess
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
 from records.intervals import over_processes
 from records.record import Record
@@ -36,7 +36,7 @@ class Scatter:
 
 def measured(folder: str) -> list[Scatter]:
     """What a committed run tells of each of its graphs and the eager mode beside it, from its launches' medians."""
-    cells = paired.launches_of(Run(RESULTS / folder).samples())
+    cells = paired.processes_of(Run(RESULTS / folder).samples())
     scatters = []
     for name, graph in cells.items():
         group, _, mode = name.rpartition("/")
@@ -66,7 +66,7 @@ class Drawn:
     """A run's records, and its samples as `make ab` reads them."""
 
     records: list[Record]
-    samples: dict[str, Launches]
+    samples: dict[str, ByProcess]
 
 
 def run(

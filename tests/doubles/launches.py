@@ -23,7 +23,7 @@ WARM_UP = 0.2  # seconds
 def limit(count: int) -> None:
     """Let every profile have so many launches, which begin before calls are steady: that takes 0.4 to 2 s a cell."""
     for name, profile in PROFILES.items():
-        PROFILES[name] = replace(profile, minimum_launches=count, maximum_launches=count, warmup_seconds=WARM_UP)
+        PROFILES[name] = replace(profile, minimum_processes=count, maximum_processes=count, warmup_seconds=WARM_UP)
     if count == 1:
         peak_benchmarks.groups_for = lambda cell: ()
 

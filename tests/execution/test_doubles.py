@@ -232,7 +232,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
     assert (
         standard.record("graph")["launches"]
         == standard.record("eager")["launches"]
-        == PROFILES["standard"].minimum_launches
+        == PROFILES["standard"].minimum_processes
     )
     assert standard.record("graph")["speedup_ci_low"] > 0
     assert standard.record("crash")["status"] == "crash"

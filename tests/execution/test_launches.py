@@ -22,9 +22,9 @@ from records.runs import Run
 pytestmark = pytest.mark.slow
 
 RIGOROUS = PROFILES["rigorous"]
-STEADY = (0.002,) * RIGOROUS.minimum_launches
+STEADY = (0.002,) * RIGOROUS.minimum_processes
 WILD = (0.002, 0.008, 0.002)
-DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launches))
+DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_processes))
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,20 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
             results[result.cell.id] = result
     group = Group(tuple(result.cell for result in results.values()), frozenset(results))
     executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_launches)) is another
-    assert executor.unfinished(group, results, RIGOROUS.minimum_launches - 1) is None  # it has a report
+    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_processes)) is another
+    assert executor.unfinished(group, results, RIGOROUS.minimum_processes - 1) is None  # it has a report
 
 
 @pytest.mark.parametrize(("at_full_speed", "another"), [(0, False), (1, True), (2, True)])
 def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, at_full_speed, another):
     """Their spread is narrow, and is of turns on a slow host; without one at full speed more are in vain."""
     result = CellResult(cell())
-    for launch in range(RIGOROUS.minimum_launches):
+    for launch in range(RIGOROUS.minimum_processes):
         slow = (0.001,) if launch < at_full_speed else (0.002,)
         result.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
     group = Group((result.cell,), frozenset({result.cell.id}))
     executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_launches)) is another
+    assert bool(executor.unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes)) is another
 
 
 def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path):
@@ -78,7 +78,7 @@ def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path)
 @pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.03, 5)])
 def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_path, growth, launches):
     executor, result, written = executor_in(tmp_path, "rigorous"), CellResult(cell()), []
-    profile = replace(RIGOROUS, minimum_launches=3, maximum_launches=5)
+    profile = replace(RIGOROUS, minimum_processes=3, maximum_processes=5)
     executor.launcher = replace(executor.launcher, profile=profile)
     executor.recorder.finish = lambda group, results: written.append(len(result.reports))
     bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
@@ -93,14 +93,14 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
     made = []
 
     class Noting(Executor):
-        def launch(self, bundle, groups, results, kind, number=0):
+        def process(self, bundle, groups, results, kind, number=0):
             made.append(number)
 
     result = CellResult(cell())
     result.reports.append(report(launch=0, worker="0001"))
     bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
-    announced = list(executor_in(tmp_path, kind=Noting).launches(bundle, {result.cell.id: result}))
-    assert announced == made == list(range(1, PROFILES["quick"].minimum_launches))
+    announced = list(executor_in(tmp_path, kind=Noting).processes(bundle, {result.cell.id: result}))
+    assert announced == made == list(range(1, PROFILES["quick"].minimum_processes))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_launches_of_two_frameworks_take_turns_where_repeats_count(run, profile)
     assert done.complete()
     peaks = [e for e in Run(done.folder).samples() if e["cell"].startswith("peak")]
     order = [(e["cell"].split("/")[0], e["launch"]) for e in Run(done.folder).samples() if e not in peaks]
-    launches = range(PROFILES[profile].minimum_launches)
+    launches = range(PROFILES[profile].minimum_processes)
     if profile == "quick":
         assert order == [(name, n) for name in ("fake", "numpy") for n in launches]
     else:

@@ -51,7 +51,7 @@ def launched(cell, report, tmp_path, monkeypatch):
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
         monkeypatch.setattr(Launcher, "job", lambda *told: job)
         executor = executor_in(tmp_path / "run", kind=Changing)
-        executor.launch(Bundle((group,)), [group], {result.cell.id: result}, MEASURE)
+        executor.process(Bundle((group,)), [group], {result.cell.id: result}, MEASURE)
         return result, len(left)
 
     return launch

@@ -190,7 +190,7 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign, "Store", Tampered)
-        patch.setitem(PROFILES, "quick", replace(PROFILES["quick"], minimum_launches=1, maximum_launches=1))
+        patch.setitem(PROFILES, "quick", replace(PROFILES["quick"], minimum_processes=1, maximum_processes=1))
         assert command.bench(campaign.Request.from_arguments(arguments)) == INCOMPLETE
     (record,) = (json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines())
     assert record["status"] == "mismatch"

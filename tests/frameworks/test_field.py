@@ -47,7 +47,7 @@ def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
     if not environments.path(framework, "cpu").exists():
         pytest.skip(f"{framework}'s environment is not made")
     once = plan.PROFILES["quick"]
-    once = replace(once, minimum_launches=1, maximum_launches=1, minimum_rounds=2, warmup_seconds=0.5)
+    once = replace(once, minimum_processes=1, maximum_processes=1, minimum_rounds=2, warmup_seconds=0.5)
     words = ["--framework", framework, "--workload", ",".join(str(row.path) for row in rows), *flags.split()]
     words += ["--mode", MODES[framework]] if framework in MODES else []
     words += ["--profile", "quick", "--budget", "0.02", "--threads", "1", "--out", str(out)]

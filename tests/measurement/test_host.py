@@ -94,7 +94,7 @@ def test_full_speed_is_the_fastest_of_all_processes(report):
 
 SLOWED = 1.9  # how many times as long the host takes beside a neighbour
 QUICK = dataclasses.replace(
-    PROFILE, minimum_rounds=6, seconds_per_cell=1.0, maximum_seconds_per_cell=4.0, minimum_launches=1
+    PROFILE, minimum_rounds=6, seconds_per_cell=1.0, maximum_seconds_per_cell=4.0, minimum_processes=1
 )
 
 

@@ -210,17 +210,17 @@ class TestBudgets:
     def test_noise_is_measured_until_the_budget_is_spent(self, profile, modes):
         draw = random.Random(0)
         machine, variants = self.run(profile, modes, lambda call: draw.uniform(0.016, 0.032))
-        budget = profile.seconds_per_cell * modes / profile.minimum_launches
+        budget = profile.seconds_per_cell * modes / profile.minimum_processes
         assert budget <= machine.now < budget + 0.032 * modes
         assert len(variants[0].samples) > profile.minimum_rounds
 
     def test_slow_modes_get_their_rounds_beyond_the_budget(self, profile, modes):
-        budget = profile.seconds_per_cell / profile.minimum_launches
+        budget = profile.seconds_per_cell / profile.minimum_processes
         _, variants = self.run(profile, modes, budget / 4)
         assert len(variants[0].samples) == profile.minimum_rounds
 
     def test_the_slowest_end_at_the_maximum(self, profile, modes):
-        maximum = profile.maximum_seconds_per_cell / profile.minimum_launches
+        maximum = profile.maximum_seconds_per_cell / profile.minimum_processes
         machine, variants = self.run(profile, modes, maximum / 2.5)
         assert len(variants[0].samples) == 3 < profile.minimum_rounds
         assert machine.now == approx(1.2 * maximum * modes)
@@ -230,7 +230,7 @@ class TestBudgets:
         if profile.stop_early:
             assert len(variants[0].samples) == profile.minimum_rounds
         else:
-            assert machine.now >= profile.seconds_per_cell * modes / profile.minimum_launches
+            assert machine.now >= profile.seconds_per_cell * modes / profile.minimum_processes
 
 
 def test_early_stopping_goes_by_the_widest_ratio(machine):
@@ -239,7 +239,7 @@ def test_early_stopping_goes_by_the_widest_ratio(machine):
     noisy = machine.variant("noisy", lambda call: draw.uniform(0.016, 0.032))
     quiet = [machine.variant(name, 0.016) for name in "ab"]
     take_rounds([*quiet, noisy], profile, machine.clocks, random.Random(0))
-    assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_launches
+    assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_processes
 
 
 @pytest.mark.parametrize(("calls", "taken"), [(1, 1), (2, 1), (16, 2), (60, 5), (1000, 10)])

@@ -190,7 +190,7 @@ def test_a_small_budget_has_time_for_all_rounds(name, budget):
             warm_up(variant, profile, machine.clocks)
         take_rounds(variants, profile, machine.clocks, random.Random(0))
         shortest = profile.queued_sample_seconds + 3 * seconds + 2 * queue  # a call too many, and a single one
-        affordable = longest / profile.minimum_launches / 1.35 / shortest
+        affordable = longest / profile.minimum_processes / 1.35 / shortest
         assert len(variants[0].samples) >= min(profile.minimum_rounds - 2, int(affordable))
 
 

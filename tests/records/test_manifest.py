@@ -99,7 +99,7 @@ def test_another_torn_file_is_a_sentence(suite, folder, name):
     (folder / name).write_text('{"a": ')
     done = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert "Traceback" not in done.output
-    assert done.code == 0 if name == "machine.json" else f"{name} is torn or was changed" in done.output
+    assert done.code == 0 if name == "machine.json" else f"{name} is truncated or was changed" in done.output
 
 
 PEAKS = {"flops_per_s": 1e12, "bytes_per_s": 1e11, "source": "a test"}
@@ -193,7 +193,7 @@ def test_what_else_lies_among_the_launches_is_no_launch(tmp_path, name):
     run = runs.Run.create(str(tmp_path / "run"))
     for folder in (name, "0007"):
         (run.folder / "launches" / folder).mkdir()
-    assert run.new_launch().name == "0008"
+    assert run.new_process_folder().name == "0008"
 
 
 def test_the_newest_run_is_the_one_begun_last_whatever_the_clock_says(tmp_path, monkeypatch):

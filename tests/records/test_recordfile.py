@@ -110,7 +110,7 @@ def test_a_torn_last_line_is_said_and_skipped(tmp_path):
     path.write_bytes(path.read_bytes()[:-40])
     loaded = load(path)
     assert rows_of(loaded.records) == rows_of(small_set()[:-1])
-    assert f"line {len(small_set())} is torn" in loaded.remarks[0]
+    assert f"line {len(small_set())} is truncated" in loaded.remarks[0]
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0, "nan", "inf"])

@@ -128,7 +128,7 @@ def test_an_existing_run_is_opened_not_made(run):
 @pytest.mark.parametrize("content", [b"\xff\x00\xfe", b'{"a": ', b"[]"], ids=ascii)
 def test_a_file_of_the_run_that_is_no_json_is_to_be_removed(run, content):
     (run.folder / "references.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"references\.json is torn or was changed.*; remove it, then try again"):
+    with pytest.raises(UsageError, match=r"references\.json is truncated or was changed.*; remove it, then try again"):
         run.read("references.json")
 
 
@@ -216,7 +216,7 @@ def test_torn_samples_are_told_of_before_anything_is_measured(run, content):
     for look in (run.judged, run.samples, run.compress_samples):
         run.append_samples({"cell": "a"})
         with pytest.raises(
-            UsageError, match=r"samples\.jsonl\.gz is torn or was changed.*move it away, then try again"
+            UsageError, match=r"samples\.jsonl\.gz is truncated or was changed.*move it away, then try again"
         ):
             look()
     assert (run.folder / "samples.jsonl").read_bytes() == 3 * b'{"cell": "a"}\n'
@@ -257,7 +257,7 @@ def test_nothing_is_written_where_a_run_no_longer_lies(run, record, change):
         lambda: run.keep_report({"cell": "a"}),
         lambda: run.append_profile({"cell": "a"}),
         lambda: run.write("peaks.json", {}),
-        run.new_launch,
+        run.new_process_folder,
         run.write_csv,
         run.compress_samples,
     ]

@@ -322,7 +322,7 @@ def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path
     assert runner.main(["compare", *map(str, runs)]) == 1
     page = (tmp_path / "after" / "comparison.md").read_text()
     assert page.startswith("### before → after: 1 slower by more than 5 %\n")
-    facts = "2026-01-02 03:04 UTC · alpha 1.2 · suite 0123456789 · quick, 3 launches · A processor (abcd)"
+    facts = "2026-01-02 03:04 UTC · alpha 1.2 · suite 0123456789 · quick, 3 processes · A processor (abcd)"
     assert f"- **B**: after · {facts}\n  `make bench FRAMEWORK=alpha BATCH=1,4 ISOLATE=1 WEIGHTS=else`" in page
     assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
     assert "All cells: bert, plain, cpu, fp32, 2 threads, batch 1, seq 128." in page

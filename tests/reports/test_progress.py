@@ -50,7 +50,7 @@ def bar(cells, width=80, estimates=None, launches=1, **console):
     clock = Clock()
     out = Console(file=io.StringIO(), width=width, **console)
     estimates = estimates or {cells[0].id: 60.0, cells[-1].id: 30.0}
-    return Bar(out, cells, estimates, clock, launches=launches), clock, out
+    return Bar(out, cells, estimates, clock, processes=launches), clock, out
 
 
 def screen(shown: Bar, width: int) -> list[str]:
@@ -119,7 +119,7 @@ def test_time_left_of_bundles_whose_launches_take_turns_follows_the_launches(cel
         for one, seconds in ((first, 20), (second, 10)):
             shown.bundle(one, launch)
             clock.now += seconds
-            shown.launch_done(one)
+            shown.process_done(one)
             left.append(shown.left())
     assert left == pytest.approx([70, 60, 40, 30, 10, 0])
     shown.bundle_done(first)
@@ -132,7 +132,7 @@ def test_time_left_learns_the_pace_of_launches_and_of_those_that_were_not_needed
     shown, clock, _ = bar(cells, launches=3)
     shown.bundle(first, 0)
     clock.now += 40  # twice as long as thought
-    shown.launch_done(first)
+    shown.process_done(first)
     assert shown.left() == pytest.approx(2 * 70)
     shown.bundle_done(first)  # an interrupted run knew the others
     shown.bundle(second, 0)
