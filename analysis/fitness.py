@@ -1,4 +1,4 @@
-"""What a self-check asks and how it is judged: from trials whose truth is known to answers in words."""
+"""What a self-check asks and how it is judged: from trials whose truth is known to checks that hold or do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time f
 NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
 PARENT_CORES = 0.01
 MISSES_TOO_OFTEN = 0.01  # the chance of as few intervals that hold the truth where 95 % of them do
-MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 FEW = 20  # trials, under which one miss more is put down to chance
 FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
 
@@ -196,30 +195,6 @@ def reach(trials: Sequence[Trial]) -> float | None:
     return sorted(ends)[math.ceil(FINDS * len(ends)) - 1]
 
 
-def trusted(trials: Sequence[Trial]) -> str:
-    """Which differences can be trusted on this machine: those beyond the reach, rounded up to half a percent."""
-    reaches = {name: reach([t for t in trials if t.framework == name]) for name in {t.framework: 0 for t in trials}}
-    known = {name: value for name, value in reaches.items() if value is not None}
-    unknown = [name for name in reaches if name not in known]
-    if not reaches or unknown:
-        whose = f" of {', '.join(unknown)}" if unknown else ""
-        return f"There are too few samples{whose} to determine which differences can be trusted here."
-    halves = {name: math.ceil(200 * value) / 2 for name, value in known.items()}
-    each = ", ".join(f"{name} {value:g} %" for name, value in halves.items())
-    return f"Differences above {max(halves.values()):g} % can be trusted here" + (
-        f" ({each})." if len(halves) > 1 else "."
-    )
-
-
-def verdict(checks: Sequence[Check], repeats: int) -> str:
-    """The answer in a sentence or two: which checks do not hold, by name."""
-    failed = [check for check in checks if not check.holds]
-    if not failed:
-        return f"This machine is fit for measuring: all {len(checks)} checks hold."
-    names = "; ".join(f"{check.framework or 'the machine'}: {check.question}" for check in failed[:MOST_NAMED])
-    names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
-    chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
-    return (
-        f"{len(checks) - len(failed)} of {len(checks)} checks hold. Failed: {names}. "
-        f"Stop other work on the machine, or use a longer profile.{chance}"
-    )
+def reaches(trials: Sequence[Trial]) -> dict[str, float | None]:
+    """Return the reach of each framework's trials."""
+    return {name: reach([t for t in trials if t.framework == name]) for name in {t.framework: 0 for t in trials}}

@@ -18,8 +18,6 @@ from statistics import median
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import frameworks
 from analysis import fitness
@@ -38,6 +36,7 @@ from plan.options import Option, chosen
 from plan.plan import Bundle, Group
 from records import assemble, runs
 from records.cell_result import CellResult
+from reports import fitness as report
 from reports import terminal
 
 DELAYS = (0.02, 0.05, 0.10)
@@ -164,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
                 tried, answers = check_framework(campaign, bar)
             trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
-    show(checks, trials, arguments.repeats, console)
+    report.show(checks, trials, arguments.repeats, console)
     if arguments.out:
         conditions = {
             "profile": profile.to_json(),
@@ -174,17 +173,6 @@ def run(arguments: argparse.Namespace) -> int:
         }
         kept: dict[str, Any] = {"machine": machine.facts(), "asked": conditions}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
-        kept["trusted"] = fitness.trusted(trials)
+        kept["trusted"] = report.trusted(trials)
         durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())
     return int(not all(check.holds for check in checks))
-
-
-def show(checks: list[Check], trials: list[Trial], repeats: int, console: Console) -> None:
-    """Print a line a check, the verdict, and which differences can be trusted."""
-    table = Table("", "check", "found", "holds")
-    for check in checks:
-        holds = "yes" if check.holds else Text("no", style="red")
-        table.add_row(check.framework, check.question, check.found, holds)
-    console.print(table)
-    console.print(fitness.verdict(checks, repeats), highlight=False)
-    console.print(fitness.trusted(trials), style="bold", highlight=False)

@@ -173,7 +173,7 @@ class Run:
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
     def samples(self) -> list[dict[str, Any]]:
-        """Return raw samples, an entry for each cell and process, from a compressed file if finished. Raises UsageError."""
+        """Return raw samples, an entry for each cell and process, in a finished run compressed. Raises UsageError."""
         return list(self._each_sample())
 
     def _each_sample(self) -> Iterator[dict[str, Any]]:

@@ -22,10 +22,9 @@ from analysis.fitness import (
     reach,
     threads_check,
     trial_checks,
-    trusted,
-    verdict,
 )
 from measurement.statistics import Interval
+from reports.fitness import trusted, verdict
 
 
 def trials(question: str, truth: float, *ratios: tuple[float, float, float]) -> list[Trial]:
