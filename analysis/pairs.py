@@ -13,6 +13,7 @@ from typing import NamedTuple
 from analysis.comparison import NOT_COMPARABLE, Compared
 from measurement import flags
 from measurement.statistics import ENOUGH_PROCESSES, WITHIN_PROCESS, Interval
+from records import figures
 from records.record import Record
 from records.statuses import WORDS
 
@@ -33,8 +34,8 @@ class Kind(NamedTuple):
 COLUMNS_READ = (
     *("cell", "mode", "run_id", "started_at", *Kind._fields, "status", "reason", "weights", "tf32", "settings"),
     *("interval_scope", "flags", "device", "baseline", "threads", "program"),
-    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
-    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
+    *figures.COLUMNS["latency"],
+    *figures.COLUMNS["speedup"],
     *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
 )
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from measurement.statistics import Interval
 from measurement.text import times
+from records import figures
 from records.record import Record
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
@@ -35,14 +36,10 @@ COLUMNS_READ = (
     *("pass" if name == "pass_name" else name for name in _KEY),
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
     *("versions", "baseline", "build_s", "load_s", "first_call_s", "launches", "node"),
-    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "host_ms_median"),
     *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
-    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
+    *("host_ms_median", "peak_memory_mb", "regime", "program", *figures.ALL),
     *("parity_reference", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
-    *("energy_j_per_call", "energy_ci_low", "energy_ci_high", "power_w", "idle_power_w", "energy_source"),
-    *("energy_saving_vs_eager", "energy_saving_ci_low", "energy_saving_ci_high"),
-    *("power_ratio_vs_eager", "power_ratio_ci_low", "power_ratio_ci_high"),
-    *("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high"),
+    *("power_w", "idle_power_w", "energy_source"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.

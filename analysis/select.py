@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from analysis.significance import over_runs
 from measurement.cells import matches
 from measurement.statistics import half_width, sign
+from records import figures
 from records.record import FIELDS, Record
 from records.shapes import Profile
 
@@ -28,12 +29,6 @@ FLAGS = {
 
 # What two records of a cell have in common, of which the newer one is shown.
 _same = attrgetter("machine_id", "cell", "weights", "compile_cache")
-
-
-FIGURES = {
-    "latency": ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
-    "speedup": ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
-}
 
 
 def fits(value, words: Sequence[str]) -> bool:
@@ -81,11 +76,11 @@ def _over_runs(of_cell: Sequence[Record]) -> Record:
     if newest.excluded or len(alike) == 1:
         return newest
     changes: dict[str, Any] = {"launches": sum(record.launches or 0 for record in alike) or None}
-    for figure, names in FIGURES.items():
+    for figure in ("latency", "speedup"):
         found = [(interval, record.launches) for record in alike if (interval := getattr(record, figure))]
         if found:
             interval = over_runs(*zip(*found, strict=True))
-            changes |= {**dict(zip(names, interval, strict=True)), f"{figure}_half_width": half_width(interval)}
+            changes |= {**figures.columns(figure, interval), f"{figure}_half_width": half_width(interval)}
             if figure == "speedup":
                 changes["sign"] = sign(interval)
     for rate in ("items_per_s", "tokens_per_s"):

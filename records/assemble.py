@@ -14,7 +14,7 @@ from measurement import host
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
-from records import break_even, breaks, energy, judgement, tokens
+from records import break_even, breaks, energy, figures, judgement, tokens
 from records.cell_result import CellResult, Context, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
@@ -112,11 +112,8 @@ def record(
 
 
 def _speedup(interval: Interval | None) -> dict[str, Any]:
-    value, low, high = interval or (None, None, None)
     return {
-        "speedup_vs_eager": value,
-        "speedup_ci_low": low,
-        "speedup_ci_high": high,
+        **figures.columns("speedup", interval),
         "speedup_half_width": half_width(interval),
         "sign": sign(interval),
     }

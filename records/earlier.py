@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from measurement.profiles import PROFILES
 from measurement.statistics import half_width, interval_of, sign
+from records import figures
 from records.statuses import is_baseline
 
 # The version that separates validity (status) from precision (half-widths) and conditions (flags).
@@ -14,13 +15,11 @@ PRECISION = 9
 STATUSES = {"noisy": "ok", "disturbed": "ok", "partial": "ok"}
 RETIRED_FLAGS = {"few_rounds", "wide_interval", "preempted"}
 RETIRED_COLUMNS = {"latency_status", "ratio_status"}
-_LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
-_SPEEDUP = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
 # Columns that follow from others of the same record.
 _MADE_OF = {
-    "latency_half_width": _LATENCY,
-    "speedup_half_width": _SPEEDUP,
-    "sign": ("mode", "baseline", *_SPEEDUP),
+    "latency_half_width": figures.COLUMNS["latency"],
+    "speedup_half_width": figures.COLUMNS["speedup"],
+    "sign": ("mode", "baseline", *figures.COLUMNS["speedup"]),
     "target_half_width": ("profile", "latency_ms_median"),
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from measurement.energy import Energy
 from measurement.statistics import ENOUGH_PROCESSES, Interval
+from records import figures
 from records.cell_result import CellResult
 from records.intervals import over_processes
 
@@ -38,9 +39,7 @@ def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, 
     per_call, power = (_interval([_logs(one, figure) for one in measured]) for figure in (joules_per_call, watts))
     idle = [energy.idle_w for energy in measured if energy.idle_w is not None]
     row = {
-        "energy_j_per_call": per_call and per_call.value,
-        "energy_ci_low": per_call and per_call.low,
-        "energy_ci_high": per_call and per_call.high,
+        **figures.columns("energy", per_call),
         "energy_j_per_token": per_call.value / tokens if per_call and tokens else None,
         "power_w": power and power.value,
         "idle_power_w": median(idle) if idle else None,
@@ -52,14 +51,7 @@ def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, 
 
 def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
     saving, power = ratio(baseline, result, joules_per_call), ratio(result, baseline, watts)
-    return {
-        "energy_saving_vs_eager": saving and saving.value,
-        "energy_saving_ci_low": saving and saving.low,
-        "energy_saving_ci_high": saving and saving.high,
-        "power_ratio_vs_eager": power and power.value,
-        "power_ratio_ci_low": power and power.low,
-        "power_ratio_ci_high": power and power.high,
-    }
+    return figures.columns("energy_saving", saving) | figures.columns("power_ratio", power)
 
 
 def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | None:

@@ -21,8 +21,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
 from measurement import flags
-from measurement.statistics import Interval, half_width, interval_of
+from measurement.statistics import Interval, half_width
 from records import earlier, statuses
+from records.figures import Figure
 from records.statuses import MEASURED, STATUSES
 
 Value = str | bool | int | float
@@ -242,6 +243,13 @@ class Record:
     versions: str | None = col("versions of the main packages, CUDA and cuDNN", "JSON")
     git_revision: str | None = col("revision of the suite, with + if tracked files were changed")
 
+    latency = Figure()  # median time per call in ms
+    speedup = Figure()  # eager's time over this mode's
+    energy = Figure()  # of a call in J
+    energy_saving = Figure()  # eager's energy of a call over this mode's
+    power_ratio = Figure()  # this mode's power over eager's
+    efficiency = Figure()  # time on one rank over that on several
+
     @classmethod
     def from_row(cls, row: Row) -> Record:
         """Return the record of a row by the names of its columns. Raises ValueError for what is no column."""
@@ -288,36 +296,6 @@ class Record:
     def is_baseline(self) -> bool:
         """Say whether graphs are compared with this mode."""
         return statuses.is_baseline(self.mode, self.baseline)
-
-    @property
-    def latency(self) -> Interval | None:
-        """Return the median time per call in ms; None without an interval."""
-        return interval_of(self.latency_ms_median, self.latency_ms_ci_low, self.latency_ms_ci_high)
-
-    @property
-    def speedup(self) -> Interval | None:
-        """Return eager's time over this mode's; None of eager mode and without an interval."""
-        return interval_of(self.speedup_vs_eager, self.speedup_ci_low, self.speedup_ci_high)
-
-    @property
-    def energy(self) -> Interval | None:
-        """Return the energy of a call in J; None without an interval."""
-        return interval_of(self.energy_j_per_call, self.energy_ci_low, self.energy_ci_high)
-
-    @property
-    def energy_saving(self) -> Interval | None:
-        """Return eager's energy of a call over this mode's; None of eager mode and without an interval."""
-        return interval_of(self.energy_saving_vs_eager, self.energy_saving_ci_low, self.energy_saving_ci_high)
-
-    @property
-    def power_ratio(self) -> Interval | None:
-        """Return this mode's power over eager's; None of eager mode and without an interval."""
-        return interval_of(self.power_ratio_vs_eager, self.power_ratio_ci_low, self.power_ratio_ci_high)
-
-    @property
-    def efficiency(self) -> Interval | None:
-        """Return the time on one rank over that on several; None of one rank and without an interval."""
-        return interval_of(self.scaling_efficiency, self.scaling_efficiency_low, self.scaling_efficiency_high)
 
     @property
     def median_ms(self) -> float:

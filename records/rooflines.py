@@ -15,6 +15,7 @@ from typing import Any
 from measurement import bottleneck, flags
 from measurement.peaks import Peaks, above_datasheet, least_seconds, may_be_cached
 from measurement.statistics import Interval
+from records import figures
 from records.judgement import COMPUTED_IN
 from records.record import FIELDS, Record
 
@@ -97,7 +98,7 @@ def _group(record: Record) -> str:
     return record.cell.rpartition("/")[0]
 
 
-def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[str, float]:
+def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[str, float | None]:
     """Return the columns of a cell on several ranks; `alone` are times on one rank by kind and cell.
 
     Both times have intervals over processes of their own, which are independent: their relative widths add in squares.
@@ -108,8 +109,7 @@ def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[s
     several = record.latency
     half = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, several)))
     value = one.value / several.value
-    names = ("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high")
-    return dict(zip(names, (value, value * math.exp(-half), value * math.exp(half)), strict=True))
+    return figures.columns("efficiency", Interval(value, value * math.exp(-half), value * math.exp(half)))
 
 
 def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:
