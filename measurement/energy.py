@@ -12,7 +12,7 @@ import ctypes
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -62,14 +62,7 @@ class Energy:
     problem: str = ""
 
 
-@dataclass
-class _Windows:
-    """Windows of one mode as they come."""
-
-    joules: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    calls: list[int] = field(default_factory=list)
-    integrated: list[float] = field(default_factory=list)
+Window = tuple[float, float, float, float | None]  # J, s, calls, and J by integrated power where known
 
 
 def counter(device: str) -> Counter:
@@ -89,27 +82,22 @@ def take_windows(
     if any(variant.get_ready for variant in variants):
         raise Unmetered("each call needs new inputs, whose making the counter cannot subtract")
     idle = _idle_watts(meter, clocks, sleep)
-    found = {variant.name: _Windows() for variant in variants}
+    found: dict[str, list[Window]] = {variant.name: [] for variant in variants}
     with no_garbage_collection():
         for _ in range(WINDOWS):
             for variant in order.sample(variants, len(variants)):
                 on_window(variant)
-                _take_window(variant, meter, clocks, found[variant.name])
-    return {
-        name: Energy(
-            meter.source,
-            tuple(one.joules),
-            tuple(one.seconds),
-            tuple(map(float, one.calls)),
-            tuple(one.integrated) if len(one.integrated) == len(one.joules) else (),
-            idle,
-        )
-        for name, one in found.items()
-    }
+                found[variant.name].append(_window(variant, meter, clocks))
+    return {name: _energy(meter.source, windows, idle) for name, windows in found.items()}
 
 
-def _take_window(variant: Variant, meter: Counter, clocks: Clocks, found: _Windows) -> None:
-    """Add a window from the counter's first change after its start to its last one: between two it says nothing."""
+def _energy(source: str, windows: list[Window], idle_w: float | None) -> Energy:
+    joules, seconds, calls, integrals = zip(*windows, strict=True)
+    return Energy(source, joules, seconds, calls, () if None in integrals else integrals, idle_w)
+
+
+def _window(variant: Variant, meter: Counter, clocks: Clocks) -> Window:
+    """Return a window from the counter's first change after its start to its last one: between two it says nothing."""
     wall, count = clocks.wall, variant.calls_per_sample
     time_calls(variant, count, clocks)
     start, calls, last = wall(), 0, meter.joules()
@@ -128,12 +116,9 @@ def _take_window(variant: Variant, meter: Counter, clocks: Clocks, found: _Windo
         elif now - changed > STILL_SECONDS:
             raise Unmetered(f"the counter ({meter.source}) stood still for {now - changed:.0f} s of calls")
     (first_s, first_j, first_calls), (last_s, last_j, last_calls) = marks[0], marks[-1]
-    found.joules.append(last_j - first_j)
-    found.seconds.append(last_s - first_s)
-    found.calls.append(last_calls - first_calls)
     within = [(moment, watts) for moment, watts in powers if first_s <= moment <= last_s]
-    if len(within) > 1:
-        found.integrated.append(integrated(within))
+    by_power = integrated(within) if len(within) > 1 else None
+    return last_j - first_j, last_s - first_s, float(last_calls - first_calls), by_power
 
 
 def integrated(powers: Sequence[tuple[float, float]]) -> float:
