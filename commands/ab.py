@@ -19,9 +19,9 @@ from environments.uv import SetupError
 from execution import alternation, campaign
 from execution.campaign import Campaign, Request, options_of
 from execution.execute import Executor
-from execution.materials import Unkept
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
+from execution.reference_data import Unkept
 from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import sweep, versions

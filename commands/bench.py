@@ -19,9 +19,9 @@ from commands import answer, compare
 from execution import campaign, cluster, neighbours, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
-from execution.materials import Unkept
 from execution.progress import Bar
 from execution.recorder import Recorder
+from execution.reference_data import Unkept
 from launchers import slurm
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
@@ -89,7 +89,7 @@ def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None)
 
 
 def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
-    """Make the campaign's environments and materials; return its run, `held` from now on. Raises UsageError."""
+    """Make the campaign's environments and reference data; return its run, `held` from now on. Raises UsageError."""
     run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
     peaks = [group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)]
     campaign.prepare(peaks, later=True)

@@ -30,7 +30,7 @@ from reports import terminal
 
 PROBE_SECONDS = 120
 ANSWERS = CACHE / "inventory"
-ORACLE = "a reference, not a framework: measured only if FRAMEWORK names it"
+NOT_MEASURED = "a reference, not a framework: measured only if FRAMEWORK names it"
 
 
 def options() -> list[Option]:
@@ -99,7 +99,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
     versions = {} if isinstance(answer, str) else answer["versions"]
     version = next((versions[name] for name in description.distributions if name in versions), "")
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
-    console.print(title.append(f": {ORACLE}" if description.is_reference else "", style="not bold"))
+    console.print(title.append(f": {NOT_MEASURED}" if description.is_reference else "", style="not bold"))
     if isinstance(answer, str):
         console.print(f"  {answer}", highlight=False)
     table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))

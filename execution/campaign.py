@@ -21,7 +21,7 @@ import frameworks
 from execution import early_checks, preparation, submission, surroundings, unchanged
 from execution.cluster import Cluster
 from execution.launcher import Launcher
-from execution.materials import LATER, NEVER, NOW, MaterialsError, Store, Unkept
+from execution.reference_data import LATER, NEVER, NOW, ReferenceDataError, Store, Unkept
 from execution.slots import Slot, of_gpus
 from execution.surroundings import Surroundings
 from execution.time_breakdown import TimeBreakdown
@@ -177,7 +177,7 @@ class Campaign:
         return self.sweep.places.launcher == SLURM
 
     def prepare(self, *others: Iterable[Group], later: bool = False) -> None:
-        """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError.
+        """Make the environments, and the reference data of the plan's groups and of `others`. Raises UsageError.
 
         With `later` references may go on being computed when this returns, on a machine with cores for it.
         """
@@ -217,7 +217,7 @@ class Campaign:
     def prepare_with(
         self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False
     ) -> None:
-        """Check the models and make the materials for these interpreters. Raises UsageError."""
+        """Check the models and make the reference data for these interpreters. Raises UsageError."""
         self.check(interpreters)
         self.breakdown = TimeBreakdown()  # which books no time of environments
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
@@ -227,11 +227,11 @@ class Campaign:
             self.make(groups, seeded=True, references=NEVER)
 
     def make(self, groups: Iterable[Group], seeded: bool = False, references: str = NOW) -> None:
-        """Make the materials of some groups. Raises UsageError."""
+        """Make the reference data of some groups. Raises UsageError."""
         report = lambda text: self.console.print(text, highlight=False)  # noqa: E731
         try:
             self.store.prepare(list(groups), report, seeded, references)
-        except MaterialsError as error:
+        except ReferenceDataError as error:
             again = " Run the same command again." if isinstance(error, Unkept) else ""
             raise UsageError(f"{error}{again}") from None
 

@@ -1,4 +1,4 @@
-"""Whether cells compute what they should: their outputs against the oracle's, or against another cell's."""
+"""Whether cells compute what they should: their outputs against the reference's, or against another cell's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import frameworks
 import workloads
-from execution.materials import Materials, with_conventions
+from execution.reference_data import ReferenceData, with_conventions
 from measurement import durable
 from measurement.cells import Cell
 from measurement.parity import (
@@ -42,7 +42,7 @@ AFTER_MANY_CALLS = (
 
 @dataclass
 class References:
-    """Outputs that stand in for the oracle's where that would take too long: the first at a shape and dtype.
+    """Outputs that stand in for the reference's where that would take too long: the first at a shape and dtype.
 
     Whose they are and where they lie is in a file of the run, so that a resumed run compares with the same ones.
     """
@@ -57,10 +57,10 @@ class References:
         self,
         group: Group,
         results: dict[str, CellResult],
-        materials: Callable[[Group], Materials],
+        reference_data: Callable[[Group], ReferenceData],
         unseen_seq: int | str | None = None,
     ) -> None:
-        """Compare saved outputs with the oracle's, or with those of the first framework at this shape.
+        """Compare saved outputs with the reference's, or with those of the first framework at this shape.
 
         That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
         compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
@@ -68,16 +68,16 @@ class References:
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = [workload.name, workload.reference_parameters(with_conventions(group)), group.cells[0].pass_name]
-        path = materials(group).reference
-        oracle = dict(np.load(path)) if path else None
+        path = reference_data(group).reference
+        computed = dict(np.load(path)) if path else None
         other = at_unseen_length(group, unseen_seq)
-        unseen = materials(other).reference if other else None
+        unseen = reference_data(other).reference if other else None
         for cell in group.cells:
             result, place = results[cell.id], json.dumps([*key, cell.dtype])
             if result.failure or not result.reports:
                 continue
             try:
-                result.parity = self.parity(result, oracle, place, workload)
+                result.parity = self.parity(result, computed, place, workload)
                 check_unseen(result, unseen)
             except Changed as error:
                 for each in (results[cell.id] for cell in group.cells):  # no mode of it can be compared
@@ -94,16 +94,16 @@ class References:
             if result.parity is None and (outputs := result.compared[0].outputs):
                 self.keep(place, cell, outputs)
 
-    def parity(self, result: CellResult, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
+    def parity(self, result: CellResult, computed: Arrays | None, place: str, workload: Workload) -> Parity | None:
         """Return how far the outputs are from the reference's; None for those that stand in for it."""
         if not result.compared:
             raise FileNotFoundError("no process wrote outputs")
         outputs = [dict(np.load(report.outputs or "")) for report in result.compared]
         if not workload.has_reference:
             return with_own_eager(result, outputs, workload)
-        known = None if oracle else self.known(place, result.cell)
-        if oracle:
-            name, reference = "numpy", oracle
+        known = None if computed else self.known(place, result.cell)
+        if computed:
+            name, reference = "numpy", computed
         elif known:
             name, reference = known
         elif not all(map(are_numbers, outputs)):
@@ -188,13 +188,13 @@ def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
     return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
 
 
-def check_unseen(result: CellResult, oracle: Path | None) -> None:
+def check_unseen(result: CellResult, reference: Path | None) -> None:
     """Void the figures at the length of `--unseen-seq` where what the mode computes there is not right as well."""
-    if oracle is None or result.parity is None:
+    if reference is None or result.parity is None:
         return
     for index, report in enumerate(result.reports):
         if report.unseen and report.unseen.outputs:
-            distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(oracle)))
+            distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(reference)))
             if not distance.within(result.parity.tolerance):
                 problem = f"its outputs differ from numpy's by up to {distance.largest:.3g}"
                 result.reports[index] = replace(report, unseen=replace(report.unseen, problem=problem))

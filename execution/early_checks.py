@@ -12,7 +12,7 @@ from rich.console import Console
 import frameworks
 import workloads
 from execution.launcher import Launcher
-from execution.materials import Materials
+from execution.reference_data import ReferenceData
 from launchers import local
 from measurement import protocol
 from measurement.protocol import CHECK, Failed, ProtocolError
@@ -20,7 +20,7 @@ from measurement.refusals import UsageError
 from plan.plan import Group, baseline_of, process_key
 from workloads.user_model import UserModel
 
-NOTHING = Materials(Path(), Path(), None, "")  # a check needs no files of weights and inputs
+NOTHING = ReferenceData(Path(), Path(), None, "")  # a check needs no files of weights and inputs
 
 
 def check(groups: Sequence[Group], launcher_in: Callable[[Path], Launcher], console: Console) -> None:

@@ -93,7 +93,7 @@ class Executor:
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
         """Write what is known before any process, and take over what an interrupted run left."""
         groups = [group for bundle in plan.bundles for group in bundle.groups]
-        weights = self.launcher.materials(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
+        weights = self.launcher.reference_data(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import frameworks
-from execution.materials import Materials
+from execution.reference_data import ReferenceData
 from execution.slots import ALONE, Slot
 from frameworks import policies
 from launchers import local
@@ -33,7 +33,7 @@ class Launcher:
     sweep: Sweep
     profile: Profile
     interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
-    materials: Callable[[Group], Materials]
+    reference_data: Callable[[Group], ReferenceData]
     timeout_s: float
     slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
@@ -105,9 +105,11 @@ class Launcher:
         )
 
     def _group_job(self, group: Group, settled: bool) -> GroupJob:
-        data, length = self.materials(group), self.sweep.unseen_seq
+        data, length = self.reference_data(group), self.sweep.unseen_seq
         other = at_unseen_length(group, length)
-        unseen = OtherShape(str(self.materials(other).inputs), length) if other and isinstance(length, int) else None
+        unseen = (
+            OtherShape(str(self.reference_data(other).inputs), length) if other and isinstance(length, int) else None
+        )
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen, settled)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:

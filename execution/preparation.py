@@ -76,8 +76,8 @@ def environments_of(
     for key, asked in modes.items():
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            oracle = frameworks.describe(key[0]).is_reference
-            if python and not oracle:
+            is_reference = frameworks.describe(key[0]).is_reference
+            if python and not is_reference:
                 users[key[0]] = interpreters[key] = (
                     Path(python) if inside else environments.ensure(*key, python=python, report=report)
                 )
@@ -88,7 +88,7 @@ def environments_of(
             ):
                 interpreters[key] = found
         except environments.SetupError as error:
-            if python and not oracle:
+            if python and not is_reference:
                 raise UsageError(f"PYTHON={python}: {error}") from None
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
             interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")

@@ -11,8 +11,8 @@ from typing import Protocol
 import workloads
 from execution import peak_benchmarks
 from execution.comparison import References
-from execution.materials import Materials
 from execution.peak_benchmarks import Kept
+from execution.reference_data import ReferenceData
 from execution.slots import Slot
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.peaks import Peaks
@@ -39,7 +39,7 @@ class Recorder:
     run: Run
     context: Context
     display: RecordDisplay
-    materials: Callable[[Group], Materials]
+    reference_data: Callable[[Group], ReferenceData]
     unseen_seq: int | str | None = None
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
@@ -72,14 +72,14 @@ class Recorder:
             return
         self.written.add(group)
         try:
-            self.references.check(group, results, self.materials, self.unseen_seq)
+            self.references.check(group, results, self.reference_data, self.unseen_seq)
         except (OSError, UsageError):  # a disk that is full or gone is the run's trouble
             raise
         except Exception as error:  # one group's trouble is not the run's
             for cell in group.cells:
                 results[cell.id].failure = results[cell.id].failure or Failure.over(error)
         lacking = [results[cell.id] for cell in group.cells if cell.id in group.lacking]
-        self._write(lacking, results, self.materials(group).weights_name)
+        self._write(lacking, results, self.reference_data(group).weights_name)
 
     def _write(self, lacking: list[CellResult], results: dict[str, CellResult], weights: str) -> None:
         for result in lacking:

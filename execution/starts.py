@@ -36,7 +36,7 @@ class Starts(Rounds[StartRecord]):
 
     def referring(self, group: Group) -> StartJob:
         """Return the job that makes the reference, unless the workload has one of its own."""
-        path = self.launcher.materials(group).reference
+        path = self.launcher.reference_data(group).reference
         return StartJob("eager", "", str(path) if path else "", refers=True)
 
     def facts(self, group: Group, strategy: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Starts(Rounds[StartRecord]):
             "run": self.run.id,
             "cell": cell.group_id,
             "model": durable.sha256(Path(source)) if Path(source).is_file() else source,
-            "weights": self.launcher.materials(group).weights_name,
+            "weights": self.launcher.reference_data(group).weights_name,
             "machine": self.machine[0],
             "versions": dict(self.known[cell.group_id][1].versions),
             "strategy": strategy,

@@ -14,7 +14,7 @@ class TimeBreakdown:
     """Books the time since the last change of phase to the phase that ends."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
-        self._clock, self._since, self._phase = clock, clock(), "materials"
+        self._clock, self._since, self._phase = clock, clock(), "reference data"
         self.seconds: dict[str, float] = defaultdict(float)
 
     def enter(self, phase: str) -> None:

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles import pretended_slurm  # noqa: E402
 
-from execution.materials import Store  # noqa: E402
+from execution.reference_data import Store  # noqa: E402
 from plan import plan, sweep  # noqa: E402
 
 THREADS, DTYPES, MODES, LAUNCHES = 64, ("fp32", "bf16"), 2, 3

@@ -26,4 +26,4 @@ def executor_in(folder: Path, profile: str = "quick", kind: type[Kind] = Executo
     """Return an executor of a run in the folder, without peak benchmarks."""
     run, context = Run(folder), Context("run", "", "", None, PROFILES[profile], "cold", {})
     launcher = Launcher(run, sweep.resolve({}), PROFILES[profile], {}, lambda group: NOTHING, timeout_s=900.0)
-    return kind(launcher, Recorder(run, context, Silent(), launcher.materials, with_peaks=False), Silent())
+    return kind(launcher, Recorder(run, context, Silent(), launcher.reference_data, with_peaks=False), Silent())

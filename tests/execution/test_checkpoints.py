@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 import workloads
 from execution.checkpoints import CheckpointError, open_checkpoint
-from execution.materials import ensure
+from execution.reference_data import ensure
 from measurement.parity import difference
 from measurement.refusals import UsageError
 from records.statuses import MEASURED

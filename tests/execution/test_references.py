@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from execution.comparison import References
-from execution.materials import Materials
+from execution.reference_data import ReferenceData
 from plan.plan import Group
 from records import judgement
 from records.cell_result import CellResult
@@ -22,7 +22,7 @@ def parity(cell, report, tmp_path):
 
     For each whom it was compared with, and whether it holds; None for a cell that was compared with nothing.
     """
-    materials = Materials(Path(), Path(), None, "seed:0")
+    reference_data = ReferenceData(Path(), Path(), None, "seed:0")
     run = Run(tmp_path)
 
     def parities(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
@@ -33,7 +33,7 @@ def parity(cell, report, tmp_path):
             np.savez(path, **{"0.output": value * np.arange(4, dtype=np.float32)})
             one = cell(dtype=dtype, mode=mode)
             result = CellResult(one, reports=[report(outputs=str(path))])
-            references.check(Group((one,), frozenset({one.id})), {one.id: result}, lambda group: materials)
+            references.check(Group((one,), frozenset({one.id})), {one.id: result}, lambda group: reference_data)
             results.append((result.parity.reference, result.parity.holds) if result.parity else None)
             flags = judgement.flags_of(result)
             assert ("not_compared" in flags) == (result.parity is None)

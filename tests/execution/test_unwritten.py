@@ -16,7 +16,7 @@ from conftest import ROOT, listed_files
 from doubles.disks import disk
 from doubles.suite import SILENCE, TINY
 
-from execution import materials
+from execution import reference_data
 from measurement import durable
 from measurement.protocol import Refused
 from worker import writing
@@ -119,11 +119,11 @@ def test_a_cache_that_is_deleted_while_it_is_filled_is_one_sentence(tmp_path, mo
 
     request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
     parameters = {"parameters": {"batch_size": 1, "width": 8, "depth": 1}}
-    monkeypatch.setattr(materials, "CACHE", tmp_path / "cache")
-    monkeypatch.setattr(materials, "_weights_source", lambda *_: ("deleted", delete))
+    monkeypatch.setattr(reference_data, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(reference_data, "_weights_source", lambda *_: ("deleted", delete))
     asked = {"requests": [request | parameters], "seals": {}}
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
-    assert materials.main() == materials.UNKEPT
+    assert reference_data.main() == reference_data.UNKEPT
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"{tmp_path}/cache" in said and "No such file or directory" in said
 

@@ -164,7 +164,7 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     import runner
     from commands import bench as command
     from execution import campaign
-    from execution.materials import Materials, Store
+    from execution.reference_data import ReferenceData, Store
     from plan.plan import plan
     from plan.sweep import resolve
 
@@ -183,10 +183,10 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     class Tampered(Store):
         def for_worker(self, group):
-            materials = super().for_worker(group)
+            reference_data = super().for_worker(group)
             if group.cells[0].workload != "mlp":
-                return materials
-            return Materials(wrong, materials.inputs, materials.reference, materials.weights_name)
+                return reference_data
+            return ReferenceData(wrong, reference_data.inputs, reference_data.reference, reference_data.weights_name)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign, "Store", Tampered)

@@ -1,7 +1,7 @@
 """Weights, inputs and reference outputs: made once, in a process of their own, and kept for later runs.
 
 Every worker reads the same files, so every framework gets the same numbers whatever its NumPy. `ensure` is called by
-the parent and only starts processes; run as `python -m execution.materials`, this module does the work.
+the parent and only starts processes; run as `python -m execution.reference_data`, this module does the work.
 
 What is kept lies beside its digest. A run reads it through and compares once, before anything is measured, and makes
 anew what does not fit; before each process it then looks whether a file was written to since, which costs no reading.
@@ -38,20 +38,20 @@ CACHE = places.CACHE / "materials"
 LOCK = ".lock"
 UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
-ORACLE_FLOPS = 2e12
+REFERENCE_FLOPS = 2e12
 NOW, LATER, NEVER = "now", "later", "never"  # when a reference that the cache lacks is computed
 
 
-class MaterialsError(UsageError):
+class ReferenceDataError(UsageError):
     """The weights cannot be had; the message is one clear sentence."""
 
 
-class Unkept(MaterialsError):
+class Unkept(ReferenceDataError):
     """The system refused a file of the cache; the same again may do."""
 
 
 @dataclass(frozen=True)
-class Materials:
+class ReferenceData:
     """Where a group's data lies. `weights` holds one `.npy` per tensor; `reference` is None where none was computed."""
 
     weights: Path
@@ -66,32 +66,32 @@ class Materials:
         return [path for path in (self.weights, self.inputs, self.reference) if path]
 
 
-def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Materials]:
-    """The materials of each request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
+def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[ReferenceData]:
+    """The reference data of each request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
 
     The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
-    this run has compared with their digests; others are added. Raises MaterialsError.
+    this run has compared with their digests; others are added. Raises ReferenceDataError.
     """
-    command = [sys.executable, "-m", "execution.materials"]
+    command = [sys.executable, "-m", "execution.reference_data"]
     words = json.dumps({"requests": requests, "seals": seals})
     done = programs.run(command, programs.LONG, programs.MUCH, words=words, cwd=SUITE)
     lines = [line for line in done.output.splitlines() if line.startswith("{")]
     workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # at work, where it did not end well
     if done.problem:
-        raise MaterialsError(f"Making the weights and reference outputs of {workload} failed: {done.problem}.")
+        raise ReferenceDataError(f"Making the weights and reference outputs of {workload} failed: {done.problem}.")
     if done.code and done.code < 0:
-        raise MaterialsError(
+        raise ReferenceDataError(
             f"Making the weights and reference outputs of {workload} was stopped by signal {-done.code}, "
             "most likely because memory ran out; measure a smaller shape."
         )
     if done.code:
-        kind = Unkept if done.code == UNKEPT else MaterialsError
+        kind = Unkept if done.code == UNKEPT else ReferenceDataError
         raise kind(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
     made = [json.loads(line) for line in lines]
     for one in made:
         seals |= one["seals"]
     return [
-        Materials(
+        ReferenceData(
             weights=Path(one["weights"]),
             inputs=Path(one["inputs"]),
             reference=Path(one["reference"]) if one["reference"] else None,
@@ -103,18 +103,18 @@ def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[Ma
 
 
 class Store:
-    """The materials of a whole plan, made before anything is measured."""
+    """The reference data of a whole plan, made before anything is measured."""
 
     def __init__(self, source: str | None, seed: int):
         self._source, self._seed = source, seed
-        self._made: dict[tuple[object, ...], tuple[dict[str, Any], Materials]] = {}
+        self._made: dict[tuple[object, ...], tuple[dict[str, Any], ReferenceData]] = {}
         self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
-        self._behind: Future[list[Materials]] | None = None  # what is made while something else goes on
+        self._behind: Future[list[ReferenceData]] | None = None  # what is made while something else goes on
 
     def prepare(
         self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False, references: str = NOW
     ) -> None:
-        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError.
+        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises ReferenceDataError.
 
         References that are made `LATER` go on being computed when this returns; `complete` waits for them.
         """
@@ -140,25 +140,25 @@ class Store:
         asked = [request | {"reference": references} for request in requests.values()]
         made = zip(requests.values(), ensure(asked, self._seals), strict=True)
         self._made |= dict(zip(requests, made, strict=True))
-        lacking = [request for request, materials in self._made.values() if materials.lacking]
+        lacking = [request for request, reference_data in self._made.values() if reference_data.lacking]
         if references == LATER and lacking:
             self._behind = ThreadPoolExecutor(1).submit(ensure, lacking, self._seals)
 
     def complete(self) -> None:
-        """Wait for references that are made meanwhile. Raises MaterialsError."""
+        """Wait for references that are made meanwhile. Raises ReferenceDataError."""
         if self._behind is None:
             return
         made, self._behind = self._behind.result(), None
-        lacking = [key for key, (_, materials) in self._made.items() if materials.lacking]
-        for key, materials in zip(lacking, made, strict=True):
-            self._made[key] = self._made[key][0], materials
+        lacking = [key for key, (_, reference_data) in self._made.items() if reference_data.lacking]
+        for key, reference_data in zip(lacking, made, strict=True):
+            self._made[key] = self._made[key][0], reference_data
 
-    def __call__(self, group: Group) -> Materials:
-        """The materials of a group that was prepared for, its reference among them."""
+    def __call__(self, group: Group) -> ReferenceData:
+        """The reference data of a group that was prepared for, its reference among them."""
         self.complete()
         return self.for_worker(group)
 
-    def for_worker(self, group: Group) -> Materials:
+    def for_worker(self, group: Group) -> ReferenceData:
         """Return the same, the reference only if it exists; make again what was changed or removed since."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
@@ -179,7 +179,7 @@ class Store:
 
 
 def with_conventions(group: Group) -> Parameters:
-    """The parameters of a group, and the framework's conventions that its oracle follows."""
+    """The parameters of a group, and the framework's conventions that its reference follows."""
     cell, parameters = group.cells[0], group.parameters
     followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
     conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
@@ -221,8 +221,8 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
                 np.save(made / f"{tensor}.npy", value)
             cache.publish(made)
 
-    oracle = workload.reference_parameters(parameters)
-    key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
+    shape = workload.reference_parameters(parameters)
+    key = _digest(_code_digest(), workload.name, request["pass"], shape, request["seed"])
     sets = workload.sets(parameters, request["seed"])
     shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
     inputs = CACHE / f"{workload.name}-inputs-{_digest(key, shapes)}.npz"
@@ -231,7 +231,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
     flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
-    has_reference = workload.has_reference and flops <= ORACLE_FLOPS
+    has_reference = workload.has_reference and flops <= REFERENCE_FLOPS
     when = request.get("reference", NOW)
     kept_already = has_reference and when != NEVER and cache.holds(reference)
     if has_reference and when == NOW and not kept_already:
@@ -248,7 +248,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
 
 
 def _outputs(workload: Workload, parameters: Parameters, weights: Weights, sets: list[Arrays], held: str) -> Arrays:
-    """The oracle's outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    """The reference outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
     import numpy as np
 
     from workloads.rounding import stored

@@ -20,7 +20,7 @@ import pytest
 from conftest import ROOT
 from doubles.suite import PATIENCE, TINY, Finished, wait_for
 
-from execution import materials
+from execution import reference_data
 from measurement import durable
 from plan.plan import Group
 from records.statuses import MEASURED
@@ -62,22 +62,22 @@ DAMAGE = [
 
 @pytest.fixture
 def make(tmp_path, monkeypatch, capsys):
-    """Make or find the materials of a small MLP in a cache of the test's own; what is said of them."""
-    monkeypatch.setattr(materials, "CACHE", tmp_path / "materials")
+    """Make or find the reference data of a small MLP in a cache of the test's own; what is said of them."""
+    monkeypatch.setattr(reference_data, "CACHE", tmp_path / "reference_data")
 
     def made(seals: dict | None = None) -> dict:
         request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
         request |= {"parameters": {"batch_size": 3, "width": 8, "depth": 2}}
         asked = {"requests": [request], "seals": seals or {}}
         monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(asked)))
-        assert materials.main() == 0
+        assert reference_data.main() == 0
         return json.loads(capsys.readouterr().out)
 
     return made
 
 
 def contents(made: dict) -> dict[str, str]:
-    """The digest of every file of the materials."""
+    """The digest of every file of the reference data."""
     entries = [Path(made[kind]) for kind in ("weights", "inputs", "reference")]
     files = [path for entry in entries for path in (sorted(entry.iterdir()) if entry.is_dir() else [entry])]
     return {str(path): durable.sha256(path) for path in files}
@@ -175,7 +175,7 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
 
 def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
     """Killed at many instants; what lies in the cache fits its digest, and the next run finds or makes the rest."""
-    command = [sys.executable, "-m", "execution.materials"]
+    command = [sys.executable, "-m", "execution.reference_data"]
     request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 7, "storage": "fp32"}
     request |= {"parameters": {"batch_size": 3, "width": 256, "depth": 4}}
     asked = json.dumps({"requests": [request], "seals": {}})
@@ -207,23 +207,23 @@ def test_a_reference_that_is_made_later_is_there_once_it_is_asked_for(cell, tmp_
     """A worker gets its weights and inputs meanwhile; peak benchmarks, which are compared with nothing, have none."""
     group = Group((cell(parameters=(("batch_size", 3), ("width", 8), ("depth", 1))),), frozenset())
     peaks = Group((cell(parameters=(("batch_size", 5), ("width", 8), ("depth", 1))),), frozenset())
-    monkeypatch.setattr(materials, "ensure", in_this_process)
-    monkeypatch.setattr(materials, "CACHE", tmp_path / "materials")
-    store = materials.Store(None, 0)
-    store.prepare([group], lambda text: None, references=materials.LATER)
-    store.prepare([group, peaks], lambda text: None, seeded=True, references=materials.NEVER)
+    monkeypatch.setattr(reference_data, "ensure", in_this_process)
+    monkeypatch.setattr(reference_data, "CACHE", tmp_path / "reference_data")
+    store = reference_data.Store(None, 0)
+    store.prepare([group], lambda text: None, references=reference_data.LATER)
+    store.prepare([group, peaks], lambda text: None, seeded=True, references=reference_data.NEVER)
     early, whole = store.for_worker(group), store(group)
     assert (early.weights, early.inputs) == (whole.weights, whole.inputs)
     assert early.reference is None and "0.output" in np.load(whole.reference)
     assert store(peaks).reference is None
-    again = materials.Store(None, 0)
-    again.prepare([group], lambda text: None, references=materials.LATER)
+    again = reference_data.Store(None, 0)
+    again.prepare([group], lambda text: None, references=reference_data.LATER)
     assert again.for_worker(group) == whole
 
 
-def in_this_process(requests: list[dict], seals: dict[str, str]) -> list[materials.Materials]:
-    """Make materials as the maker's own process does."""
-    made = [materials._make(request, materials.Cache(seals)) for request in requests]
+def in_this_process(requests: list[dict], seals: dict[str, str]) -> list[reference_data.ReferenceData]:
+    """Make reference data as the maker's own process does."""
+    made = [reference_data._make(request, reference_data.Cache(seals)) for request in requests]
     for one in made:
         seals |= one.pop("seals")
-    return [materials.Materials(**one) for one in made]
+    return [reference_data.ReferenceData(**one) for one in made]
