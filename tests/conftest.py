@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from doubles import compiled_once
 
 import workloads
 from records.record import Record
@@ -28,6 +32,10 @@ ASKED = [os.environ.get("CXX", "g++"), "-x", "c++", "-fsyntax-only", *(f"-m{name
 with contextlib.suppress(OSError, subprocess.CalledProcessError):
     subprocess.run(ASKED, stdin=subprocess.DEVNULL, capture_output=True, check=True)
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+if "CXX" not in os.environ and shutil.which("g++"):  # in the first of pytest's processes; the others inherit it
+    COMPILED = Path(tempfile.mkdtemp(prefix="compiled-once-"))
+    os.environ["CXX"] = str(compiled_once.install(COMPILED))
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 os.environ["EAGER_VS_GRAPH_UNDECIDED_PASSES"] = "1"  # as for make: short runs on a busy machine decide nothing
 
 
@@ -155,11 +163,11 @@ def run(suite, tmp_path_factory):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Put tests that may take longest first, so that none of them is left to one process at the end."""
+    """Put tests that may take longest first, then slow ones, so that short ones fill the processes at the end."""
 
-    def patience(item) -> float:
+    def patience(item) -> tuple[float, bool]:
         mark = item.get_closest_marker("timeout")
-        return mark.args[0] if mark else 0
+        return mark.args[0] if mark else 0, item.get_closest_marker("slow") is not None
 
     items.sort(key=patience, reverse=True)
 

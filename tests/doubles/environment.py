@@ -129,7 +129,8 @@ for line in sys.stdin:
 
 
 def _started(framework: str, code: str, more: dict[str, str], **pipes) -> subprocess.Popen:
-    known = {name: value for name, value in os.environ.items() if name == "TORCHINDUCTOR_VEC_ISA_OK"}  # by conftest.py
+    by_conftest = ("TORCHINDUCTOR_VEC_ISA_OK", "CXX")
+    known = {name: os.environ[name] for name in by_conftest if name in os.environ}
     variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu"), **more}
     return subprocess.Popen([str(interpreter(framework)), "-c", code], cwd=ROOT, env=variables, **pipes)
 
