@@ -35,8 +35,12 @@ def workloads_table() -> str:
 
 
 def _having(implementation: str, family: str) -> str:
-    """Return the frameworks that have such a model."""
-    return ", ".join(name for name in frameworks.NAMES if frameworks.describe(name).has(implementation, family))
+    """Return the frameworks that have such a model, or the only one that has none."""
+    has = {name: frameworks.describe(name).has(implementation, family) for name in frameworks.NAMES}
+    lacking = [name for name, model in has.items() if not model]
+    if len(lacking) <= 1:
+        return " ".join(["all", *(f"but {name}" for name in lacking)])
+    return ", ".join(name for name, model in has.items() if model)
 
 
 def modes_table() -> str:

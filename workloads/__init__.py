@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MODULES = dict.fromkeys(("bert-base", "bert-24", "bert-48", "bert-tiny"), "bert")
 _MODULES |= {"mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
-_MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b"), "llama")
+_MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b", "qwen3-tiny", "qwen3-0.6b"), "llama")
 _MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}
 _MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
 _MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream", "op-overhead"), "pointwise")

@@ -68,6 +68,11 @@ class Causal(Workload):
         return 0
 
     @property
+    def normed(self) -> int:
+        """Values of queries and keys that pass a norm of heads, a token."""
+        return 0
+
+    @property
     def quantized(self) -> tuple[tuple[int, int, bool], ...]:
         """(in, out) of each matrix that is stored in 8 bits, and whether a prompt's last token alone goes through."""
         return ()

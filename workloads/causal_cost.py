@@ -41,7 +41,7 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     written = cached if cache == "dynamic" else appended
     read = cached if cache else 0
     matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in model.products]
-    norms = (2 * model.layers + 1) * rows * h
+    norms = (2 * model.layers + 1) * rows * h + model.layers * rows * model.normed
     # Softmax: 5 operations a value; turning queries and keys 3, the activation 5, scaling and masking of the scores,
     # two residual sums.
     turned = rows * model.turned
@@ -54,7 +54,7 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
         layers,
         matmuls,
         [linear_cost(batch, h, model.vocabulary, w)],
-        (2 * 2 * scores * size, w * (2 * rows * h + cached + 2 * stored)),
+        (2 * 2 * scores * size, w * (2 * rows * model.heads * size + cached + 2 * stored)),
         OperatorCost(
             "normalisation",
             model.norm_operations * norms + layers * 5 * scores,

@@ -1,5 +1,7 @@
 """Llamas (Touvron et al. 2023; Dubey et al. 2024): RMS norms, rotary positions, grouped queries, SwiGLU, no biases.
 
+Qwen3 (2025) also norms each head of queries and keys, and its heads have a size of their own.
+
 What stands here is the prefill pass, which reads a prompt; `workloads.decode` and `workloads.generate` make the
 others of it.
 """
@@ -60,6 +62,8 @@ class Llama(Causal):
     positions: int = 131072
     theta: float = 500000.0
     scaling: Scaling | None = None
+    size: int = 0  # of a head; 0: hidden over heads
+    head_norms: bool = False  # of queries and keys, before they are turned
     tied: bool = True  # embeddings: the output layer's weights are the token embeddings
     quant: str = NONE  # how matrices of linear layers are stored; embeddings, and an output layer tied to them, are not
     product: str = MATMUL
@@ -77,12 +81,20 @@ class Llama(Causal):
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:
-        h, kv = self.hidden, self.kv_heads * self.head_size
-        return (h, h + 2 * kv), (h, h), (h, 2 * self.intermediate), (self.intermediate, h)
+        h, q, kv = self.hidden, self.heads * self.head_size, self.kv_heads * self.head_size
+        return (h, q + 2 * kv), (q, h), (h, 2 * self.intermediate), (self.intermediate, h)
+
+    @property
+    def head_size(self) -> int:
+        return self.size or super().head_size
 
     @property
     def turned(self) -> int:
-        return self.hidden + self.kv_heads * self.head_size
+        return (self.heads + self.kv_heads) * self.head_size
+
+    @property
+    def normed(self) -> int:
+        return self.turned if self.head_norms else 0
 
     @property
     def activation(self) -> tuple[int, int]:
@@ -103,6 +115,7 @@ class Llama(Causal):
             "num_hidden_layers": self.layers,
             "num_attention_heads": self.heads,
             "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head_size,
             "max_position_embeddings": self.positions,
             "rms_norm_eps": NORM_EPSILON,
             "tie_word_embeddings": self.tied,
@@ -114,15 +127,17 @@ class Llama(Causal):
         return 0 if self.tied else (self.vocabulary - rows) * self.hidden
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        h, kv = self.hidden, self.kv_heads * self.head_size
+        h, query, kv = self.hidden, self.heads * self.head_size, self.kv_heads * self.head_size
         shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocabulary, h)}
         for layer in range(self.layers):
             prefix = f"model.layers.{layer}"
             shapes[f"{prefix}.input_layernorm.weight"] = (h,)
-            shapes[f"{prefix}.self_attn.q_proj.weight"] = (h, h)
+            shapes[f"{prefix}.self_attn.q_proj.weight"] = (query, h)
             shapes[f"{prefix}.self_attn.k_proj.weight"] = (kv, h)
             shapes[f"{prefix}.self_attn.v_proj.weight"] = (kv, h)
-            shapes[f"{prefix}.self_attn.o_proj.weight"] = (h, h)
+            shapes[f"{prefix}.self_attn.o_proj.weight"] = (h, query)
+            if self.head_norms:
+                shapes |= dict.fromkeys((f"{prefix}.self_attn.{n}_norm.weight" for n in "qk"), (self.head_size,))
             shapes[f"{prefix}.post_attention_layernorm.weight"] = (h,)
             shapes[f"{prefix}.mlp.gate_proj.weight"] = (self.intermediate, h)
             shapes[f"{prefix}.mlp.up_proj.weight"] = (self.intermediate, h)
@@ -161,9 +176,13 @@ class Llama(Causal):
             prefix = f"model.layers.{layer}"
             y = rms_norm(x, weights[f"{prefix}.input_layernorm.weight"])
             q, k, v = (heads(linear(f"{prefix}.self_attn.{name}", y)) for name in "qkv")
+            if self.head_norms:
+                q, k = (
+                    rms_norm(y, weights[f"{prefix}.self_attn.{name}_norm.weight"]) for name, y in (("q", q), ("k", k))
+                )
             q = turned(q).reshape(batch, self.kv_heads, -1, length, self.head_size)
             context = attend(layer, q, turned(k), v).reshape(batch, self.heads, length, self.head_size)
-            joined = context.transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
+            joined = context.transpose(0, 2, 1, 3).reshape(batch, length, -1)
             x = x + linear(f"{prefix}.self_attn.o", joined)  # (B, T, H)
             y = rms_norm(x, weights[f"{prefix}.post_attention_layernorm.weight"])
             y = silu(linear(f"{prefix}.mlp.gate", y)) * linear(f"{prefix}.mlp.up", y)
@@ -196,7 +215,7 @@ def rounding(layers: int, intermediate: int) -> dict[str, float]:
     return allowed | {"fp32": allowed["fp32"] * max(1.0, math.sqrt(intermediate / BERT_INTERMEDIATE))}
 
 
-def _llama(name: str, **sizes) -> Llama:
+def _llama(name: str, family: str = "llama", **sizes) -> Llama:
     positions = sizes["positions"]
     parameters = (
         Parameter("batch_size", "batch", 1, "sequences per call"),
@@ -207,7 +226,7 @@ def _llama(name: str, **sizes) -> Llama:
     )
     return Llama(
         name=name,
-        family="llama",
+        family=family,
         implementations=("plain", "library"),
         parameters=parameters,
         tolerance=rounding(sizes["layers"], sizes["intermediate"]),
@@ -238,6 +257,15 @@ WORKLOADS = {
         _llama(
             "llama-tiny", layers=2, hidden=64, heads=4, kv_heads=2, intermediate=128, vocabulary=96,
             positions=2048, theta=500000.0, scaling=Scaling(32.0, original=64), tied=True,
+        ),
+        # Qwen/Qwen3-0.6B: 0.60G parameters.
+        _llama(
+            "qwen3-0.6b", "qwen3", layers=28, hidden=1024, heads=16, kv_heads=8, size=128,
+            intermediate=3072, vocabulary=151936, positions=40960, theta=1000000.0, head_norms=True,
+        ),
+        _llama(
+            "qwen3-tiny", "qwen3", layers=2, hidden=64, heads=4, kv_heads=2, size=32,
+            intermediate=128, vocabulary=96, positions=2048, theta=1000000.0, head_norms=True,
         ),
     )
 }  # fmt: skip

@@ -179,9 +179,9 @@ FRAMEWORK = Framework(
         "gpu": Crossing(("launching", "kernels"), "eager", "cuda-graph", "inductor", "inductor-reduce-overhead"),
     },
     models={
-        "library": ("bert", "llama", "resnet", "vit"),
+        "library": ("bert", "llama", "qwen3", "resnet", "vit"),
         "plain": (
-            *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
+            *("bert", "gpt", "llama", "qwen3", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
         ),
     },

@@ -147,7 +147,10 @@ def turned64(head, place, theta, scaling):
 
 def llama64(model, parameters, weights, inputs):
     """One sequence after the other, one head after the other; a head's keys are those of its group."""
-    size, outputs = model.hidden // model.heads, {"logits": [], "keys": [], "values": []}
+    size, outputs = (
+        len(weights["model.layers.0.self_attn.q_proj.weight"]) // model.heads,
+        {"logits": [], "keys": [], "values": []},
+    )
     for ids in inputs["input_ids"]:
         rows, cached = [weights["model.embed_tokens.weight"][token] for token in ids], ([], [])
         for layer in range(model.layers):
@@ -161,6 +164,8 @@ def llama64(model, parameters, weights, inputs):
                 [np.split(of[f"self_attn.{n}_proj"] @ row, len(of[f"self_attn.{n}_proj"]) // size) for row in normed]
                 for n in "qkv"
             )
+            if "self_attn.q_norm" in of:
+                q, k = ([[rms64(h, of[f"self_attn.{n}_norm"]) for h in y] for y in x] for n, x in (("q", q), ("k", k)))
             q, k = (
                 [[turned64(h, place, model.theta, model.scaling) for h in heads] for place, heads in enumerate(y)]
                 for y in (q, k)
@@ -286,5 +291,5 @@ def lstm64(model, parameters, weights, inputs):
 
 
 INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
-INDEPENDENT |= {"stream": doubled64, "op-overhead": additions64, "gpt": gpt64, "llama": llama64}
+INDEPENDENT |= {"stream": doubled64, "op-overhead": additions64, "gpt": gpt64, "llama": llama64, "qwen3": llama64}
 INDEPENDENT |= {"resnet": resnet64, "vit": vit64, "lstm": lstm64}

@@ -33,6 +33,7 @@ SMALL = {name: small_parameters(name) for name in workloads.names()}
 SIZES = {
     "gpt": {"layers": 2, "hidden": 8, "heads": 2, "vocabulary": 11},
     "llama": {"layers": 2, "hidden": 16, "heads": 4, "intermediate": 12, "vocabulary": 11},
+    "qwen3": {"layers": 2, "hidden": 16, "heads": 4, "size": 6, "intermediate": 12, "vocabulary": 11},
     "resnet": {"stages": (1, 1), "width": 4, "classes": 5},
     "vit": {"layers": 2, "hidden": 8, "heads": 2, "patch": 8, "classes": 5},
     "lstm": {"vocabulary": 11, "hidden": 6, "classes": 5},
@@ -46,6 +47,6 @@ def workload(name: str, small_bert):
         return small_bert
     model = workloads.get(name)
     sizes = dict(SIZES.get(model.family, {}))
-    if model.family == "llama":
+    if model.family in ("llama", "qwen3"):
         sizes["kv_heads"] = 2 if model.kv_heads < model.heads else 4  # heads share keys as in the model
     return dataclasses.replace(model, **sizes)

@@ -25,9 +25,10 @@ def small() -> workloads.llama.Llama:
     return workload("llama-tiny", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "count"), [("llama-1b", 1_235_814_400), ("llama-7b", 6_738_415_616), ("llama-8b", 8_030_261_248)]
-)
+SIZES = {"llama-1b": 1_235_814_400, "llama-7b": 6_738_415_616, "llama-8b": 8_030_261_248, "qwen3-0.6b": 596_049_920}
+
+
+@pytest.mark.parametrize(("name", "count"), SIZES.items())
 def test_a_llama_has_its_published_size(name, count):
     assert sum(math.prod(shape) for shape in workloads.get(name, "prefill").weight_shapes({}).values()) == count
 

@@ -17,7 +17,7 @@ def build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> t
         if cell.pass_name in WITH_CACHE:
             return generation.build(workload, cell, tensors)
         return plain.build(workload, dict(cell.parameters), tensors)
-    if workload.family == "llama":
+    if workload.family in ("llama", "qwen3"):
         from frameworks.torch.models import library_llama  # transformers takes seconds to import
 
         return library_llama.build(workload, cell, tensors)

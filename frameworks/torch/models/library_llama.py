@@ -1,4 +1,4 @@
-"""Llama as transformers has it, on the library's own caches."""
+"""Llama and Qwen3 as transformers has them, on the library's own caches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from workloads.spec import Workload
 
 try:
     import transformers
-    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+    from transformers import DynamicCache, StaticCache
 except ImportError as error:
     raise Unsupported(f"the library model needs transformers ({error}): install it, or measure IMPL=plain.") from None
 
@@ -28,7 +27,7 @@ class LibraryLlama(CausalModel):
     operator that a user's loop does not have.
     """
 
-    def __init__(self, model: LlamaForCausalLM, places: int):
+    def __init__(self, model: transformers.PreTrainedModel, places: int):
         super().__init__([], places)
         self.model = model
         self.static = StaticCache(config=model.config, max_cache_len=places)  # no memory yet
@@ -78,7 +77,7 @@ class LibraryLlama(CausalModel):
 
 
 def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> LibraryLlama:
-    """Return `LlamaForCausalLM` in the workload's configuration holding `weights` themselves, with the cell's cache.
+    """Return the library's model in the workload's configuration holding `weights` themselves, with the cell's cache.
 
     A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
     """
@@ -93,15 +92,15 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> L
     return model
 
 
-def causal_lm(model: Llama, weights: dict[str, torch.Tensor]) -> LlamaForCausalLM:
+def causal_lm(model: Llama, weights: dict[str, torch.Tensor]) -> transformers.PreTrainedModel:
     """Return the library's module with these weights."""
-    config = LlamaConfig(**model.library_config())
+    config = transformers.AutoConfig.for_model(model.family, **model.library_config())
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
-        made = LlamaForCausalLM(config)
+        made = transformers.AutoModelForCausalLM.from_config(config)
     made.load_state_dict({HEAD: weights[EMBEDDING]} | weights if model.tied else weights, assign=True)
     if model.tied:
         made.lm_head.weight = made.model.embed_tokens.weight
     # Frequencies, which no checkpoint holds, came without storage as well.
-    made.model.rotary_emb = LlamaRotaryEmbedding(config).to(weights[EMBEDDING].device)
+    made.model.rotary_emb = type(made.model.rotary_emb)(config).to(weights[EMBEDDING].device)
     check_filled(made)
     return made

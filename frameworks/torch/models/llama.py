@@ -1,4 +1,4 @@
-"""Llama as `torch.nn` modules with a cache, operator for operator as in the other frameworks' files."""
+"""Llama and Qwen3 as `torch.nn` modules with a cache, operator for operator as in the other frameworks' files."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ class Block(causal.Block):
 
         self.input_norm = taken("input_layernorm", kind=NONE)
         self.qkv = taken("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")  # (nh + 2 nkv) * hs rows
+        self.heads_norm = None  # (nh + nkv, hs)
+        if model.head_norms:
+            sizes = {"self_attn.q_norm": model.heads, "self_attn.k_norm": model.kv_heads}
+            norms = [weights.pop(f"{prefix}.{name}.weight").expand(count, -1) for name, count in sizes.items()]
+            self.heads_norm = nn.Parameter(torch.cat(norms), requires_grad=False)
         self.output = taken("self_attn.o_proj")
         self.inner_norm = taken("post_attention_layernorm", kind=NONE)
         self.gate_up = taken("mlp.gate_proj", "mlp.up_proj")
@@ -39,6 +44,8 @@ class Block(causal.Block):
         """Map (..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
         qkv = product(norm(x, self.input_norm), self.qkv, self.form).unflatten(-1, (-1, self.head_size))
         qk, v = qkv.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
+        if self.heads_norm is not None:
+            qk = F.rms_norm(qk, (self.head_size,), None, NORM_EPSILON) * self.heads_norm
         qk = qk * turn["cosines"] + qk.roll(self.head_size // 2, -1) * turn["sines"]
         q, k = qk.split([self.heads, self.kv_heads], dim=-2)
         return q, k, v

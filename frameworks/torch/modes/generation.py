@@ -18,7 +18,7 @@ from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
 from workloads.spec import Arrays, Workload
 
-MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
+MODELS = {"llama": llama.LlamaModel, "qwen3": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 InMode = Callable[[torch.nn.Module, Sequence[tuple]], Step]
 LENGTH = 2  # the axis of keys and values along which a cache grows
 
