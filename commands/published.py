@@ -12,7 +12,7 @@ from workloads import signature
 
 UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
 # Plans of runs and of profiles, and the command that made them.
-PLANS = {"plan.json": "bench", "explanation.json": "explain"}
+PLANS = {"plan.json": "bench", "explanation.json": "explain", "start.json": "start", "stream.json": "stream"}
 
 
 def folders(results: Path) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from commands.published import PLANS, command, folders
 from measurement.text import as_code, in_markdown
 from records import jsonfiles
 
+RECORDS = {"bench": "records.jsonl", "explain": "explained.jsonl", "start": "starts.jsonl", "stream": "streams.jsonl"}
 NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
@@ -39,11 +40,11 @@ def row(folder: Path, results: Path) -> list[str]:
     """Return the cells of one folder's row."""
     name = next(name for name in PLANS if (folder / name).exists())
     plan = json.loads((folder / name).read_text())
-    entries = list(jsonfiles.lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl")))
+    entries = list(jsonfiles.lines(folder / RECORDS[PLANS[name]]))
     place = folder.relative_to(results)
     return [
         f"[{place}]({place})",
-        in_markdown(_machine(folder, entries)),
+        in_markdown(machine(folder, entries)),
         as_code(command(PLANS[name], plan["given"])),
         plan["started_at"].replace("T", " ").removesuffix("Z"),
         ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")}))
@@ -53,7 +54,7 @@ def row(folder: Path, results: Path) -> list[str]:
     ]
 
 
-def _machine(folder: Path, entries: list[dict]) -> str:
+def machine(folder: Path, entries: list[dict]) -> str:
     """Return the processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
     facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
     if not facts:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import signal
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +30,7 @@ from measurement import durable, machine, programs
 from measurement.places import INSTALLED, SUITE
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
-from plan import sweep
+from plan import plan, sweep
 from plan.options import Option, chosen
 from plan.sweep import choose, split_words
 from publish.place import Table, page, read_records, read_sweeps, versions_in
@@ -62,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     tables = chosen_tables(arguments)
     show(tables, console)
-    missing = [table for table in tables if not table.is_complete]
+    if tables and all(table.state() is None for table in tables):
+        plan.plan(sweep.resolve(tables[0].part.flags))  # raises the reason
+    missing = [table for table in tables if table.lacks]
     if arguments.dry_run or not missing:
         return DONE
     place = place_of(arguments)
@@ -117,9 +121,15 @@ def show(tables: Sequence[Table], console: Console) -> None:
             grid.add_row(table.part.name, table.title, "not here", "0", "")
             continue
         cells, lacking = state
-        left = duration(reproduce.size([table.part])[1] * lacking / max(cells, 1)) if lacking else ""
+        left = duration(seconds_left(table)) if lacking else ""
         grid.add_row(table.part.name, table.title, str(cells), str(cells - lacking), left)
     console.print(grid)
+
+
+def seconds_left(table: Table) -> float:
+    """Return about how many seconds a table takes for what it lacks. Raises UsageError where it has no plan here."""
+    cells, lacking = table.state() or (0, 0)
+    return reproduce.size([table.part])[1] * lacking / max(cells, 1)
 
 
 def check_code(edition: Path) -> None:
@@ -185,13 +195,20 @@ def installed(interpreter: Path, framework: str) -> str | None:
 
 
 def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Console) -> int:
-    """Measure the tables one after the other until the time ends; the exit code."""
+    """Measure the tables one after the other until the time ends; the exit code.
+
+    A table loses what its processes measured unless it ends: after the first one, only those start that have the time.
+    """
     given = ("edition", "place", "device", "table", "minutes", "python")
-    words = {name.upper(): getattr(arguments, name) for name in given}
+    words = {name.upper(): getattr(arguments, name) for name in given} | {"FORCE": 1 if arguments.force else None}
     again = make_command("publish", {name: str(value) for name, value in words.items() if value is not None})
-    codes = []
+    codes: list[int] = []
+    ends = math.inf if arguments.minutes is None else time.monotonic() + 60 * arguments.minutes
     with limited(arguments.minutes):
         for table in tables:
+            if codes and time.monotonic() + seconds_left(table) > ends:
+                console.print(f"{table.part.name} does not fit into the time left.", highlight=False)
+                continue
             console.print(f"{table.part.name}: {table.title}", style="bold", highlight=False)
             table.folder.parent.mkdir(parents=True, exist_ok=True)
             request = Request(table.part.flags, timeout=arguments.timeout, python=arguments.python, again=again)
@@ -202,7 +219,10 @@ def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Con
                 return INTERRUPTED
             if codes[-1] == INTERRUPTED:
                 return INTERRUPTED
-    return max(codes, default=DONE) if all(table.is_complete for table in tables) else INCOMPLETE
+    if not any(table.lacks for table in tables):
+        return max(codes, default=DONE)
+    console.print(f"Resume with: {again}", highlight=False, soft_wrap=True)
+    return INCOMPLETE
 
 
 @contextlib.contextmanager

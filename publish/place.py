@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 from analysis.facts import first_s
 from analysis.paired import baselines, speedups_by_process
-from analysis.points import Point, Points
+from analysis.points import Point, Points, grouped
 from analysis.significance import geometric_mean
+from analysis.starts import Cell as Starts
+from analysis.streams import Cell as Streams
 from commands import start, stream
 from commands.rounds import Form
 from experiments.spec import Sweep
@@ -19,6 +21,7 @@ from measurement.places import SUITE
 from measurement.refusals import UsageError
 from measurement.text import in_markdown, markdown_table
 from plan import plan, sweep
+from publish.committed import machine
 from records import manifest, recordfile, runs
 from records.process import ProcessRecord
 from records.record import Record
@@ -29,21 +32,34 @@ TABLES = SUITE / "experiments" / "edition"
 
 
 class Rounds(NamedTuple):
-    """A command that starts processes in rounds: its files, and the table of one of its cells."""
+    """A command that starts processes in rounds: its files, and what is shown of one of its cells."""
 
     form: Form
     heads: Sequence[str]
     heading: Callable[[Any], str]
     rows: Callable[[Any], Iterable[Sequence[str]]]
+    sentences: Callable[[Any], Iterable[str]]
+
+
+def _starts_say(cell: Starts) -> list[str]:
+    return [starts.choices(cell), *(f"{one.name}: {one.reason}" for one in cell.strategies if one.reason)]
+
+
+def _streams_say(cell: Streams) -> list[str]:
+    caches = dict.fromkeys(arm.caches for arm in cell.arms)
+    return [*(streams.recommendation(cell, kind) for kind in caches), *streams.notes(cell)]
+
+
+def _served(cell: Streams) -> Iterable[Sequence[str]]:
+    return (streams.row(cell, name) for name in streams.strategies(cell))
 
 
 ROUNDS = {
-    "start": Rounds(start.FORM, starts.HEADS, starts.heading, lambda cell: map(starts.row, cell.strategies)),
-    "stream": Rounds(
-        stream.FORM, streams.HEADS, streams.heading,
-        lambda cell: (streams.row(cell, name) for name in streams.strategies(cell)),
+    "start": Rounds(
+        start.FORM, starts.HEADS, starts.heading, lambda cell: map(starts.row, cell.strategies), _starts_say
     ),
-}  # fmt: skip
+    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, _served, _streams_say),
+}
 
 
 @dataclass(frozen=True)
@@ -100,9 +116,10 @@ class Table:
         return ended | {key for key, count in counts.items() if count >= each}
 
     @property
-    def is_complete(self) -> bool:
+    def lacks(self) -> bool:
+        """Say whether this machine can measure something that it lacks."""
         state = self.state()
-        return state is not None and not state[1]
+        return state is not None and state[1] > 0
 
 
 def benches(folder: Path) -> list[Record]:
@@ -140,25 +157,27 @@ def page(place: Path) -> str:
     found = [(table, records) for table in tables if (records := table.records)]
     every = [record for _, records in found for record in records]
     versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
-    devices = dict.fromkeys(str(record.device_name) for record in every if record.device_name)
     revisions = ", ".join(dict.fromkeys(str(record.git_revision) for record in every if record.git_revision))
+    days = sorted({str(record.started_at)[:10] for record in every}) or [""]
     lines = [
         f"# {place.name}, edition {place.parent.name}",
         "",
-        f"Made by `make publish`. Device: {in_markdown(', '.join(devices))}. Versions: {versions}. Suite: {revisions}.",
+        f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), suite {revisions}, "
+        f"{versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
+        "Where the host's core was slow (`host slowed`), the speedup is omitted.",
         *means(found),
     ]
-    for table, records in found:
-        machines = ", ".join(dict.fromkeys(str(record.machine_id) for record in records))
-        lines += ["", f"## {table.title}", "", f"[{table.part.name}]({table.part.name}), machine {machines}"]
-        if table.rounds:
-            for cell in table.rounds.form.cells(list(records)):
-                rows = [row for row in table.rounds.rows(cell) if len(row) == len(table.rounds.heads)]
-                heads = ("strategy", *table.rounds.heads[1:])
-                lines += ["", in_markdown(table.rounds.heading(cell)), "", *filled(heads, rows)]
-        else:
-            lines += ["", *of_bench([record for record in records if isinstance(record, Record)])]
+    for title, alike in grouped(found, lambda one: one[0].title).items():
+        lines += ["", f"## {title}", ""]
+        for table, records in alike:
+            facts = [{"machine_id": record.machine_id, "device_name": record.device_name} for record in records]
+            where = machine(table.folder, facts)
+            lines.append(f"[{table.part.name}]({table.part.name}): {in_markdown(where)}.")
+        if benched := [record for _, records in alike for record in records if isinstance(record, Record)]:
+            lines += of_bench(benched)
+        for table, records in alike:
+            lines += of_rounds(table.rounds, records) if table.rounds else []
     return "\n".join(lines) + "\n"
 
 
@@ -186,9 +205,28 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
     return ["", "## Geometric mean over models", "", *markdown_table(("shape", "mode", "speedup", "models"), rows)]
 
 
+def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
+    """Return a table in Markdown for each cell of `start` or `stream`, with sentences on what it says."""
+    lines = []
+    for cell in rounds.form.cells(list(records)):
+        rows = [row for row in rounds.rows(cell) if len(row) == len(rounds.heads)]
+        lines += ["", in_markdown(rounds.heading(cell)), "", *filled(("strategy", *rounds.heads[1:]), rows)]
+        lines += [f"\n{in_markdown(sentence)}" for sentence in rounds.sentences(cell) if sentence]
+    return lines
+
+
 def of_bench(records: Sequence[Record]) -> list[str]:
-    """Return a table in Markdown with a row for each record of `bench`."""
-    return filled(tuple(COLUMNS), [[show(point) for show in COLUMNS.values()] for point in Points(records).all])
+    """Return a table in Markdown with a row for each record of `bench`, below what all have in common."""
+    points = Points(records, across=True).all
+    parts = [", ".join(filter(None, (point.setting, point.shape))).split(", ") for point in points]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    shapes = [", ".join(part for part in own if part not in shared) for own in parts]
+    rows = [[shape, *(show(point) for show in COLUMNS.values())] for shape, point in zip(shapes, points, strict=True)]
+    return [
+        "",
+        *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
+        *filled(("shape", *COLUMNS), rows),
+    ]
 
 
 def filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -231,7 +269,6 @@ def _megabytes(point: Point) -> str:
 
 
 COLUMNS: Mapping[str, Callable[[Point], str]] = {
-    "shape": lambda point: ", ".join(filter(None, (point.setting, point.shape))),
     "mode": lambda point: point.series,
     "ms": _time,
     "speedup": _gain,
