@@ -115,12 +115,11 @@ class Llama(Causal):
             "num_hidden_layers": self.layers,
             "num_attention_heads": self.heads,
             "num_key_value_heads": self.kv_heads,
-            "head_dim": self.head_size,
             "max_position_embeddings": self.positions,
             "rms_norm_eps": NORM_EPSILON,
             "tie_word_embeddings": self.tied,
             "rope_parameters": rope,
-        }
+        } | ({"head_dim": self.size} if self.size else {})
 
     def unread(self, rows: int, length: int) -> int:
         """Count embeddings that are not in use, unless the output layer reads them."""
