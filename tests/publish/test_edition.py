@@ -65,7 +65,7 @@ def test_every_table_of_the_edition_can_be_planned(monkeypatch):
 def suite(tmp_path_factory):
     """The suite with the fake framework and an edition of one table, committed."""
     copy = copy_with_fake(tmp_path_factory.mktemp("suite"))
-    for path in (copy.folder / "experiments/edition").iterdir():
+    for path in (copy.folder / "experiments/edition").glob("*.toml"):
         path.unlink()
     (copy.folder / "experiments/edition/cpu-tiny.toml").write_text(TINY.format(batch=1))
     (copy.folder / ".gitignore").write_text("__pycache__\n.cache\n.venvs\nlaunches/\n")
