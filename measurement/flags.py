@@ -84,7 +84,7 @@ FLAGS = (
         "threads_exceeded",
         f"CPU time over wall time exceeds the requested threads by more than {THREADS_MARGIN}",
         "The framework used more threads than `threads` says.",
-        "Compare the cell with cells of as many threads as it used.",
+        "Compare it with cells of as many threads.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
         BOTH,
     ),
@@ -146,8 +146,8 @@ FLAGS = (
         HOST_SLOWED,
         f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} turns with a fast control loop: at most "
         f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
-        "The host core was slow, for example because another tenant used its other hyperthread. All turns count, but "
-        "published summaries omit the speedup.",
+        "The host core was slow, as when another tenant uses its other hyperthread. All turns count; published "
+        "summaries omit the speedup.",
         "Measure on a host of your own, or with a larger BUDGET.",
         lambda o: o.host_slowed,
         BOTH,
@@ -180,7 +180,7 @@ FLAGS = (
     Flag(
         "power_capped",
         f"the power cap held the clock back in more than {THROTTLED_SHARE:.0%} of the readings",
-        "This is normal in long compute-bound cells.",
+        "Normal in long compute-bound cells.",
         "Check the power limit.",
         _gpu("power_capped_share", THROTTLED_SHARE),
     ),
@@ -196,7 +196,7 @@ FLAGS = (
         "roofline_exceeded",
         "a roofline term exceeds the measured time: `explained_share` above 1, or `mfu_pct` above 100",
         "The counted cost is too high, or the measured peak too low.",
-        "Ignore `mfu_pct`, `explained_share` and `regime`; measure peaks again on a quiet machine.",
+        "Ignore `mfu_pct`, `explained_share` and `regime`; measure peaks again.",
         lambda o: exceeds_roofline(o.explained_share),
     ),
     Flag(
@@ -223,14 +223,14 @@ FLAGS = (
     Flag(
         ZERO,
         "every compared output is zero or empty",
-        "Nothing shows that the outputs are right; the cell is excluded.",
+        "The outputs are unverified; the cell is excluded.",
         "Give the last layer weights that are not zero.",
         lambda o: o.empty == ZERO,
     ),
     Flag(
         CONSTANT,
         "every compared array holds one repeated value",
-        "Nothing shows that the outputs are right; the cell is excluded.",
+        "The outputs are unverified; the cell is excluded.",
         "Give the last layer several classes, or weights that differ.",
         lambda o: o.empty == CONSTANT,
     ),
@@ -244,7 +244,7 @@ FLAGS = (
     Flag(
         "other_dtype",
         "matrix products of a user model run in another dtype than the cell's (`computes_in`)",
-        "Autocast, a policy or the model itself selects this dtype.",
+        "Autocast, a policy or the model selects this dtype.",
         "Read the figures as those of `computes_in`, or remove autocast.",
         lambda o: o.other_dtype,
     ),

@@ -69,9 +69,7 @@ class Record:
     baseline: bool | None = col("whether speedup_vs_eager is relative to this mode")
     effective_backend: str | None = col("backend that ran the cell, as the framework reports")
     workload: str = must("name of the workload")
-    implementation: str | None = col(
-        "library (the model that users deploy) or plain (the same operators in every framework)"
-    )
+    implementation: str | None = col("library (what users deploy) or plain (the same operators in every framework)")
     pass_name: str | None = col("inference, training, prefill, decode or generate", name="pass")
     batch_size: int | None = col("batch size: items per call", "items")
     seq_len: int | None = col("sequence length: tokens per item", "tokens")
@@ -82,7 +80,7 @@ class Record:
     tf32: bool | None = col("whether the framework may use TF32, as read back")
     device: str | None = col("cpu or gpu:<index>; with DEVICE=gpu:all always gpu:0")
     device_name: str | None = col("processor or GPU")
-    side_by_side: int | None = col("processes that ran at the same time, each on one GPU and separate cores")
+    side_by_side: int | None = col("processes that ran at once, each on one GPU and separate cores")
     threads: int | None = col("requested intra-op CPU threads", "threads")
     threads_readback: int | None = col("intra-op threads that the framework reports", "threads")
     threads_effective: int | None = col("cpu_per_wall, rounded to whole threads", "threads")
@@ -100,7 +98,7 @@ class Record:
     artefact_bytes: int | None = col("size of that file on disk", "bytes")
     load_s: float | None = col("time from reading a model's file to the first call", "s")
     launch_position: int | None = col("number of shapes that the process measured before")
-    unseen_seq_len: int | None = col("a length that warm modes meet for the first time (UNSEEN_SEQ)", "tokens")
+    unseen_seq_len: int | None = col("a length new to warm modes (UNSEEN_SEQ)", "tokens")
     unseen_first_call_s: float | None = col("first call at unseen_seq_len", "s")
     unseen_latency_ms: float | None = col("mean time of later calls at unseen_seq_len", "ms")
     unseen_compilations: int | None = col("compilations in the first call at unseen_seq_len")
@@ -110,16 +108,14 @@ class Record:
     samples: int | None = col("samples over all processes")
     calls_per_sample: int | None = col("calls per timed sample (largest value of all processes)", "calls")
     timed_s: float | None = col("time spent in timed calls, over all processes", "s")
-    interval_scope: str | None = col(
-        "whether intervals are within this process (one or two processes) or across processes"
-    )
+    interval_scope: str | None = col("within this process (one or two processes) or across processes")
     latency_ms_median: float | None = col("median time per call (geometric mean over processes)", "ms")
     latency_ms_ci_low: float | None = col("lower end of the latency's 95 % interval", "ms")
     latency_ms_ci_high: float | None = col("upper end of the latency's 95 % interval", "ms")
     latency_half_width: float | None = col("half the width of the latency's interval, relative to the median")
     latency_ms_mean: float | None = col("mean time per call", "ms")
     latency_ms_std: float | None = col("standard deviation between samples", "ms")
-    latency_ms_p95: float | None = col("95th percentile of samples; empty since version 4", "ms")
+    latency_ms_p95: float | None = col("95th percentile of samples", "ms")
     latency_ms_min: float | None = col("fastest sample", "ms")
     single_calls: int | None = col("calls timed alone, over all processes", "calls")
     latency_call_ms_p50: float | None = col("median time of single calls", "ms")
@@ -131,9 +127,7 @@ class Record:
     inter_token_ms_p99: float | None = col("99th percentile of the time between tokens; needs 100 tokens", "ms")
     latency_sync_ms_median: float | None = col("median time of single synchronized calls (GPU)", "ms")
     host_ms_median: float | None = col("median time until a single call returns (GPU)", "ms")
-    device_ms_median: float | None = col(
-        "time per call by the device's clock, including gaps between kernels (GPU)", "ms"
-    )
+    device_ms_median: float | None = col("time per call by the device's clock, gaps included (GPU)", "ms")
     items_per_s: float | None = col("items per second at the median latency", "1/s")
     tokens_per_s: float | None = col("tokens per second with padding", "1/s")
     real_tokens_per_s: float | None = col("tokens per second without padding", "1/s")
@@ -143,14 +137,12 @@ class Record:
     speedup_ci_low: float | None = col("lower end of the speedup's 95 % interval")
     speedup_ci_high: float | None = col("upper end of the speedup's 95 % interval")
     speedup_half_width: float | None = col("half the width of the speedup's interval, relative to the speedup")
-    sign: str | None = col("whether the interval shows the mode as faster or slower; empty for eager")
+    sign: str | None = col("faster or slower by the interval; empty for eager")
     scaling_efficiency: float | None = col("time of the mode on one rank over its time on several (training)")
     scaling_efficiency_low: float | None = col("lower end of the efficiency's 95 % interval")
     scaling_efficiency_high: float | None = col("upper end of the efficiency's 95 % interval")
     target_half_width: float | None = col("the half-width that the profile asks for")
-    bound_replay: float | None = col(
-        "limit of a replay's speedup: eager time over the time in which the device was busy"
-    )
+    bound_replay: float | None = col("limit of a replay's speedup: eager time over the device's busy time")
     bound_roofline: float | None = col("limit of any mode's speedup: eager time over the larger roofline term")
     break_even_calls: float | None = col("calls after which compiling pays for itself; empty if never", "calls")
     break_even_low: float | None = col("break-even calls at the upper end of the speedup's interval", "calls")
@@ -206,13 +198,11 @@ class Record:
     parity_repeated_err: float | None = col("part of parity_rel_rms_err that repeats from call to call")
     parity_tolerance: float | None = col("largest parity_rel_rms_err that is accepted")
     first_differing_step: int | None = col("generate: first step whose token differs from the reference's")
-    parity_reference: str | None = col("origin of the reference outputs: numpy, or the name of a cell")
+    parity_reference: str | None = col("origin of the reference outputs: numpy, or a cell's name")
     host_loop_ms_median: float | None = col("median time of the control loop", "ms")
     host_slowed_share: float | None = col("share of turns whose control loop took over 1.25 times host_loop_ms_full")
     host_loop_ms_full: float | None = col("time of the control loop on this core at full speed", "ms")
-    host_ms_in_loops: float | None = col(
-        "time of an eager call over host_loop_ms_full, if the host limits the call (GPU)"
-    )
+    host_ms_in_loops: float | None = col("an eager call's time over host_loop_ms_full, if the host limits it (GPU)")
     rounds_set_aside: int | None = col("turns that do not count because the host was slow")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes", "cores")
@@ -241,7 +231,7 @@ class Record:
     flags: str | None = col("warnings, separated by ';'")
     settings: str | None = col("the framework's switches, as read back", "JSON")
     versions: str | None = col("versions of the main packages, CUDA and cuDNN", "JSON")
-    git_revision: str | None = col("revision of the suite, with + if tracked files were changed")
+    git_revision: str | None = col("the suite's revision, + if tracked files changed")
 
     latency = Figure()  # median time per call in ms
     speedup = Figure()  # eager's time over this mode's
