@@ -27,13 +27,14 @@ class Others(ranks.Others):
         os.environ[PORT] = str(self._store.port)
         program, *arguments = command
         places = range(count - 1)
-        self._context: PContext = start_processes(
-            "ranks",
-            program,
-            args={place: tuple(arguments) for place in places},
-            envs={place: {ranks.RANK: str(place + 1)} for place in places},
-            logs_specs=DefaultLogsSpecs(log_dir=tempfile.mkdtemp(prefix="ranks-")),
-        )
+        with tempfile.TemporaryDirectory(prefix="ranks-") as logs:  # it stays empty: ranks print where rank 0 does
+            self._context: PContext = start_processes(
+                "ranks",
+                program,
+                args={place: tuple(arguments) for place in places},
+                envs={place: {ranks.RANK: str(place + 1)} for place in places},
+                logs_specs=DefaultLogsSpecs(log_dir=logs),
+            )
 
     def wait(self) -> dict[int, int]:
         result = self._context.wait(period=POLL_SECONDS)
