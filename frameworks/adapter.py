@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frameworks.program import Program
-from frameworks.ranks import Others, Ranks
+from frameworks.ranks import Others, Ranks, own
 from frameworks.user_model import Subject
 from measurement.cells import Cell
 from workloads.passes import WITH_CACHE
@@ -59,6 +59,12 @@ class Capture:
     recompilations: int = 0
     calls_outside: int = 0
     gave_up: str = ""
+
+
+def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
+    """Return a rank's part of a global batch."""
+    size = int(cell.parameter("batch_size", 1))
+    return {name: array[rank * size : (rank + 1) * size] for name, array in arrays.items()}
 
 
 class Step:
@@ -234,7 +240,12 @@ class Adapter(ABC):
         raise NotImplementedError
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        """Return one input set on the cell's device, in its dtype: what a `Step` of this cell takes as inputs."""
+        """Return one input set on the cell's device, in its dtype: what a `Step` of this cell takes as inputs.
+
+        Of several processes, this one's part.
+        """
+        if self.processes(cell) > 1:
+            arrays = part(cell, arrays, own())
         with self.on_device():
             if cell.implementation == "own":
                 return self.user_models[cell.group_id].place(arrays)

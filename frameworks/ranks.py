@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 RANK = "EAGER_VS_GRAPH_RANK"  # the variable by which a process knows its rank; rank 0 has none
+ALONE = "this command measures one rank only: use `make bench` for RANKS above 1."
+PROGRAM = "operators are not listed on several ranks"
 
 
 def own() -> int:

@@ -11,6 +11,8 @@ TERRAFORM = (
     *("TF_REATTACH_PROVIDERS", "TF_REGISTRY_", "TF_STATE_PERSIST_INTERVAL", "TF_TOKEN_", "TF_VAR_", "TF_WORKSPACE"),
 )
 
+DEVICES = "EAGER_VS_GRAPH_DEVICES"  # the variable by which a process knows how many devices it trains on
+
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
     """Return variables for a worker with `threads` intra-op threads on `cpu` or `gpu`."""
@@ -82,10 +84,14 @@ FRAMEWORK = Framework(
         "llama": "transformers has none for TensorFlow",
         "resnet": "keras.applications' ResNet differs in strides and biases; measure it with WORKLOAD=keras:ResNet50",
     },
+    # XLA compiles for one device, and so refuses the variables of the other replicas.
+    strategies={"ddp": ("eager", "function", "function-unoptimized")},
+    devices=lambda ranks, threads, device_kind: {"TF_NUM_INTRAOP_THREADS": str(ranks * threads), DEVICES: str(ranks)},
     user_model_passes=("inference", "training"),
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
-    conventions=lambda device_kind: {"adamw_epsilon": "uncorrected"},  # Keras' AdamW
+    # Keras' AdamW, and each replica's own batch norm.
+    conventions=lambda device_kind: {"adamw_epsilon": "uncorrected", "batch_statistics": "rank"},
     starts=("capture", "compile", "warm-cache", "shipped-cache", "exported"),
     streams=("static", "automatic", "dynamic", "powers-of-two", "multiples-of-64", "quantiles", "longest"),
     dumps=hlo.DUMPS,

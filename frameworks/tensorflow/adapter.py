@@ -13,6 +13,7 @@ from tensorflow.python.util import _pywrap_util_port
 from frameworks import adapter as boundary
 from frameworks import generating, values
 from frameworks import smoke_test as known
+from frameworks.tensorflow import DEVICES
 from frameworks.tensorflow.models import layers
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
@@ -29,6 +30,7 @@ class Adapter(boundary.Adapter):
         super().__init__()
         self._device = self.device = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
+        self._count = 0  # of visible GPUs: one for each rank
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if device == "cpu":
@@ -53,7 +55,7 @@ class Adapter(boundary.Adapter):
         return self.to_numpy(results)
 
     def configure(self, cell: Cell) -> boundary.Effective:
-        self._open(cell.device, cell.threads)
+        self._open(cell.device, cell.threads * cell.ranks)
         tf.config.experimental.enable_tensor_float_32_execution(cell.dtype == "tf32")
         tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
         with tf.device(self.device):
@@ -73,7 +75,7 @@ class Adapter(boundary.Adapter):
             from frameworks.tensorflow.modes.training import SETTINGS
 
             settings |= SETTINGS
-        threads = tf.config.threading.get_intra_op_parallelism_threads()
+        threads = tf.config.threading.get_intra_op_parallelism_threads() // cell.ranks  # one pool
         if not self._gpu:
             return boundary.Effective(threads, settings=settings)
         settings["memory_growth"] = tf.config.experimental.get_memory_growth(self._gpu)
@@ -89,13 +91,21 @@ class Adapter(boundary.Adapter):
     def tensor(self, array: np.ndarray, dtype: str) -> tf.Tensor:
         return tf.constant(array, dtype if np.issubdtype(array.dtype, np.floating) else None)
 
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.ranks == 1:
+            return super().place(cell, arrays)
+        from frameworks.tensorflow.modes.parallel import placed
+
+        return placed(self, cell, arrays)
+
     def synchronize(self, output: Any) -> None:
         # On the CPU a call returns when its kernels are done. On a GPU this waits for the compute stream, on which
         # eager kernels, graphs and XLA's programs all run; nothing is copied. It is the operator of
         # tf.test.experimental.sync_devices, whose loop over all devices costs the host several times as much.
         if self._gpu is not None:
-            with tf.device(self.device):
-                tf.raw_ops.SyncDevice()
+            for index in range(self._count):
+                with tf.device(f"/GPU:{index}"):
+                    tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
@@ -106,7 +116,7 @@ class Adapter(boundary.Adapter):
         gc.collect()
 
     def meter(self, cell: Cell) -> Meter | None:
-        return None if self._gpu is None else Meter()
+        return None if self._gpu is None else Meter(self._count)
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -120,13 +130,19 @@ class Adapter(boundary.Adapter):
         tf.config.threading.set_inter_op_parallelism_threads(int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)))
         if device == self._device:
             return
-        gpu = None
+        gpus, count = [], int(os.environ.get(DEVICES, 1))
         if device != "cpu":
-            gpu = tf.config.list_physical_devices("GPU")[int(device.removeprefix("gpu:"))]
+            first = int(device.removeprefix("gpu:"))
+            gpus = tf.config.list_physical_devices("GPU")[first : first + count]
+        elif count > 1:
+            parts = [tf.config.LogicalDeviceConfiguration()] * count
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+        for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
-        tf.config.set_visible_devices([gpu] if gpu else [], "GPU")
-        # The one visible GPU is GPU:0, whatever its index on the machine.
-        self._device, self._gpu, self.device = device, gpu, "/GPU:0" if gpu else "/CPU:0"
+        tf.config.set_visible_devices(gpus, "GPU")
+        # The first visible GPU is GPU:0, whatever its index on the machine.
+        self._device, self.device = device, "/GPU:0" if gpus else "/CPU:0"
+        self._gpu, self._count = gpus[0] if gpus else None, len(gpus)
 
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
@@ -137,21 +153,27 @@ class Adapter(boundary.Adapter):
             layers.refuse_channels_first(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 exists on GPUs only")
+        if cell.ranks > 1 and cell.shapes == "dynamic":
+            raise boundary.Unsupported("TensorFlow trains several ranks at one shape: use SHAPES=static")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
 
 
 class Meter(boundary.Meter):
-    """Memory of the one GPU that TensorFlow sees."""
+    """Memory of the visible GPU that needs most."""
+
+    def __init__(self, count: int):
+        self._names = [f"GPU:{index}" for index in range(count)]
 
     def allocated_bytes(self) -> int:
-        return tf.config.experimental.get_memory_info("GPU:0")["current"]
+        return max(tf.config.experimental.get_memory_info(name)["current"] for name in self._names)
 
     def reset_peak(self) -> None:
-        tf.config.experimental.reset_memory_stats("GPU:0")
+        for name in self._names:
+            tf.config.experimental.reset_memory_stats(name)
 
     def peak_bytes(self) -> int:
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return max(tf.config.experimental.get_memory_info(name)["peak"] for name in self._names)
 
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:

@@ -90,11 +90,6 @@ class Adapter(adapter.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
-    def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        if cell.ranks > 1:  # this rank's part of the global batch
-            arrays = {name: np.split(array, cell.ranks)[ranks.own()] for name, array in arrays.items()}
-        return super().place(cell, arrays)
-
     def processes(self, cell: Cell) -> int:
         return cell.ranks
 

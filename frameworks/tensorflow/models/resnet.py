@@ -24,7 +24,13 @@ class Normed(tf.Module):
             tf.Variable(weights[f"{part.norm}.{name}"], dtype=types.variables) for name in ("weight", "bias")
         )
         self.running = {
-            f"{part.norm}.{name}": tf.Variable(weights[f"{part.norm}.{name}"], dtype=types.variables, trainable=False)
+            f"{part.norm}.{name}": tf.Variable(
+                weights[f"{part.norm}.{name}"],
+                dtype=types.variables,
+                trainable=False,
+                synchronization=tf.VariableSynchronization.ON_READ,  # each replica has its own, and the first's is read
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
             for name in STATISTICS
         }
         self.layout, self.trains = layout.upper(), trains

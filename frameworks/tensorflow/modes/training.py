@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import keras
 import tensorflow as tf
 
+from frameworks import ranks
 from frameworks.adapter import Adapter, Step
 from frameworks.tensorflow.models import build
-from frameworks.tensorflow.modes import graphs
+from frameworks.tensorflow.modes import graphs, parallel
 from measurement.cells import Cell
 from workloads import training
 from workloads.spec import Arrays, Workload
@@ -49,21 +51,30 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "v
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return an iteration in the cell's mode."""
-    model, sets = build.build(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
-    loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
-    trainer = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count)
-    return graphs.in_mode(workload, cell, trainer, sets, trainer.with_state, {"restore": trainer.restore})
+    strategy = parallel.mirrored(adapter.device, cell.ranks) if cell.ranks > 1 else None
+    with strategy.scope() if strategy else contextlib.nullcontext():
+        model, sets = build.build(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
+        loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
+        trainer = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count, cell.ranks)
+    iterate = parallel.on_every_device(strategy, trainer) if strategy else trainer
+    step = graphs.in_mode(workload, cell, iterate, sets, trainer.with_state, {"restore": trainer.restore})
+    if strategy:
+        step.program = lambda: ranks.PROGRAM
+    return step
 
 
 class Trainer(tf.Module):
     """Calling it runs one optimizer iteration on what `loss` gives of the inputs.
 
     `trained` are the variables that are updated, `state` the model's running statistics by name, where it has any.
+    Keras sums gradients over `replicas`, so each contributes those of its share of the mean loss.
     """
 
-    def __init__(self, loss: Callable[..., tf.Tensor], trained: Sequence, state: dict, accumulate: int = 1):
+    def __init__(
+        self, loss: Callable[..., tf.Tensor], trained: Sequence, state: dict, accumulate: int = 1, replicas: int = 1
+    ):
         super().__init__()
-        self.loss, self.accumulate = loss, accumulate
+        self.loss, self.accumulate, self.replicas = loss, accumulate, replicas
         self.trained, self.state = trained, state
         first, second = training.BETAS
         self.optimizer = keras.optimizers.AdamW(
@@ -106,4 +117,5 @@ class Trainer(tf.Module):
     def _micro_batch(self, inputs: tuple) -> tuple:
         with tf.GradientTape() as tape:
             loss = self.loss(*inputs)
-        return loss, tape.gradient(loss, self.trained)
+            share = loss if self.replicas == 1 else loss / self.replicas
+        return loss, tape.gradient(share, self.trained)

@@ -13,13 +13,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+from frameworks import ranks
 from frameworks.adapter import Capture, Unsupported
 from frameworks.torch.models import plain
 from frameworks.torch.modes import graphs
 from measurement.cells import Cell
 
 BETWEEN_BLOCKS = ("fully_shard", "parameters are gathered and freed between the compiled blocks")
-PROGRAM = "operators are not listed on several ranks"
 NO_CAPTURE = partial(Capture, whole=False, graphs=0)
 Parallel = tuple[nn.Module, Callable[[], Capture]]  # what computes the loss, and what reports its capture
 
@@ -30,7 +30,7 @@ def distributed(cell: Cell, objective: nn.Module, device: torch.device, compiled
     `compiled` makes of a function the compiled one, what reports its capture, and what lists its operators.
     """
     if not dist.is_initialized():
-        raise Unsupported("this command measures one rank only: use `make bench` for RANKS above 1.")
+        raise Unsupported(ranks.ALONE)
     if cell.parameter("strategy") == "ddp":
         return _ddp(cell, objective, device, compiled)
     return _fsdp(cell, objective, device)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from frameworks import ranks
 from frameworks.adapter import Adapter, Step
 from frameworks.torch.inspect import program
 from frameworks.torch.models import plain
@@ -127,7 +128,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
     loss, capture = parallel.distributed(cell, objective, adapter.device, compiled)
     trainer = Trainer(objective, loss, 1, keep_gradients=False)
-    return Step(trainer, resident, capture, trainer.restore, lambda: parallel.PROGRAM)
+    return Step(trainer, resident, capture, trainer.restore, lambda: ranks.PROGRAM)
 
 
 def checkpoint_blocks(model: nn.Module) -> None:
