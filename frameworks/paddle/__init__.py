@@ -103,7 +103,10 @@ FRAMEWORK = Framework(
         implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
     ),
     # What its batch norm takes into the running variance, seen in Paddle 3.3 alone, eager and to_static.
-    conventions=lambda device_kind: {"running_variance": "biased"} if device_kind == "cpu" else {},
+    conventions=lambda device_kind: (
+        {"batch_statistics": "rank"} | ({"running_variance": "biased"} if device_kind == "cpu" else {})
+    ),
+    strategies={"ddp": ("eager", "to_static")},
     # Elsewhere Paddle 3's operator is the explicit one in Python, and Paddle 2's fails.
     fused_attention=lambda device_kind, dtype: device_kind == "gpu" and dtype in ("bf16", "fp16"),
     starts=("capture", "compile", "warm-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),

@@ -6,13 +6,14 @@ import contextlib
 import ctypes
 import gc
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, generating, smoke_test, values
+from frameworks import adapter, generating, ranks, smoke_test, values
 from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
 from frameworks.paddle.modes import training
@@ -95,6 +96,19 @@ class Adapter(adapter.Adapter):
         if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
 
+    def processes(self, cell: Cell) -> int:
+        return cell.ranks
+
+    def start_others(self, count: int, command: Sequence[str]) -> ranks.Others:
+        from frameworks.paddle.ranks import Others
+
+        return Others(count, command)
+
+    def join(self, count: int) -> ranks.Ranks:
+        from frameworks.paddle.ranks import Ranks
+
+        return Ranks()
+
     def tensor(self, array: np.ndarray, dtype: str) -> paddle.Tensor:
         return paddle.to_tensor(array, dtype if array.dtype.kind == "f" else None)
 
@@ -118,11 +132,13 @@ class Adapter(adapter.Adapter):
 
 
 def _require(cell: Cell) -> None:
-    """Raise `Unsupported` where the device has no matrix products in the cell's type."""
+    """Raise `Unsupported` where the device has no matrix products in the cell's type, or trains no ranks."""
     on_cpu = cell.device_kind == "cpu"
     if cell.dtype == "tf32" and (on_cpu or paddle.device.cuda.get_device_capability()[0] < 8):
         reason = f"TF32 needs an NVIDIA GPU of compute capability 8.0 or newer; this is {cell.device}"
         raise Unsupported(f"{reason}: DTYPE=fp32.")
+    if cell.ranks > 1 and not on_cpu:
+        raise Unsupported("Paddle trains several ranks on CPUs only: use DEVICE=cpu, or another framework.")
     try:
         operand = paddle.ones([8, 8], "float32").astype(DTYPES[cell.dtype])
         paddle.matmul(operand, operand)

@@ -9,7 +9,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from frameworks.adapter import Adapter, Step
+from frameworks import ranks
+from frameworks.adapter import Adapter, Capture, Step, Unsupported
 from frameworks.paddle.inspect import program
 from frameworks.paddle.models import build, plain
 from frameworks.paddle.modes import graphs
@@ -109,6 +110,13 @@ class Trainer:
         )  # fmt: skip
 
 
+def data_parallel(layer: nn.Layer) -> paddle.DataParallel:
+    """Return a layer, eager or captured, whose gradients are averaged over the ranks during backward."""
+    if not paddle.distributed.is_initialized():
+        raise Unsupported(ranks.ALONE)
+    return paddle.DataParallel(layer)
+
+
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
     """Return an iteration; parameters stay in float32, and the captured program holds the loss and its gradients."""
     model = build.build(workload.model, cell, weights)
@@ -119,11 +127,12 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
     # What is captured is a micro-batch; several lie along a first axis.
     micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
-    if cell.mode == "eager":
-        trainer = Trainer(objective, objective, accumulate, bf16, state)
-        operators = partial(program.executed, trainer.loss, micro, cell)
-        return Step(trainer, tensors, restore=trainer.restore, program=operators)
-    signature = graphs.specification(workload, cell, micro) if cell.shapes == "dynamic" else None
-    static, capture, operators = graphs.to_static(objective, cell, signature)
-    trainer = Trainer(objective, static, accumulate, bf16, state)
+    loss, capture, operators = objective, partial(Capture, whole=False, graphs=0), None
+    if cell.mode != "eager":
+        signature = graphs.specification(workload, cell, micro) if cell.shapes == "dynamic" else None
+        loss, capture, operators = graphs.to_static(objective, cell, signature)
+    if cell.ranks > 1:
+        loss, operators = data_parallel(loss), lambda: ranks.PROGRAM
+    trainer = Trainer(objective, loss, accumulate, bf16, state)
+    operators = operators or partial(program.executed, trainer.loss, micro, cell)
     return Step(trainer, tensors, capture, trainer.restore, operators)
