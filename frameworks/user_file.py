@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import os
 import random
 import re
@@ -23,6 +24,7 @@ from frameworks.user_imports import put_first
 
 PACKAGES = "/site-packages/"
 INSTALLING = "set PYTHON to an interpreter that has it, or list it in a file and set REQUIREMENTS=file."
+DISAGREEING = (TypeError, ValueError, RuntimeError, IndexError)  # how a model refuses inputs; frameworks add their own
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
@@ -85,6 +87,24 @@ def _alive(what: str) -> Iterator[None]:
             os._exit(0)
 
 
+def can_be_called(value: Any) -> bool:
+    """Return whether a value gives outputs at every call: no class, whose calls make objects, and no generator."""
+    return callable(value) and not isinstance(value, type) and not inspect.isgeneratorfunction(value)
+
+
+def kind(value: Any) -> str:
+    """Return what a value is, as a sentence names it."""
+    if isinstance(value, tuple):
+        return f"a tuple of {' and '.join(map(kind, value))}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}, not an instance"
+    if inspect.isgeneratorfunction(value):
+        return f"the generator function {value.__name__}"
+    if inspect.isfunction(value):
+        return "a lambda" if value.__name__ == "<lambda>" else f"the function {value.__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
 def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
     """Return the arguments of the user's `inputs` among a workload's input arrays."""
     return {name: array.item() for name, array in arrays.items() if name != "seed"}
@@ -120,6 +140,26 @@ def without_folders(text: str, source: str) -> str:
         if folder.startswith("/"):
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
     return text
+
+
+@contextlib.contextmanager
+def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
+    """Let an error of the model's first call hold what its inputs are, with which the model may not agree."""
+    try:
+        yield
+    except Fault:
+        raise
+    except Exception as error:
+        if isinstance(error, DISAGREEING) or type(error).__module__ != "builtins":
+            with contextlib.suppress(Exception):  # what failed may be the device that holds the inputs
+                error.called_with = inputs()[:300]  # type: ignore[attr-defined]
+        raise
+
+
+def disagreement(error: BaseException) -> str:
+    """Return what an error of the model's first call leaves to do; empty for another error."""
+    given = getattr(error, "called_with", "")
+    return given and f"; the call was model({given}): change inputs() or model() so that they agree."
 
 
 def place_of(error: BaseException, source: str) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from frameworks.program import Program, product_dtypes
-from frameworks.user_file import Fault, UserFile, arguments_of, as_call
+from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
 from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
 from workloads.user_model import UserModel as Workload
@@ -105,6 +105,7 @@ class UserModel(Subject):
     # How eager mode may call the model, the cheapest first: one that differentiates needs more than the first.
     ways: Mapping[str, Callable[[], contextlib.AbstractContextManager]] = {"": contextlib.nullcontext}
     compiler = ""  # what is removed from a model that is compiled already
+    wanted = ""  # what `model` is to return
 
     def __init__(
         self,
@@ -138,8 +139,16 @@ class UserModel(Subject):
         """Return the user's file, or what stands for one."""
 
     def made(self) -> Any:
-        """Return what the user's `model` returns."""
-        return self.file.call("model")
+        """Return what the user's `model` returns. Raises Fault for what is no model."""
+        made = self.file.call("model")
+        if not self.fits(made):
+            raise Fault(f"model() of {self.file.name} returned {kind(made)}: return {self.wanted}.")
+        return made
+
+    @staticmethod
+    @abstractmethod
+    def fits(made: Any) -> bool:
+        """Return whether what the user's `model` returned has the type of a model."""
 
     @abstractmethod
     def built(self, made: Any) -> Any:
@@ -216,7 +225,7 @@ class UserModel(Subject):
         for way in ways:
             self.autograd = self.ways[way]
             try:
-                with self.refusing():
+                with self.refusing(), self.naming_inputs():
                     self._call_first()
                 if way == ways[-1] or self.confirmed():
                     break
@@ -226,12 +235,24 @@ class UserModel(Subject):
         if way:
             self.settings["autograd"] = way
 
+    def naming_inputs(self) -> contextlib.AbstractContextManager:
+        """Enter a block that calls the model on the first input set, whose errors then hold its shapes."""
+
+        def shown() -> str:
+            arrays = self.values(self.sets[0]).arrays
+            return ", ".join(f"{_shown(name)} of shape {array.shape}" for name, array in arrays.items())
+
+        return naming_inputs(shown)
+
     def _call_first(self) -> None:
         inputs = self.fresh(self.sets[0])
         before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
         self.seed(0)
         try:
-            self._first = _kept(self.values(self.call(*inputs)))
+            output = self.call(*inputs)
+            if isinstance(output, Iterator):
+                raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
+            self._first = _kept(self.values(output))
             after = self.values(inputs).arrays
         finally:
             self.restore()

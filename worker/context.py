@@ -11,7 +11,7 @@ from dataclasses import asdict
 import frameworks
 from frameworks import ranks, smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
-from frameworks.user_file import INSTALLING
+from frameworks.user_file import INSTALLING, disagreement
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
@@ -85,7 +85,7 @@ class Context:
             if isinstance(error, SystemExit):
                 reason = f"the model called exit({'' if error.code is None else error.code})"
             if source:
-                reason = of_user_model(error, reason, source)
+                reason = of_user_model(error, reason, source) + (disagreement(error) if status == "error" else "")
             if source and isinstance(error, ModuleNotFoundError):
                 reason = f"{reason}: {INSTALLING}"
             if self.ranked and self.ranked.out_of_step:

@@ -23,7 +23,6 @@ from frameworks.jax import runtime
 from frameworks.jax.inspect import program
 from frameworks.jax.user_model.captured import Reached, held
 from frameworks.program import PRODUCTS, Operation, product_dtypes
-from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
 from measurement.cells import Cell
@@ -199,15 +198,21 @@ class Model(user_model.UserModel):
     """A user's model in the cell's dtype on its device."""
 
     rules, compiler = JaxRules(), "jit"
+    wanted = "(function, parameters), a Flax module with __call__, or a function"
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is not a JAX model: write a model file.")
         return user_file.UserFile(workload.source)
 
+    @staticmethod
+    def fits(made: Any) -> bool:
+        return user_file.can_be_called(made[0] if _is_pair(made) else made)
+
     def built(self, made: Any) -> Any:
         """Return the parameters."""
-        self.applied, self.detail = _applied(made, self.sets[0], self.seed_of_weights, self.trains)
+        with self.naming_inputs():  # Flax makes parameters in a call
+            self.applied, self.detail = _applied(made, self.sets[0], self.seed_of_weights, self.trains)
         self.settings["called as"] = self.detail
         return self._on_device(self.applied.params)
 
@@ -428,7 +433,7 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
 def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
     """Return how what `model()` returned is called with parameters, and what it is."""
     reached = Reached()
-    if isinstance(made, tuple) and len(made) == 2 and callable(made[0]):
+    if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
     if _is_module(made):
         (made.train if trains else made.eval)()
@@ -448,14 +453,14 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
             raise Unsupported(STATEFUL)
         return _with_parameters(reached, made.apply, variables), "flax.linen, initialised from the seed"
     callee = reached.plain(made)
-    if not callable(callee):
-        raise Fault(
-            f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function."
-        )
     if not jax.tree_util.all_leaves([callee]):
         return Applied(reached, callee, lambda given: given), "a callable pytree"
     detail = f"a function {'and the arrays it reaches' if reached.arrays else 'without parameters'}"
     return Applied(reached, None, lambda _: callee), detail
+
+
+def _is_pair(made: Any) -> bool:
+    return isinstance(made, tuple) and len(made) == 2
 
 
 def _with_parameters(reached: Reached, function: Callable, params: Any) -> Applied:

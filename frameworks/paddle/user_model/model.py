@@ -26,7 +26,6 @@ from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.modes import graphs
 from frameworks.paddle.modes.state import State, has_memory
 from frameworks.paddle.user_model import trees
-from frameworks.user_file import Fault
 from frameworks.user_model import Inputs
 from frameworks.values import Rules
 from measurement.cells import Cell
@@ -102,6 +101,7 @@ class Model(user_model.UserModel):
     """A user's layer in the cell's dtype on the current device."""
 
     rules, ways, compiler = PaddleRules(), AUTOGRAD, "to_static"
+    wanted = "a paddle.nn.Layer"
     cell: Cell | None = None  # one of the group's, whose lengths are open in a listing
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
@@ -115,8 +115,12 @@ class Model(user_model.UserModel):
         user_file.seed_python(seed)
         paddle.seed(seed)
 
-    def built(self, made: Any) -> nn.Layer:
-        layer, self.removed = plain(made, self.file.name)
+    @staticmethod
+    def fits(made: Any) -> bool:
+        return isinstance(made, nn.Layer)
+
+    def built(self, made: nn.Layer) -> nn.Layer:
+        layer, self.removed = plain(made)
         (layer.train if self.trains else layer.eval)()
         _cast_layer(layer, self.dtype)
         self._state = State(layer)
@@ -319,15 +323,13 @@ def _raise(error: Exception, source: str) -> NoReturn:
     raise RuntimeError(f"to_static: {reason}{place}") from error
 
 
-def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
+def plain(layer: nn.Layer) -> tuple[nn.Layer, list[str]]:
     """Return the layer without `to_static`, and the places from which that was removed.
 
-    Raises Fault for what is no layer, and Unsupported for a loaded program, which has no eager mode.
+    Raises Unsupported for a loaded program, which has no eager mode.
     """
     if isinstance(layer, TranslatedLayer) or type(layer).__name__ == "PirTranslatedLayer":
         raise Unsupported("model() returned a loaded program, which has no eager mode: return the original layer.")
-    if not isinstance(layer, nn.Layer):
-        raise Fault(f"model() of {name} returned {type(layer).__name__}: return a paddle.nn.Layer.")
     removed: list[str] = []
     for path, part in layer.named_sublayers(include_self=True):
         if isinstance(part, TranslatedLayer) or type(part).__name__ == "PirTranslatedLayer":

@@ -118,6 +118,7 @@ class Model(user_model.UserModel):
     """A user's model with its variables in the cell's dtype; made on the current device."""
 
     rules, compiler = TensorFlowRules(), "tf.function"
+    wanted = "a Keras model, a tf.Module or a function"
     module: Made
 
     def __init__(self, *given: Any):
@@ -130,6 +131,10 @@ class Model(user_model.UserModel):
 
     def made(self) -> None:
         """Make nothing yet: each dtype gets a model of its own."""
+
+    @staticmethod
+    def fits(made: Any) -> bool:
+        return user_file.can_be_called(made)
 
     def built(self, made: None) -> Made:
         module = self._built(tf.as_dtype(self.dtype))
@@ -205,13 +210,14 @@ class Model(user_model.UserModel):
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
             for state in draws:
                 state.assign([self.seed_of_weights % 2**31, 0])
-            model, removed = plain(self.file.call("model"))
+            model, removed = plain(super().made())
             hubs.refuse_other_backends(self.file.name)
             self.removed += removed  # of a class once for all copies
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
             call = partial(model, training=self.trains) if _takes_training(model, self.trains, args) else model
-            call(*args, **kwargs)
+            with self.naming_inputs():
+                call(*args, **kwargs)
         own = raw(getattr(model, "variables", ()))
         reached = list(_reached(model))
         variables = [*own, *created, *draws, *(one for one in reached if isinstance(one, tf.Variable))]
@@ -323,7 +329,7 @@ def _traced_by(leaf: Any) -> tuple[str, Any]:
 def plain(made: Any) -> tuple[Callable, list[str]]:
     """Return the user's model without `tf.function`, and the names from which that was removed.
 
-    Raises Fault for what cannot be called, and Unsupported for what has no Python function behind it.
+    Raises Unsupported for what has no Python function behind it.
     """
     removed = []
     if _has_original(made):
@@ -331,8 +337,6 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
         removed = [getattr(made, "__name__", "the function")]
     if isinstance(made, tf.types.experimental.ConcreteFunction | FUNCTION):
         raise Unsupported("model() returned a graph, which has no eager mode: return the original model.")
-    if not callable(made):
-        raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
     for owner in _reached(made):
         for name, value in list(getattr(owner, "__dict__", {}).items()):
             if _has_original(value):

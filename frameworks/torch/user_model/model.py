@@ -33,6 +33,7 @@ AUTOGRAD = {"inference_mode": torch.inference_mode, "no_grad": torch.no_grad, "e
 COMPLEX = {torch.float64: torch.complex128}
 # Frames that torch traces of its own accord: those of control flow, and flex_attention's.
 OPERATORS, FLEX = "/torch/_higher_order_ops/", "_flex_attention_hop_wrapper"
+ON_META = "a tensor on the meta device, which holds no values: make it on the CPU."
 _compiling: set[str] = set()  # files whose models call torch.compile
 ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a function: the function
 DISABLED = "_torchdynamo_disable"  # of what torch.compiler.disable made, which has the former as well
@@ -88,6 +89,7 @@ class Model(user_model.UserModel):
     """A user's module. Each mode trains a copy of it, and inference runs the module itself."""
 
     rules, ways, compiler = TorchRules(), AUTOGRAD, "torch.compile"
+    wanted = "a torch.nn.Module"
 
     @property
     def device(self) -> torch.device:
@@ -100,8 +102,14 @@ class Model(user_model.UserModel):
         user_file.seed_python(seed)
         torch.manual_seed(seed)
 
-    def built(self, made: Any) -> torch.nn.Module:
-        module, self.removed = plain(made, self.file.name)
+    @staticmethod
+    def fits(made: Any) -> bool:
+        return isinstance(made, torch.nn.Module)
+
+    def built(self, made: torch.nn.Module) -> torch.nn.Module:
+        module, self.removed = plain(made)
+        if any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers())):
+            raise Fault(f"model() of {self.file.name} returned {ON_META}")
         module.train(self.trains)
         if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
             self._initialize(module)
@@ -117,7 +125,7 @@ class Model(user_model.UserModel):
         """Call a module of lazy layers, such as nn.LazyLinear, which makes their parameters."""
         args, kwargs = self.fresh(self.cast(self.sets[0], "float32"))
         self.seed(self.seed_of_weights)
-        with torch.no_grad():
+        with torch.no_grad(), self.naming_inputs():
             module.to(self.device)(*args, **kwargs)
 
     def cast(self, inputs: Inputs, dtype: str) -> Inputs:
@@ -275,16 +283,14 @@ class Replayed(Fixed):
         self.capture, self.operations = self.made.capture, self.made.operations
 
 
-def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
+def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
     """Return the module without torch.compile, and the places from which that was removed.
 
-    Raises Fault for what is no module, and Unsupported for TorchScript, which has no eager mode.
+    Raises Unsupported for TorchScript, which has no eager mode.
     """
     removed = []
     while hasattr(module, "_orig_mod"):
         module, removed = module._orig_mod, ["the model"]
-    if not isinstance(module, torch.nn.Module):
-        raise Fault(f"model() of {name} returned {type(module).__name__}, which is not a torch.nn.Module.")
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise Unsupported(
@@ -390,6 +396,8 @@ def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
             leaf = torch.from_numpy(leaf.copy())
         if isinstance(leaf, torch.Tensor):
+            if leaf.is_meta:
+                raise Fault(f"inputs() returned {ON_META}")
             return _cast(leaf.detach().to(where), dtype).requires_grad_(leaf.requires_grad)
         if not _is_object(leaf):
             return leaf
