@@ -26,6 +26,8 @@ _WAYS_OUT = {
     errno.EPERM: "choose a writable place, or correct its permissions",
     errno.EROFS: "choose a writable place",
     errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOENT: "choose another path",
+    errno.ENOTDIR: "choose another path",
     errno.EMFILE: "raise the limit on open files (ulimit -n)",
 }
 

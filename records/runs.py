@@ -7,7 +7,7 @@ import datetime
 import importlib.metadata
 import itertools
 import json
-import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -258,8 +258,12 @@ def check_free(out: str | None) -> None:
             f"OUT={out} already contains a run; choose another folder, or resume it: {make_word('RESUME', out)}."
         )
     existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"OUT={out} cannot be written: {existing} is not a writable folder.")
+    try:
+        tempfile.TemporaryDirectory(dir=existing).cleanup()
+    except OSError as error:
+        raise UsageError(
+            f"OUT={out} cannot be written: {existing} takes no folder ({error.strerror}); choose another."
+        ) from None
 
 
 def next_number(folder: Path) -> int:
