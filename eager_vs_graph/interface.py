@@ -30,7 +30,7 @@ class Problem(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """One comparison. `answer` is what `bench --json` prints (docs/ci.md); `folder` holds the run's files."""
+    """One comparison. `answer` is what `bench --json` prints; `folder` holds the run's files."""
 
     answer: Mapping[str, Any]
     folder: Path
@@ -42,7 +42,7 @@ class Result:
 
     @cached_property
     def frame(self) -> pandas.DataFrame:
-        """Return the figures, a row for each mode, in the columns of results.csv (docs/columns.md)."""
+        """Return the figures, a row for each mode, in the columns of results.csv."""
         import pandas
 
         return pandas.read_csv(self.folder / "results.csv")
@@ -78,9 +78,9 @@ def compare(
     """Measure a model in eager mode and in graph modes, and return the Result.
 
     `model` is a torch module or function, a JAX function or `(function, parameters)`, a Keras model or a Paddle layer.
-    `inputs` is its tensor, a tuple by position, or a dict by keyword. `modes` are names of docs/usage.md, by default
-    eager and the default graph modes. `loss` has `pass_="training"` measure an optimizer iteration. `options` are those
-    of the command line: `threads=2`, `budget=5`. Progress goes to stderr unless `quiet`. Raises Problem.
+    `inputs` is its tensor, a tuple by position, or a dict by keyword. `modes` are names that `egvg list` prints, by
+    default eager and the default graph modes. `loss` has `pass_="training"` measure an optimizer iteration. `options`
+    are those of the command line: `threads=2`, `budget=5`. Progress goes to stderr unless `quiet`. Raises Problem.
     """
     folder = Path(out) if out else _new_folder()
     try:

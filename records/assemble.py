@@ -12,6 +12,7 @@ import workloads
 from frameworks import policies
 from measurement import host
 from measurement.peaks import Peaks, datasheet, may_be_cached
+from measurement.places import as_typed
 from measurement.protocol import Hello, Readback, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
@@ -89,7 +90,8 @@ def record(
     row = _identity(result, weights, context)
     failure = result.failure
     if failure:
-        row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
+        row |= {"status": failure.status, "reason": as_typed(failure.reason)}
+        row |= {"stderr_tail": failure.stderr_tail or None}
         return Record.from_row(row)
     is_baseline = row["baseline"]
     interval = None if is_baseline else speedup(result, baseline)

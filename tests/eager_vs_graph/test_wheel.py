@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -58,6 +61,47 @@ def test_its_commands_go_by_their_own_name(installed, tmp_path):
     assert done.returncode == 2 and "egvg bench" in done.stderr and "make" not in done.stderr
     assert run(installed, tmp_path, "new", "NAME=net").returncode == 0
     assert "`egvg bench WORKLOAD=net.py`" in (tmp_path / "net.py").read_text()
+
+
+WORKER = """
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({blocked}))
+import frameworks, measurement.refusals, worker.__main__
+for package in (worker, frameworks):
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.ispkg:
+            importlib.import_module(f"{{package.__name__}}.{{module.name}}")
+"""
+
+
+def test_a_worker_needs_numpy_alone_of_what_the_wheel_depends_on(installed):
+    """An interpreter that `--python` names has a framework and nothing of the wheel's own."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    blocked = {re.split(r"\W", name.replace("-", "_"))[0] for name in dependencies} - {"numpy"}
+    assert "platformdirs" in blocked and "pandas" in blocked
+    code = WORKER.format(blocked=sorted(blocked))
+    environment = {"PYTHONPATH": str(installed / "eager_vs_graph")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_text_of_the_wheel_names_a_page_that_it_lacks(wheel):
+    """Docstrings of the suite's own modules are for who reads its code; those of `eager_vs_graph` are help()."""
+    for name in wheel.namelist():
+        if not name.endswith(".py") or name.startswith("eager_vs_graph/publish/"):
+            continue
+        public = (ROOT / name).is_file() or name.endswith("/skeleton.py")
+        texts = texts_of(ast.parse(wheel.read(name)), public)
+        assert not [text for text in texts if re.search(r"\bdocs/\w|CONTRIBUTING", text)], name
+
+
+def texts_of(tree: ast.AST, public: bool) -> list[str]:
+    """A module's texts, docstrings only of a public one."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented)
+                  and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [text.value for text in texts if public or id(text) not in docstrings]
 
 
 def test_nothing_is_written_into_the_installation(installed, tmp_path):

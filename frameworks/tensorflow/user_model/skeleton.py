@@ -1,4 +1,4 @@
-"""Measured by `make bench WORKLOAD=model.py`; docs/own-models.md says what may stand here."""
+"""Measured by `make bench WORKLOAD=model.py`, which calls model() once and its result with what inputs() returns."""
 
 import keras
 import numpy as np

@@ -60,8 +60,8 @@ def internal(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
         raise Unsupported(
-            f"torch {torch.__version__} has no {module}.{name}, which the suite needs to prove a capture: install a "
-            f"version that docs/versions.md lists."
+            f"torch {torch.__version__} has no {module}.{name}, which the suite needs to prove a capture: "
+            f"`make setup FRAMEWORK=torch` installs a version that has it."
         ) from None
 
 
