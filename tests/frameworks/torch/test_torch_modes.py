@@ -135,3 +135,25 @@ def test_on_a_gpu(check):
         pytest.skip("no environment of torch sees a GPU: make setup FRAMEWORK=torch DEVICE=gpu")
     done = checked(python, check, "--device", "gpu:0")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_model_is_built_without_torchs_compiler():
+    """An eager process need not import it; its initialisers of tensors without storage would."""
+    run_in(
+        "torch",
+        """
+import sys
+import frameworks
+import workloads
+from measurement.cells import Cell
+
+adapter = frameworks.load_adapter("torch")
+for name in ("bert-tiny", "gpt-tiny", "vit-tiny"):
+    workload = workloads.get(name, "inference")
+    parameters = {one.name: one.default for one in workload.parameters}
+    cell = Cell("torch", name, "plain", "inference", "cpu", "fp32", 1, tuple(parameters.items()), "eager")
+    adapter.configure(cell)
+    adapter.model(workload, cell, workload.seeded_weights(parameters, 0))
+    assert "torch._dynamo" not in sys.modules, name
+""",
+    )
