@@ -30,7 +30,7 @@ from reports import terminal
 from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
-# Options of bench.
+# Options of bench that these commands lack; a strategy of theirs is no strategy of ranks.
 LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container strategy checkpoint ranks"
 
 
@@ -68,8 +68,10 @@ def named(words: str | None, known: Collection[str]) -> list[str]:
 def request_of(arguments: argparse.Namespace) -> Request:
     """Return what a command line asks for, in eager mode. Raises UsageError."""
     check_from_1("PROCESSES", arguments.processes)
-    arguments.mode, arguments.resume, arguments.strategy = "eager", None, None
-    return Request.from_arguments(arguments)
+    left = {flag.replace("-", "_") for flag in LEFT.split()}
+    kept = {name: value for name, value in vars(arguments).items() if name not in left}
+    request = Request.from_arguments(argparse.Namespace(**kept))
+    return replace(request, flags=request.flags | {"mode": "eager"})
 
 
 def begin(request: Request, workload: str) -> Campaign:

@@ -34,7 +34,7 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
-    chosen = rounds.named(arguments.strategy, WAYS)  # before a request takes what it knows
+    chosen = rounds.named(arguments.strategy, WAYS)
     return start(rounds.request_of(arguments), chosen, arguments.processes)
 
 

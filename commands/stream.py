@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import frameworks
@@ -44,7 +45,6 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve calls of different lengths by each strategy; the same OUT goes on with what is missing."""
-    arguments.shapes, arguments.seq = "static", arguments.seq or str(LONGEST)
     named, caches = rounds.named(arguments.strategy, STRATEGIES), split_words(arguments.caches)
     request = rounds.request_of(arguments)
     return stream(request, named, arguments.processes, arguments.lengths, arguments.calls, caches)
@@ -60,7 +60,8 @@ def stream(
         drawn = lengths.read(distribution)
     except NoLengths as error:
         raise UsageError(str(error)) from None
-    campaign = rounds.begin(request, WORKLOAD)
+    flags = {"seq": str(LONGEST)} | request.flags | {"shapes": "static"}
+    campaign = rounds.begin(replace(request, flags=flags), WORKLOAD)
     strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
     maximum = longest(campaign)
     make = partial(Streams, caches_of=kinds, lengths=drawn, maximum=maximum, calls=calls)

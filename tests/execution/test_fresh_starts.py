@@ -171,6 +171,14 @@ def test_what_start_does_not_take_is_refused_in_a_sentence(words, sentence, caps
     assert not (tmp_path / "run").exists()
 
 
+def test_strategies_of_starts_are_no_parameter_of_the_workload(capsys):
+    """Training on several ranks has a STRATEGY as well."""
+    words = ["--workload", "mlp", "--strategy", "compile,regional", "--processes", "3", "--dry-run"]
+    assert runner.main(["start", *words]) == DONE
+    plan = capsys.readouterr().out
+    assert "6 processes, 3 of each strategy: compile, regional" in plan and "strategy=" not in plan
+
+
 def test_a_user_model_is_started_in_its_own_framework():
     assert rounds.with_defaults({}, "mlp") == {"framework": "torch", "workload": "mlp"}
     assert rounds.with_defaults({"workload": ["a/net.py"]}, "mlp") == {"workload": ["a/net.py"]}

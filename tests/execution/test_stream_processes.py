@@ -200,6 +200,14 @@ def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
     assert again.code == DONE and streams.JOURNAL.read(done.folder) == kept
 
 
+def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):
+    (tmp_path / "sweep.toml").write_text('workload = "bert-tiny"\nseq = 64\n')
+    words = ["--sweep", str(tmp_path / "sweep.toml"), "--strategy", "longest", "--processes", "3", "--dry-run"]
+    assert runner.main(["stream", *words]) == DONE
+    plan = capsys.readouterr().out
+    assert "6 processes, 3 of each strategy: eager, longest" in plan and "seq_len=64" in plan
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
