@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
-from scipy.special import bdtr  # type: ignore[import-untyped]
-
 from measurement.flags import THREADS_MARGIN
 from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
@@ -177,6 +175,8 @@ def must_cover(trials: int) -> int:
 
     A single one must.
     """
+    from scipy.special import bdtr  # type: ignore[import-untyped]
+
     return max(1, next(k for k in range(trials + 1) if bdtr(k, trials, CONFIDENCE) > MISSES_TOO_OFTEN))
 
 

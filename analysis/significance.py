@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.intervals import CONFIDENCE, over_processes
@@ -77,6 +76,8 @@ class Estimates:
     @property
     def chance(self) -> np.ndarray:
         """How likely so large a mean, either way, is by chance (two-sided)."""
+        from scipy.special import stdtr  # type: ignore[import-untyped]
+
         return 2 * stdtr(self.degrees, -np.abs(self.mean) / self.error)
 
     @property
@@ -164,6 +165,8 @@ def _degrees(*parts: tuple[Any, Any]) -> np.ndarray:
 
 def quantile(degrees: np.ndarray) -> np.ndarray:
     """Student's t between whose negative and itself lie 95 % of the distribution."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
     return stdtrit(degrees, (1 + CONFIDENCE) / 2)
 
 

@@ -6,9 +6,6 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, linear_regression, median
 
-# scipy.stats takes most of a second to import, at the start of every command.
-from scipy.special import stdtrit  # type: ignore[import-untyped]
-
 from measurement.statistics import ENOUGH_PROCESSES, Interval, batch_medians, stdev, widening
 
 CONFIDENCE = 0.95
@@ -19,6 +16,8 @@ CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
     """Student's t between whose negative and itself lies this share of the distribution."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # half a second, which most commands save
+
     return float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
 
 
