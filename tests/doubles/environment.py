@@ -22,6 +22,7 @@ from measurement.refusals import DONE, INCOMPLETE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
+FEW_PROCESSES = str(ROOT / "tests/doubles/few_processes")  # on PYTHONPATH: two processes a bundle in place of 3 to 5
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from conftest import ROOT
+from doubles.environment import FEW_PROCESSES
 
 sys.path.insert(0, str(ROOT))
 from eager_vs_graph import action
@@ -110,7 +112,7 @@ def test_a_change_is_measured_and_compared_with_its_base(github, env, tmp_path, 
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "base"]):
         subprocess.run(["git", *words], cwd=repository, check=True)
     monkeypatch.chdir(repository)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # as if installed
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([FEW_PROCESSES, str(ROOT)]))  # as if installed
     options = "--python locked --threads 1 --budget 0.3 --mode inductor"
     code = action.main(env | {"INPUT_MODEL": "model.py", "INPUT_OPTIONS": options, "INPUT_BASELINE": "HEAD"})
     summary = (tmp_path / "summary.md").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from doubles.environment import QUICKLY, bench, interpreter
+from doubles.environment import FEW_PROCESSES, QUICKLY, bench, interpreter
 
 sys.path.insert(0, str(ROOT))
 import eager_vs_graph as evg
@@ -340,7 +340,7 @@ def test_a_module_of_main_is_measured(tmp_path):
     torch = next((ROOT / ".venvs/torch-cpu/lib").glob("python*/site-packages"))
     file = tmp_path / "script.py"
     file.write_text(SCRIPT.format(root=str(ROOT), out=str(tmp_path / "a"), other=str(tmp_path / "b")))
-    environment = os.environ | {"PYTHONPATH": str(torch)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([FEW_PROCESSES, str(torch)])}
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     modes, statuses, verdict, page, problem = json.loads(done.stdout.splitlines()[-1])
