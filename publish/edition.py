@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import math
 import signal
 import time
@@ -72,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     place = place_of(arguments)
     check_code(place.parent)
     check_versions(place, missing, arguments)
+    check_libraries(missing, arguments)
     check_machine(missing)
     code = measure(missing, arguments, console)
     write_page(place)
@@ -163,16 +165,35 @@ def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Nam
     before = versions_in(read_records(place))
     named = {name for table in tables for name in sweep.resolve(table.part.flags).axes["framework"]}
     for name in sorted(named & before.keys()):
-        try:
-            interpreter = environments.ensure(name, arguments.device.partition(":")[0], python=arguments.python)
-        except environments.SetupError as error:
-            raise UsageError(f"{name}: {error}") from None
-        now = installed(interpreter, name)
+        interpreter = interpreter_of(name, arguments)
+        versions = (version(interpreter, distribution) for distribution in frameworks.describe(name).distributions)
+        now = next(filter(None, versions), None)
         if now and before[name] != {now}:
             raise UsageError(
                 f"{place} has records of {name} {' and '.join(sorted(before[name]))}, and {now} is installed: install "
                 "that version, or choose another PLACE."
             )
+
+
+def check_libraries(tables: Iterable[Table], arguments: argparse.Namespace) -> None:
+    """Raise UsageError where a table's models are of a library that is not installed: it would have no figures."""
+    for table in tables:
+        resolved = sweep.resolve(table.part.flags)
+        libraries = {source.partition(":")[0] for source in resolved.user_models.values() if ":" in source}
+        for library, name in itertools.product(sorted(libraries), resolved.axes["framework"]):
+            if version(interpreter_of(name, arguments), library) is None:
+                raise UsageError(
+                    f"{table.part.name} needs {library}, which {name}'s environment lacks: set PYTHON to an "
+                    "interpreter that has it, or omit the table from TABLE."
+                )
+
+
+def interpreter_of(framework: str, arguments: argparse.Namespace) -> Path:
+    """Return the interpreter that measures a framework, whose environment is made if need be. Raises UsageError."""
+    try:
+        return environments.ensure(framework, arguments.device.partition(":")[0], python=arguments.python)
+    except environments.SetupError as error:
+        raise UsageError(f"{framework}: {error}") from None
 
 
 def check_machine(tables: Iterable[Table]) -> None:
@@ -185,13 +206,11 @@ def check_machine(tables: Iterable[Table]) -> None:
             )
 
 
-def installed(interpreter: Path, framework: str) -> str | None:
-    """Return the version of a framework that an interpreter would import; None where it has none."""
+def version(interpreter: Path, distribution: str) -> str | None:
+    """Return the version of a distribution that an interpreter would import; None where it has none."""
     code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
-    for distribution in frameworks.describe(framework).distributions:
-        if said := programs.answer([str(interpreter), "-c", code, distribution]):
-            return said.strip()
-    return None
+    said = programs.answer([str(interpreter), "-c", code, distribution])
+    return said.strip() if said else None
 
 
 def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Console) -> int:

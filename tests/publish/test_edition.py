@@ -16,7 +16,7 @@ import workloads
 from environments import environments
 from experiments.spec import Sweep
 from measurement import machine
-from measurement.refusals import REFUSED
+from measurement.refusals import INCOMPLETE, REFUSED
 from measurement.starts import WAYS
 from measurement.streams import STRATEGIES
 from plan import hosts, plan, sweep
@@ -188,9 +188,40 @@ def test_other_versions_are_refused(monkeypatch, tmp_path, record):
     found = [record(framework="torch", framework_version="2.13.0"), record(framework="jax", framework_version="0.11.2")]
     monkeypatch.setattr(edition, "read_records", lambda folder: iter(found))
     monkeypatch.setattr(edition.environments, "ensure", lambda *words, **named: Path(sys.executable))
-    monkeypatch.setattr(edition, "installed", lambda interpreter, name: "2.11.0")
+    monkeypatch.setattr(edition, "version", lambda interpreter, name: "2.11.0")
     table = next(part for part in edition.read_sweeps() if part.name == "gpu-models-images-1")
     many_processors(monkeypatch)
     arguments = argparse.Namespace(device="gpu", python=None)
     with pytest.raises(edition.UsageError, match=r"torch 2\.13\.0, and 2\.11\.0 is installed"):
         edition.check_versions(place, [edition.Table(table, place)], arguments)
+
+
+def test_a_library_that_is_not_installed_is_refused(monkeypatch):
+    many_processors(monkeypatch)
+    table = next(part for part in edition.read_sweeps() if part.name == "gpu-models-images-1")
+    arguments = argparse.Namespace(device="gpu", python=sys.executable)
+    with pytest.raises(edition.UsageError, match="gpu-models-images-1 needs torchvision, which torch's environment"):
+        edition.check_libraries([edition.Table(table, Path("none"))], arguments)
+
+
+def test_minutes_start_no_table_that_does_not_fit(monkeypatch, tmp_path, capsys):
+    def of(name: str) -> edition.Table:
+        return edition.Table(Sweep(tmp_path / f"{name}.toml", {}, {"title": name}), tmp_path / name)
+
+    measured = []
+    monkeypatch.setattr(edition.reproduce, "run_sweep", lambda part, *rest: measured.append(part.name) or 0)
+    monkeypatch.setattr(edition, "seconds_left", lambda table: {"long": 600, "short": 30}[table.part.name])
+    arguments = argparse.Namespace(
+        edition="e", place=None, device="cpu", table=None, minutes=1, python=None, timeout=900, force=False
+    )
+    code = edition.measure([of("long"), of("long"), of("short")], arguments, edition.terminal.console())
+    assert measured == ["long", "short"] and code == INCOMPLETE
+    assert "Resume with: make publish EDITION=e DEVICE=cpu MINUTES=1" in capsys.readouterr().out
+
+
+def test_a_table_that_this_machine_cannot_plan_lacks_nothing(tmp_path):
+    part = Sweep(
+        Path("cpu-wide.toml"), {"framework": "torch", "workload": "mlp", "threads": 100_000}, {"title": "Wide"}
+    )
+    table = place.Table(part, tmp_path)
+    assert table.state() is None and not table.lacks
