@@ -19,6 +19,7 @@ from measurement.statistics import Interval
 from records.intervals import over_processes
 from records.record import Record
 from records.runs import Run
+from records.shapes import SampleLine
 from records.statuses import WORDS
 
 
@@ -115,7 +116,7 @@ def _rungs(framework: str) -> frozenset[str]:
     return frozenset(mode.name for mode in description.modes if mode.is_rung and mode.name in climbed)
 
 
-def ladders_of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[Ladder]:
+def ladders_of(records: Iterable[Record], samples: Iterable[SampleLine]) -> Iterable[Ladder]:
     """Return a ladder for each shape of a framework that was measured with rungs."""
     groups: dict[str, dict[str, Record]] = {}
     for record in records:
@@ -135,7 +136,7 @@ class Series:
     launches: tuple[Mapping[str, Sequence[float]], ...]
 
     @classmethod
-    def from_samples(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
+    def from_samples(cls, samples: Iterable[SampleLine], modes: Mapping[str, str]) -> Series:
         """Return the series of these cells, by their modes, in the rounds in which the host had its usual speed.
 
         Of a cell that a process measured twice the last counts, and of the workers of one process

@@ -8,7 +8,7 @@ so their intervals do not hold how processes differ: what is claimed says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,8 @@ def controls(cell: Profile) -> dict[str, dict[str, Any]]:
     written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32. Of a
     user's model the last alone is changed: what an argument of its is called, `mask` say, tells nothing of it.
     """
-    changes, implementation = {}, cell["implementation"]
+    changes: dict[str, dict[str, Any]] = {}
+    implementation = cell["implementation"]
     parameters = {} if implementation == "own" else cell["parameters"]
     if parameters.get("mask") in OTHER_MASK:
         changes[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
@@ -82,7 +83,7 @@ def controls(cell: Profile) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def identity(cell: Profile) -> tuple:
+def identity(cell: Mapping[str, Any]) -> tuple:
     """Return what cells that differ in their mode alone have in common."""
     return tuple(tuple(sorted(v.items())) if isinstance(v := cell.get(name), dict) else v for name in IDENTITY)
 

@@ -15,20 +15,21 @@ from measurement import host
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.intervals import over_processes
 from records.record import Record
+from records.shapes import SampleLine
 
 ByProcess = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by process
 
 
-def processes_of(samples: Iterable[Mapping]) -> dict[str, ByProcess]:
+def processes_of(samples: Iterable[SampleLine]) -> dict[str, ByProcess]:
     """Return a run's samples by cell and process; of a process that was measured again the later."""
-    cells: dict[str, dict[int, Mapping]] = defaultdict(dict)
+    cells: dict[str, dict[int, SampleLine]] = defaultdict(dict)
     for entry in samples:
         if entry.get("launch") is not None and entry["seconds_per_call"]:
             cells[entry["cell"]][entry["launch"]] = entry
     return {cell: _of_cell(entries) for cell, entries in cells.items()}
 
 
-def _of_cell(entries: Mapping[int, Mapping]) -> ByProcess:
+def _of_cell(entries: Mapping[int, SampleLine]) -> ByProcess:
     turns, _ = host.counting(_good_turns(entries.values()))
     both = zip(entries.items(), turns, strict=True)
     return {
@@ -38,7 +39,7 @@ def _of_cell(entries: Mapping[int, Mapping]) -> ByProcess:
     }
 
 
-def _good_turns(entries: Collection[Mapping]) -> list[list[bool]]:
+def _good_turns(entries: Collection[SampleLine]) -> list[list[bool]]:
     """Return for each turn of each process whether the host had its full speed, by the fastest of these processes."""
     loops = [entry.get("host_loop_s") or () for entry in entries]
     known = [
@@ -49,9 +50,9 @@ def _good_turns(entries: Collection[Mapping]) -> list[list[bool]]:
     return [host.good_turns(series, count, full_s) for series, count in zip(loops, counts, strict=True)]
 
 
-def speedups_by_process(samples: Iterable[Mapping], record: Record, eager: str) -> dict[tuple, float]:
+def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: str) -> dict[tuple, float]:
     """Return ln of a cell's speedup in each process that timed it and the cell `eager` in turn, by the process."""
-    entries: dict[tuple, dict[str, Mapping]] = defaultdict(dict)
+    entries: dict[tuple, dict[str, SampleLine]] = defaultdict(dict)
     for entry in samples:
         if entry["cell"] in (record.cell, eager) and entry.get("launch") is not None:
             entries[record.run_id, entry["launch"], entry.get("worker")][entry["cell"]] = entry

@@ -46,6 +46,7 @@ COLUMNS_READ = (
 USUAL = {"pass_name": "inference", "shapes": "static", "compile_cache": "cold"}
 
 Key = TypeVar("Key")
+Thing = TypeVar("Thing")
 
 
 @dataclass(eq=False)
@@ -165,11 +166,11 @@ class Points:
         return sorted(firsts, key=lambda name: self._order(firsts[name])[1:])
 
 
-def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, list[Point]]:
-    """Return points by key, in the order in which they come."""
+def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
+    """Return points or other things by key, in the order in which they come."""
     groups = defaultdict(list)
-    for point in points:
-        groups[key(point)].append(point)
+    for thing in things:
+        groups[key(thing)].append(thing)
     return dict(groups)
 
 

@@ -165,7 +165,7 @@ def _degrees(*parts: tuple[Any, Any]) -> np.ndarray:
 
 def quantile(degrees: np.ndarray) -> np.ndarray:
     """Student's t between whose negative and itself lie 95 % of the distribution."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
+    from scipy.special import stdtrit
 
     return stdtrit(degrees, (1 + CONFIDENCE) / 2)
 

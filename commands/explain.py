@@ -7,8 +7,10 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -29,6 +31,7 @@ from plan.plan import Bundle
 from records import jsonfiles, manifest, runs
 from records.cell_result import Failure
 from records.costs import cost_of
+from records.shapes import Profile
 from reports import explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
@@ -122,7 +125,7 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
             console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
 
 
-def control_cells(entries: list[dict]) -> list[Cell]:
+def control_cells(entries: list[Profile]) -> list[Cell]:
     """Return the control cells of graph modes that lose (`analysis.losses`), eager mode's with each."""
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in losses.losing(group)]
@@ -131,12 +134,12 @@ def control_cells(entries: list[dict]) -> list[Cell]:
     return list({cell.id: cell for cell in cells if cell}.values())
 
 
-def _pair(identity: dict) -> tuple[str, str]:
+def _pair(identity: Mapping[str, Any]) -> tuple[str, str]:
     """Return an identity's mode after the one that it is compared with."""
     return frameworks.describe(identity["framework"]).baseline.name, identity["mode"]
 
 
-def varied(identity: dict, mode: str) -> Cell | None:
+def varied(identity: Mapping[str, Any], mode: str) -> Cell | None:
     """Return the cell of an entry's identity; None where the workload has no such implementation or parameter."""
     workload = workloads.get(identity["workload"], identity["pass_name"])
     values, implementation = identity["parameters"], identity["implementation"]
@@ -157,9 +160,9 @@ def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
     return run
 
 
-def entries_in(folder: Path) -> list[dict]:
+def entries_in(folder: Path) -> list[Profile]:
     """Return what is profiled so far, an entry a cell."""
-    return list(jsonfiles.lines(folder / ENTRIES))
+    return cast(list[Profile], list(jsonfiles.lines(folder / ENTRIES)))
 
 
 def done_in(folder: Path) -> set[str]:
@@ -203,7 +206,7 @@ def start_of(launcher: Launcher, cell: Cell, folder: Path) -> local.Launch:
     return start
 
 
-def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
+def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict[str, Any]:
     """Return the cell with its profile reduced to classes, or with the reason why it has none.
 
     Cells of one `launch` were timed in turn.

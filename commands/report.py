@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any, cast
 
 from analysis import ladders, modes, select
 from analysis.ladders import Ladder
@@ -22,6 +23,7 @@ from plan.sweep import UsageError
 from records import belonging, jsonfiles, lines, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
+from records.shapes import Profile
 from reports import explanation, terminal
 from reports.numbers import listed
 
@@ -38,7 +40,7 @@ class Source:
     home: Path  # the first run's folder
     names: list[str] = field(default_factory=list)
     loaded: list[recordfile.Loaded] = field(default_factory=list)
-    profiles: list[dict] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
     machines: dict[str, dict] = field(default_factory=dict)
     folders: dict[Path, int] = field(default_factory=dict)  # of runs, and which of `loaded` is theirs
     remarks: list[str] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Source:
         for home, place in self.folders.items():
             yield from ladders.of_run(home, [record for record in self.by_file[place] if id(record) in asked_for])
 
-    def samples(self) -> Iterator[dict]:
+    def samples(self) -> Iterator[dict[str, Any]]:
         """Yield the samples of all folders, each with the run of its cell's record, else of its folder."""
         for home, place in self.folders.items():
             columns = self.loaded[place].columns
@@ -208,7 +210,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
-        source.profiles += jsonfiles.lines(folder / runs.EXPLAINED)
+        source.profiles += cast(list[Profile], list(jsonfiles.lines(folder / runs.EXPLAINED)))
         if files:
             source.folders[folder.resolve()] = len(source.loaded) - 1
     plan = runs.Run(folder).read(runs.PLAN)

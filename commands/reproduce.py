@@ -32,6 +32,7 @@ from plan.options import Option, chosen
 from records import foreign, recordfile, runs
 from records import manifest as files
 from records.record import Record
+from records.shapes import SampleLine
 from reports import explanation, terminal
 
 FILE = runs.REPRODUCTION
@@ -238,7 +239,7 @@ def run_sweep(part: Sweep, request: Request, out: Path | None) -> int:
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """Return what the sweeps of a reproduction left in its folder."""
     records: list[Record] = []
-    samples: dict[Record, list[dict[str, Any]]] = {}  # of each record, by its object
+    samples: dict[Record, list[SampleLine]] = {}  # of each record, by its object
     eager: dict[Record, str] = {}
     for part in chosen:
         path = folder / part.name / "records.jsonl"
@@ -264,7 +265,7 @@ def in_rounds(form: Form, chosen: list[Sweep], folder: Path) -> tuple[Any, ...]:
     return tuple(cell for part in chosen for cell in form.cells(form.journal.read(folder / part.name)))
 
 
-def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:
+def paired(samples: dict[Record, list[SampleLine]], this: Record, other: Record) -> Interval | None:
     """Return the ratio of two records' latencies, from the rounds in which one process timed them in turn.
 
     None for two sweeps, two shapes and excluded records. `samples` are those of each record's sweep.

@@ -9,7 +9,7 @@ from typing import Any
 from analysis import starts, streams
 from measurement.statistics import Interval
 from records.record import FIELDS, SCHEMA_VERSION, Record, Row
-from records.shapes import of_baseline
+from records.shapes import Profile, of_baseline
 
 
 def value(record: Record, name: str) -> Any:
@@ -138,7 +138,7 @@ class Evidence:
     """
 
     records: Records
-    profiles: tuple[Mapping[str, Any], ...] = ()
+    profiles: tuple[Profile, ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
     paired: Callable[[Record, Record], Interval | None] = lambda this, other: None
     by_process: Callable[[Record], Mapping[tuple, float]] = lambda record: {}
@@ -148,9 +148,9 @@ class Evidence:
     @property
     def device_kinds(self) -> set[str]:
         """Return `cpu`, `gpu` or both."""
-        devices = [record.device for record in self.records] + [profile["device"] for profile in self.profiles]
+        devices = [profile["device"] for profile in self.profiles]
         devices += [cell.record.device for cell in self.starts] + [cell.record.device for cell in self.streams]
-        return {device.partition(":")[0] for device in devices}
+        return {record.device_kind for record in self.records} | {device.partition(":")[0] for device in devices}
 
     def sides(self) -> dict[str, Evidence]:
         """Return every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
@@ -182,7 +182,7 @@ class Evidence:
             for name in names
         }
 
-    def profile(self, **criteria) -> Mapping[str, Any] | None:
+    def profile(self, **criteria) -> Profile | None:
         """Return the only profile with these values of cell or workload parameters; None for none or several."""
-        matching = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in criteria.items())]
+        matching = [p for p in self.profiles if all({**p, **p["parameters"]}.get(k) == v for k, v in criteria.items())]
         return matching[0] if len(matching) == 1 else None

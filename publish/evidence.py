@@ -17,6 +17,7 @@ from measurement.statistics import Interval
 from records import recordfile
 from records.record import FIELDS, Record
 from records.runs import Run
+from records.shapes import SampleLine
 from reports.material import Material
 from reports.numbers import ratio, text_of
 
@@ -65,7 +66,7 @@ def by_process(folder: Path, record: Record) -> dict[tuple, float]:
 
 
 @cache
-def _samples(folder: Path) -> list[dict]:
+def _samples(folder: Path) -> list[SampleLine]:
     return Run(folder).samples()
 
 

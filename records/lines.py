@@ -38,7 +38,7 @@ def append(
                 os.fsync(file.fileno())
 
 
-def write_compressed(path: Path, entries: Iterable[dict[str, Any]]) -> None:
+def write_compressed(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
     with durable.replacing(path) as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
         packed.writelines(json.dumps(entry).encode() + b"\n" for entry in entries)

@@ -8,11 +8,11 @@ import importlib.metadata
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from environments import locks
 from measurement import durable, programs
@@ -22,6 +22,7 @@ from measurement.text import make_word
 from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
 from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
 from records.record import NAMES, Record
+from records.shapes import SampleLine
 
 VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
@@ -172,14 +173,15 @@ class Run:
         self.check_place()
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
-    def samples(self) -> list[dict[str, Any]]:
+    def samples(self) -> list[SampleLine]:
         """Return raw samples, an entry for each cell and process, in a finished run compressed. Raises UsageError."""
         return list(self._each_sample())
 
-    def _each_sample(self) -> Iterator[dict[str, Any]]:
+    def _each_sample(self) -> Iterator[SampleLine]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
         # What a run that was stopped amid compressing left in both is one entry.
-        yield from lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
+        found = lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
+        yield from cast(Iterator[SampleLine], found)
 
     def compress_samples(self) -> None:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
@@ -187,7 +189,7 @@ class Run:
         if (self.folder / SAMPLES).exists():
             self.keep_samples(self._each_sample())
 
-    def keep_samples(self, entries: Iterable[dict[str, Any]]) -> None:
+    def keep_samples(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Have these samples and no others, compressed."""
         lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
         (self.folder / SAMPLES).unlink(missing_ok=True)

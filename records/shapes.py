@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Required, TypedDict
 
 from measurement import checked
 from measurement.checked import Count, Misfit
 from measurement.kernels import CLASSES
 from records.statuses import is_baseline
 
-Profile = Mapping[str, Any]  # a line of `explained.jsonl`, as `Profiled` has it
 LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
 
 
@@ -153,6 +151,47 @@ class Node:
 
     node: str | None = None
     latency_ms: Annotated[float, _of_a_call] | None = None
+
+
+class Profile(TypedDict, total=False):
+    """A line of `explained.jsonl` as readers have it, once it was checked as `Profiled`."""
+
+    cell: Required[str]
+    status: Required[str]
+    framework: Required[str]
+    workload: Required[str]
+    implementation: Required[str]
+    pass_name: Required[str]
+    device: Required[str]
+    dtype: Required[str]
+    mode: Required[str]
+    parameters: Required[dict[str, Any]]
+    threads: int
+    shapes: str
+    baseline: bool
+    control: bool
+    reason: str
+    flops: dict[str, float]
+    latency_s: float
+    samples_s: list[float]
+    launch: str
+    classes: dict[str, float]
+    kernels: list[list[Any]]
+    trace: str
+    attention: list[dict[str, Any]]
+    program: str
+    program_difference: str
+
+
+class SampleLine(TypedDict, total=False):
+    """A line of `samples.jsonl` as readers have it, once it was checked as `Sample`."""
+
+    cell: Required[str]
+    seconds_per_call: Required[list[float]]
+    launch: int
+    worker: str
+    host_loop_s: list[float]
+    full_speed_s: float
 
 
 # By the name of the file.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -27,7 +28,8 @@ LONGEST = ("ms", "times", "class", "kernel", "a part of")
 
 def explained(entries: Sequence[Profile]) -> list[Profile]:
     """Return those with a profile, their pass by the name that it has in a record."""
-    return [{**entry, "pass": entry["pass_name"]} for entry in entries if entry["status"] == "explained"]
+    done = (entry for entry in entries if entry["status"] == "explained")
+    return [cast(Profile, {**entry, "pass": entry["pass_name"]}) for entry in done]
 
 
 def line(entry: Profile) -> str:
@@ -75,7 +77,7 @@ def of_class(entry: Profile, kind: str) -> list[tuple[str, float, float, str]]:
     return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
 
-def _flops(flops: dict[str, int], name: str) -> str:
+def _flops(flops: dict[str, float], name: str) -> str:
     """Return the class's share of the workload's operations, with as many digits as a small one needs."""
     share = 100 * flops[name] / sum(flops.values()) if flops.get(name) else 0
     return f"{share:.{3 if share > 10 else 2}g} %" if share else ""
@@ -157,7 +159,7 @@ def refusals(group: Sequence[Profile]) -> list[str]:
     return lines
 
 
-def _refusal(entry: Profile, call: Profile) -> str:
+def _refusal(entry: Profile, call: Mapping[str, Any]) -> str:
     times = f"{call['count']} times a call" if call["count"] > 1 else "once a call"
     reasons = [f"{kernel}: {reason.rstrip('.')}" for kernel, reason in call["refused"].items()]
     why = ". Refused: " + "; ".join(reasons) if reasons else "; it gives no reason"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from experiments.evidence import Evidence
 from experiments.judge import above, below, between, inconclusive
 from experiments.spec import Answer, Claim, Table
 from measurement.statistics import Interval
-from records.shapes import of_baseline
+from records.shapes import Profile, of_baseline
 
 PRODUCTS = ("matmul", "attention")
 # A profile is one run of a few calls and has no interval; its times are taken to be good to this share.
 PROFILE_SPREAD = 0.2
 
 
-def profile_of(evidence: Evidence, eager: bool) -> Mapping[str, Any] | None:
+def profile_of(evidence: Evidence, eager: bool) -> Profile | None:
     """Return the profile of BERT in eager mode, or in the side's graph mode."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and of_baseline(p) == eager]
     return profiles[0] if len(profiles) == 1 else None
@@ -27,13 +24,13 @@ def uncertain(value: float) -> Interval:
     return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
 
 
-def flops_outside_products(profile: Mapping[str, Any]) -> float:
+def flops_outside_products(profile: Profile) -> float:
     """Return the share of operations outside matrix products, analytic, in percent."""
     flops = profile["flops"]
     return 100 * (1 - sum(flops.get(kind, 0) for kind in PRODUCTS) / sum(flops.values()))
 
 
-def time_outside_products(profile: Mapping[str, Any]) -> float:
+def time_outside_products(profile: Profile) -> float:
     """Return the share of kernels' time outside matrix products, in percent, idle time excluded."""
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))

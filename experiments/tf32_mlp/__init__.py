@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, speedup_of
 from experiments.judge import above, below, greater, greater_of, inconclusive
 from experiments.spec import Answer, Claim, Experiment, Published, Table
 from measurement.statistics import Interval
+from records.shapes import Profile
 
 # A profile has no interval; a share of the time is taken to be good to so many percentage points.
 PROFILE_POINTS = 3.0
 DTYPES = {"off": "fp32", "on": "tf32"}
 
 
-def matmul_share(profile: Mapping[str, Any] | None) -> Interval | None:
+def matmul_share(profile: Profile | None) -> Interval | None:
     """Return the percentage of kernels' time that matrix products take, idle time excluded."""
     if profile is None:
         return None
