@@ -87,7 +87,7 @@ def write(comparison: Comparison, path: str | Path, console: Console) -> int:
     try:
         durable.replace(Path(path), comparing.page(comparison).encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}; name another path.") from None
     console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return code(comparison)
 

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         if samples:
             lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
-        raise UsageError(f"GATHER={path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"GATHER={path} cannot be written: {error.strerror}; name another path.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = times(len(set(columns["machine_id"])), "machine")

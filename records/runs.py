@@ -55,7 +55,7 @@ class Run:
             folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
+            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
         return cls(folder.resolve())
 
     @classmethod
