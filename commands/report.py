@@ -131,10 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
         shown = "speedups and latencies combine all runs, other columns are from the newest"
         source.remarks.append(f"{again:,} records repeat a cell; {shown}.")
     folder = folder_for(arguments.out, source.home)
-    from reports import material, sections, write
+    from reports import report_data, sections, write
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.labels(), tuple(source.commands))
-    whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
+    whole = report_data.ReportData(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
     heading = listed(list(dict.fromkeys(source.names)), MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)

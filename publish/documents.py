@@ -12,7 +12,7 @@ from pathlib import Path
 from commands import table
 from measurement.places import SUITE as ROOT
 from publish import committed, definitions, findings, picture, summary
-from publish.evidence import material
+from publish.evidence import report_data
 from records.record import table_schema_text
 from reports import sections
 from reports.page import html
@@ -34,7 +34,7 @@ PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
 
 def sample() -> str:
     """Return the page of a committed run on a GPU."""
-    content = material(*SAMPLE)
+    content = report_data(*SAMPLE)
     title = "Is compiling worth it? A sample on one NVIDIA H200"
     return html(title, content, sections.build(content), ", ".join(folder.name for folder in SAMPLE))
 

@@ -18,18 +18,18 @@ from records import recordfile
 from records.record import FIELDS, Record
 from records.runs import Run
 from records.shapes import SampleLine
-from reports.material import Material
 from reports.numbers import ratio, text_of
+from reports.report_data import ReportData
 
 H200, EXPERIMENTS, CPU = RESULTS / "h200", RESULTS / "experiments", RESULTS / "cpu"
 ACROSS = "across processes"  # intervals of three processes or more
 
 
 @cache
-def material(*folders: Path) -> Material:
+def report_data(*folders: Path) -> ReportData:
     """Return what the runs in these folders hold."""
     records = [record for folder in folders for record in recordfile.load(folder / "records.jsonl").records]
-    return Material(Points(records), known=modes.labels(), commands=tuple(map(_command, folders)))
+    return ReportData(Points(records), known=modes.labels(), commands=tuple(map(_command, folders)))
 
 
 def _command(folder: Path) -> str:
@@ -41,7 +41,7 @@ def measured(*folders: Path, excluded: bool = False, **columns: object) -> list[
     return [
         point
         for folder in folders
-        for point in material(folder).points.all
+        for point in report_data(folder).points.all
         if bool(point.excluded) == excluded
         and fits(point, columns)
         and (excluded or point.record.interval_scope == ACROSS)
@@ -61,7 +61,7 @@ def pooled(points: Iterable[Point], figure: Callable[[Point], Interval | None]) 
 
 def by_process(folder: Path, record: Record) -> dict[tuple, float]:
     """Return ln of a record's speedup in each process of its run."""
-    eager = baselines(point.record for point in material(folder).points.all)
+    eager = baselines(point.record for point in report_data(folder).points.all)
     return speedups_by_process(_samples(folder), record, eager.get(record.cell.rpartition("/")[0], ""))
 
 
@@ -91,7 +91,7 @@ def letters(points: Iterable[Point]) -> str:
 
 def links(points: Sequence[Point], folders: Sequence[Path]) -> str:
     """Return links to the runs that these points are of, or to all of the folders: `[1](…) [2](…)`."""
-    held = [folder for folder in folders if any(point in material(folder).points.all for point in points)] or folders
+    held = [folder for folder in folders if any(point in report_data(folder).points.all for point in points)] or folders
     return " ".join(f"[{place}](../{folder.relative_to(SUITE).as_posix()})" for place, folder in enumerate(held, 1))
 
 

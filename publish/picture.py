@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from analysis.points import Point
 from analysis.settings import Known
 from publish import findings
-from publish.evidence import hosts, letters, material, measured, processes, versions
+from publish.evidence import hosts, letters, measured, processes, report_data, versions
 from reports import drawing
-from reports.material import Material
 from reports.numbers import plus_minus, text_of
+from reports.report_data import ReportData
 
 WIDTH, TITLE, AXIS, FOOT = 840, 30, 22, 40
 NAMES, VALUES = 230, 120  # widths of the columns beside the tracks
@@ -33,7 +33,7 @@ class Picture(NamedTuple):
     @property
     def points(self) -> list[Point]:
         """Return every mode that was measured and is deployed, the fastest first."""
-        known = material(*self.folders).known
+        known = report_data(*self.folders).known
         points = [p for p in measured(*self.folders, **self.columns) if _deployed(p, known)]
         return sorted(points, key=lambda point: point.median_ms)
 
@@ -68,7 +68,7 @@ PICTURES = {
 def svg(theme: str, name: str) -> str:
     """Return a picture as a file that stands alone."""
     picture = PICTURES[name]
-    content, points = material(*picture.folders), picture.points
+    content, points = report_data(*picture.folders), picture.points
     rows = [_dot(content, point) for point in points]
     scale, bottom = drawing.scale_of(rows), TITLE + AXIS + drawing.ROW * len(rows)
     height = bottom + FOOT
@@ -97,7 +97,7 @@ def _track(y: int, height: int, content: str) -> str:
     return f'<svg x="{NAMES}" y="{y}" width="{WIDTH - NAMES - VALUES}" height="{height}">{content}</svg>'
 
 
-def _dot(content: Material, point: Point) -> drawing.Dot:
+def _dot(content: ReportData, point: Point) -> drawing.Dot:
     text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     name = f"{point.record.framework} {point.record.mode}"

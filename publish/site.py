@@ -18,9 +18,9 @@ from measurement.text import times
 from plan.options import Option
 from records import recordfile, runs
 from reports import sections, terminal, trend
-from reports.material import Material
 from reports.page import fragment, html, index
 from reports.page.index import Run
+from reports.report_data import ReportData
 from reports.write import subject
 
 
@@ -68,16 +68,16 @@ def _page(folder: Path, out: Path) -> Run:
     remarks = tuple(source.remarks)
     records = select.combined(source.records)
     ladders = tuple(source.ladders(records))
-    material = Material(Points(records), (), source.machines, remarks, modes.labels(), (command,), ladders)
+    data = ReportData(Points(records), (), source.machines, remarks, modes.labels(), (command,), ladders)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"
-    title = f"Is compiling worth it? {subject(material)}"
-    _write(target / "index.html", html(title, material, sections.build(material), place.as_posix(), home))
+    title = f"Is compiling worth it? {subject(data)}"
+    _write(target / "index.html", html(title, data, sections.build(data), place.as_posix(), home))
     if (folder / TABLE).exists():
         shutil.copyfile(folder / TABLE, target / TABLE)
     started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
-    return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, material)
+    return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, data)
 
 
 def _write(path: Path, text: str) -> None:

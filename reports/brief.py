@@ -7,20 +7,20 @@ from itertools import islice
 from analysis.answers import Answer, Trust
 from measurement.text import as_code, in_markdown, markdown_table, times
 from reports import answers, ladder
-from reports.material import Material
+from reports.report_data import ReportData
 
 MOST_LINES, MOST_ROWS, MOST_SENTENCES = 25, 9, 4
 COLUMNS = ("setting and shape", "framework", "use", "ms", "±", "over eager", "first call")
 
 
-def summary(title: str, material: Material) -> str:
+def summary(title: str, data: ReportData) -> str:
     """Return heading, origin, a table with a row a framework and shape, and what the figures rest on."""
-    lines = [f"### {in_markdown(title)}", "", _origin(material), ""]
-    shapes = [answer for found in material.answers for answer in found]
+    lines = [f"### {in_markdown(title)}", "", _origin(data), ""]
+    shapes = [answer for found in data.answers for answer in found]
     if not shapes:
         return "\n".join([*lines, "Nothing was measured."]) + "\n"
-    shared, own = answers.heading([found[0].setting for found in material.answers])
-    titles = {id(answer): name for found, name in zip(material.answers, own, strict=True) for answer in found}
+    shared, own = answers.heading([found[0].setting for found in data.answers])
+    titles = {id(answer): name for found, name in zip(data.answers, own, strict=True) for answer in found}
     rows = [row for answer in shapes for row in _rows(answer, titles[id(answer)])]
     lines += [in_markdown(shared), "", *markdown_table(COLUMNS, rows[:MOST_ROWS], range(3, 7))]
     sentences = [
@@ -31,9 +31,9 @@ def summary(title: str, material: Material) -> str:
     lines += ["", *islice(sentences, MOST_SENTENCES)] if sentences else []
     if len(rows) > MOST_ROWS or len(sentences) > MOST_SENTENCES:
         lines.append(f"- more in report.md, of {times(len(shapes), 'shape')}")
-    if material.ladders:
-        lines += ["", *ladder.lines(material.ladders, MOST_LINES - len(lines) - 3)]
-    records = [point.record for point in material.points.all]
+    if data.ladders:
+        lines += ["", *ladder.lines(data.ladders, MOST_LINES - len(lines) - 3)]
+    records = [point.record for point in data.points.all]
     failed = sum(not record.is_measured for record in records)
     lines += ["", f"Trust: {in_markdown(answers.trust(Trust.from_records(records)))}."]
     return "\n".join(lines) + (f" {times(failed, 'cell')} without figures.\n" if failed else "\n")
@@ -50,10 +50,10 @@ def _rows(answer: Answer, name: str) -> list[tuple[str, ...]]:
     return rows
 
 
-def _origin(material: Material) -> str:
-    points = material.points.all
+def _origin(data: ReportData) -> str:
+    points = data.points.all
     records = [point.record for point in points]
     versions = dict.fromkeys(f"{r.framework} {r.framework_version}" for r in records if r.framework_version)
     revisions = dict.fromkeys(str(r.git_revision)[:12] for r in records if r.git_revision)
-    facts = ", ".join(material.points.machines.values()), ", ".join(versions), *revisions
-    return " · ".join([*map(as_code, material.commands[:1]), *map(in_markdown, facts)])
+    facts = ", ".join(data.points.machines.values()), ", ".join(versions), *revisions
+    return " · ".join([*map(as_code, data.commands[:1]), *map(in_markdown, facts)])

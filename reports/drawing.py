@@ -298,12 +298,12 @@ def stacks(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
     longest = max((sum(amount for _, amount in amounts) for _, amounts in rows), default=0.0) or 1.0
     lines = []
     for name, amounts in rows:
-        begun, boxes = 0.0, ""
+        left, boxes = 0.0, ""
         for part, amount in amounts:
             width = 100 * amount / longest
-            box = f'x="{begun:.4g}%" y="4" width="{width:.4g}%" height="16" fill="{_tone(parts, part)}"'
+            box = f'x="{left:.4g}%" y="4" width="{width:.4g}%" height="16" fill="{_tone(parts, part)}"'
             boxes += f"<rect {box}><title>{escape(part)}: {amount:.3g} ms</title></rect>"
-            begun += width
+            left += width
         whole = f"<b>{sum(amount for _, amount in amounts):.3g} ms</b>"
         track = f'<svg class="track">{boxes}</svg>'
         lines.append(f'<div class="line"><span class="name">{escape(name)}</span>{track}{whole}</div>')

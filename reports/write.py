@@ -11,36 +11,36 @@ from measurement import durable
 from records.record import Record
 from reports import brief, ladder, markdown, page
 from reports.content import Section
-from reports.material import Material
 from reports.numbers import listed
+from reports.report_data import ReportData
 from reports.terminal import closing
 
 BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
 
 
-def terminal(material: Material, records: Sequence[Record], console: Console) -> None:
+def terminal(data: ReportData, records: Sequence[Record], console: Console) -> None:
     """Print remarks, the answers at every shape, and the ladders."""
-    for remark in material.remarks:
+    for remark in data.remarks:
         console.print(remark, highlight=False, markup=False)
-    closing(material.answers, records, console)
-    ladder.show(material.ladders, console)
+    closing(data.answers, records, console)
+    ladder.show(data.ladders, console)
 
 
-def subject(material: Material) -> str:
+def subject(data: ReportData) -> str:
     """Return what was measured on what, in a few words."""
-    points = material.points
+    points = data.points
     workloads = list(dict.fromkeys(point.record.workload for point in points.all))
     devices = list(dict.fromkeys(device for _, device in points.machines if device))
     return " on ".join(listed(names) for names in (workloads, devices) if names) or "profiles"
 
 
-def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:
+def files(folder: Path, heading: str, data: ReportData, built: list[Section]) -> list[Path]:
     """Write all files into the folder; returns their paths."""
-    title = f"Is compiling worth it? {subject(material)}"
+    title = f"Is compiling worth it? {subject(data)}"
     texts = {
-        BRIEF: brief.summary(title, material),
+        BRIEF: brief.summary(title, data),
         MARKDOWN: markdown.report(f"{title} ({heading})", built),
-        PAGE: page.html(title, material, built, heading),
+        PAGE: page.html(title, data, built, heading),
     }
     for name, text in texts.items():
         durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))

@@ -9,10 +9,10 @@ from html import escape
 from analysis.answers import Answer, best
 from analysis.rules import Choice
 from reports import answers
-from reports.material import Material
 from reports.numbers import plus_minus, text_of
 from reports.page import template
 from reports.page.report import attributes
+from reports.report_data import ReportData
 
 FILTERS = ("framework", "device", "workload")
 
@@ -23,9 +23,9 @@ class Run:
 
     address: str
     name: str
-    begun: str
+    started: str
     command: str
-    material: Material
+    data: ReportData
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Entry:
 
 def index(runs: Sequence[Run], history: str = "") -> str:
     """Return the whole page; `history` is the section on cells that several runs measured."""
-    newest = sorted(runs, key=lambda run: run.begun, reverse=True)
+    newest = sorted(runs, key=lambda run: run.started, reverse=True)
     entries = sorted(_newest(newest), key=lambda entry: entry.place)
     parts = {
         "filters": "".join(_filter(name, entries) for name in FILTERS),
@@ -63,7 +63,7 @@ def _newest(runs: Sequence[Run]) -> Iterable[Entry]:
     """Yield the best figure of each setting, of the newest run that has it; runs come the newest first."""
     seen = set()
     for run in runs:
-        for found in run.material.answers:
+        for found in run.data.answers:
             setting = found[0].setting
             frameworks = tuple(sorted({point.record.framework for point in setting.points}))
             key = setting.name, frameworks
@@ -96,23 +96,23 @@ def _entry(entry: Entry) -> str:
         f"<b>{escape(point.record.framework)} {escape(line.mode)}</b>",
         f"{text_of(point.median_ms)} {plus_minus(point.latency)}",
         escape(line.gain),
-        f'<a href="{escape(entry.run.address)}">{escape(entry.run.begun[:10])}</a>',
+        f'<a href="{escape(entry.run.address)}">{escape(entry.run.started[:10])}</a>',
     )
     titles = ("", "device", "best", "ms", "over eager", "run")
     return _line(cells, titles, attributes({name: "|".join(values) for name, values in entry.tags.items()}))
 
 
 def _row(run: Run) -> str:
-    points = run.material.points
+    points = run.data.points
     devices = ", ".join(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
     cells = (
         f'<a href="{escape(run.address)}">{escape(run.name)}</a>',
-        escape(run.begun[:10]),
+        escape(run.started[:10]),
         escape(devices),
         str(len(points.all)),
         f"<code>{escape(run.command)}</code>",
     )
-    return _line(cells, ("", "begun", "machine", "cells", "command"))
+    return _line(cells, ("", "started", "machine", "cells", "command"))
 
 
 def _line(cells: Sequence[str], titles: Sequence[str], tags: str = "") -> str:

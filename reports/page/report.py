@@ -11,8 +11,8 @@ from html import escape
 from measurement.text import times
 from reports import drawing, markdown
 from reports.content import Card, Chart, Figure, Item, Panel, Row, Section, Table
-from reports.material import Material
 from reports.page import template
+from reports.report_data import ReportData
 
 # Sections that say where the figures come from; they stand last, folded.
 FOLDED = {"flags", "failures", "machines"}
@@ -20,29 +20,31 @@ MOST_COMMANDS = 5  # that stand open
 LONG = 44  # a text longer than this is broken into lines
 
 
-def html(title: str, material: Material, sections: list[Section], heading: str = "", home: str = "") -> str:
+def html(title: str, data: ReportData, sections: list[Section], heading: str = "", home: str = "") -> str:
     """Return the page; `heading` names the runs, `home` is the address of the index of its site."""
-    settings = [found[0].setting.name for found in material.answers]
+    settings = [found[0].setting.name for found in data.answers]
     parts = {
         "title": escape(title),
         "home": f'<a href="{escape(home)}">All runs</a>' if home else "",
-        "subtitle": escape(_subtitle(material, heading)),
+        "subtitle": escape(_subtitle(data, heading)),
         "navigation": "".join(f'<a href="#{s.key}">{escape(s.title)}</a>' for s in sections[1:]),
-        "filters": _filters(settings, sections, material),
-        "symbols": drawing.symbols(material.looks_in_order),
+        "filters": _filters(settings, sections, data),
+        "symbols": drawing.symbols(data.looks_in_order),
         "body": "\n".join(fragment(section) for section in sections),
-        "commands": _commands(material.commands),
+        "commands": _commands(data.commands),
         "script": template.asset("page.js"),
     }
     return template.page(title, template.filled(template.asset("page.html"), parts))
 
 
-def _subtitle(material: Material, heading: str) -> str:
-    points = material.points
+def _subtitle(data: ReportData, heading: str) -> str:
+    points = data.points
     frameworks = dict.fromkeys((p.record.framework, p.record.framework_version) for p in points.all)
     versions = [f"{framework} {version}" for framework, version in frameworks if version]
-    begun = sorted({time[:10] for time in {point.record.started_at for point in points.all} if time})
-    days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
+    started = sorted({time[:10] for time in {point.record.started_at for point in points.all} if time})
+    days = (
+        [started[0]] if started and started[0] == started[-1] else [f"{started[0]} to {started[-1]}"] if started else []
+    )
     cells = [f"{len(points.all):,} cells"] if points.all else []
     devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
     return " · ".join(filter(None, [", ".join(devices), ", ".join(versions), *cells, *days, heading]))
@@ -56,7 +58,7 @@ def _commands(commands: Sequence[str]) -> str:
     return f"<details><summary>The {len(commands)} commands that measured this</summary><ul>{items}</ul></details>"
 
 
-def _filters(settings: list[str], sections: list[Section], material: Material) -> str:
+def _filters(settings: list[str], sections: list[Section], data: ReportData) -> str:
     """Return what can be chosen: a setting, a batch, a length, which modes are shown. Hidden without scripts."""
     shown = len(sections[0].panels) if sections else 0
     options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(settings[:shown]))
@@ -65,7 +67,7 @@ def _filters(settings: list[str], sections: list[Section], material: Material) -
     # Their order says a mode's number.
     modes = "".join(
         f'<label><input type="checkbox" name="mode" value="{escape(name, quote=True)}" checked> {escape(name)}</label>'
-        for name in material.points.series
+        for name in data.points.series
     )
     return (
         '<form id="filters" aria-label="What is shown" hidden>'

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports.content import Section
-from reports.material import Material
+from reports.report_data import ReportData
 
 
-def build(material: Material) -> list[Section]:
+def build(data: ReportData) -> list[Section]:
     """Return every section that has something to say."""
     from reports.sections import answer, breaks, kernels, ladders, notes, scaling
 
-    makers: tuple[Callable[[Material], Section | None], ...] = (
+    makers: tuple[Callable[[ReportData], Section | None], ...] = (
         answer.section,
         breaks.section,
         ladders.section,
@@ -22,4 +22,4 @@ def build(material: Material) -> list[Section]:
         notes.failures_section,
         notes.machine_section,
     )
-    return [section for maker in makers if (section := maker(material)) is not None]
+    return [section for maker in makers if (section := maker(data)) is not None]

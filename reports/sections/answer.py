@@ -12,10 +12,10 @@ from analysis.settings import Setting, Shape
 from measurement.statistics import Interval
 from reports import answers, drawing
 from reports.content import MOST_CHARTS, Card, Chart, Figure, Item, Panel, Row, Section, Table, number
-from reports.material import Material
 from reports.numbers import multiple, plus_minus, text_of
 from reports.numbers import speedup as in_a_table
 from reports.remarks import unequal_machines
+from reports.report_data import ReportData
 
 COLUMNS = (
     *("mode", "shape", "ms", "±", "× eager", "share of bound", "first call, s", "pays after calls", "memory, MB"),
@@ -34,19 +34,17 @@ SENTENCES = (
 )
 
 
-def section(material: Material) -> Section:
+def section(data: ReportData) -> Section:
     """Return a panel for each setting."""
-    remarks = unequal_machines(point.record for point in material.points.all)
-    if not material.answers:
-        profiles = "These runs contain profiles only." if material.profiles else ""
+    remarks = unequal_machines(point.record for point in data.points.all)
+    if not data.answers:
+        profiles = "These runs contain profiles only." if data.profiles else ""
         remarks.insert(0, profiles or "Nothing was measured.")
-    elif any(_unlike(found[0].setting) for found in material.answers):
+    elif any(_unlike(found[0].setting) for found in data.answers):
         remarks.append(answers.LIBRARY)
-    groups = list(enumerate(material.answers))
+    groups = list(enumerate(data.answers))
     sentences = (*remarks, *(SENTENCES if groups else ()))
-    return Section.make(
-        "answer", "The answer", sentences, groups, lambda group: _panel(material, str(group[0]), group[1])
-    )
+    return Section.make("answer", "The answer", sentences, groups, lambda group: _panel(data, str(group[0]), group[1]))
 
 
 def _unlike(setting: Setting) -> bool:
@@ -55,10 +53,10 @@ def _unlike(setting: Setting) -> bool:
     return setting.points[0].record.implementation == "library" and len(frameworks) > 1
 
 
-def _panel(material: Material, key: str, found: list[Answer]) -> Panel:
+def _panel(data: ReportData, key: str, found: list[Answer]) -> Panel:
     first = busiest(found)
     drawn = [answer for n, answer in enumerate(found) if n < MOST_CHARTS or answer is first]
-    charts = tuple(_chart(material, answer, answer is first) for answer in drawn)
+    charts = tuple(_chart(data, answer, answer is first) for answer in drawn)
     rows = [(answer, point) for answer in found for point in sorted(answer.points, key=lambda point: point.median_ms)]
     table = Table.make(COLUMNS, rows, lambda row: _row(*row)).filled()
     notes = tuple(line for answer in found for line in in_words(answer))
@@ -94,22 +92,20 @@ def tags(shape: Shape) -> dict[str, str]:
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def _chart(material: Material, answer: Answer, first: bool) -> Chart:
+def _chart(data: ReportData, answer: Answer, first: bool) -> Chart:
     idle = {id(point) for point in answer.undeployed}
     points = sorted((p for p in answer.points if id(p) not in idle), key=lambda point: point.median_ms)
-    rows = [_dot(material, point) for point in points]
+    rows = [_dot(data, point) for point in points]
     words = f"Latency of every mode at {answer.shape.text}, the fastest first"
     notes = (*answers.folded(answer), *answers.again(answer))
     return Chart(drawing.dots(rows), words, tags(answer.shape), _card(answer), notes, first)
 
 
-def _dot(material: Material, point: Point) -> drawing.Dot:
+def _dot(data: ReportData, point: Point) -> drawing.Dot:
     text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     note = f"excluded: {point.excluded}" if point.excluded else ""
-    return drawing.Dot(
-        point.series, material.look(point), point.median_ms, text, *ends, note=note, mode=material.mode(point)
-    )
+    return drawing.Dot(point.series, data.look(point), point.median_ms, text, *ends, note=note, mode=data.mode(point))
 
 
 def _card(answer: Answer) -> Card:

@@ -8,8 +8,8 @@ from collections import defaultdict
 from analysis.points import Point
 from measurement.text import times
 from reports.content import Panel, Row, Section, Table, number
-from reports.material import Material
 from reports.numbers import text_of
+from reports.report_data import ReportData
 
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
 PLACES = ("framework", "mode", "workload", "place", "why", "cells")
@@ -19,9 +19,9 @@ SENTENCE = (
 )
 
 
-def section(material: Material) -> Section | None:
+def section(data: ReportData) -> Section | None:
     """Return what every broken cell pays, and a row a place; none where no model was broken or compiled again."""
-    points = [p for p in material.points.all if p.record.graph_break_places or p.record.recompiled_places]
+    points = [p for p in data.points.all if p.record.graph_break_places or p.record.recompiled_places]
     if not points:
         return None
     broken = [point for point in points if point.record.graph_break_places]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from records.shapes import Profile
 from reports import drawing, explanation
 from reports.content import Chart, Panel, Row, Section, Table
-from reports.material import Material
+from reports.report_data import ReportData
 
 SENTENCES = (
     "The time of a call by class of kernel, from the framework's profiler. Profiles are single measurements without "
@@ -16,9 +16,9 @@ SENTENCES = (
 AXIS = "milliseconds per call"
 
 
-def section(material: Material) -> Section | None:
+def section(data: ReportData) -> Section | None:
     """Return one panel for each shape that was profiled."""
-    groups = list(explanation.by_shape(list(material.profiles)).items())
+    groups = list(explanation.by_shape(list(data.profiles)).items())
     if not groups:
         return None
     return Section.make("kernels", "Time by class of kernel", SENTENCES, groups, lambda group: _panel(*group))

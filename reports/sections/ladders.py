@@ -6,8 +6,8 @@ from analysis.ladders import Ladder
 from reports import drawing
 from reports.content import Chart, Panel, Section
 from reports.ladder import sentences, table
-from reports.material import Material
 from reports.numbers import estimate, ratio, text_of
+from reports.report_data import ReportData
 
 SENTENCES = (
     "Each rung adds something to the rung before; all rungs of a shape were interleaved in the same processes. A "
@@ -20,24 +20,24 @@ AXIS = (
 )
 
 
-def section(material: Material) -> Section | None:
+def section(data: ReportData) -> Section | None:
     """Return a panel for each ladder."""
-    if not material.ladders:
+    if not data.ladders:
         return None
-    make = lambda ladder: _panel(material, ladder)  # noqa: E731
-    return Section.make("ladder", "What each step brings", SENTENCES, material.ladders, make)
+    make = lambda ladder: _panel(data, ladder)  # noqa: E731
+    return Section.make("ladder", "What each step brings", SENTENCES, data.ladders, make)
 
 
-def _panel(material: Material, ladder: Ladder) -> Panel:
+def _panel(data: ReportData, ladder: Ladder) -> Panel:
     charts: tuple[Chart, ...] = ()
     if ladder.rungs:
         words = "Latency from rung to rung; the table holds the same figures"
-        charts = (Chart(_drawn(material, ladder), words),)
+        charts = (Chart(_drawn(data, ladder), words),)
     return Panel(ladder.title, table(ladder), charts, tuple(sentences(ladder)), axes=AXIS if charts else "")
 
 
-def _drawn(material: Material, ladder: Ladder) -> str:
-    look = material.looks[ladder.framework, ladder.rungs[0].mode]
+def _drawn(data: ReportData, ladder: Ladder) -> str:
+    look = data.looks[ladder.framework, ladder.rungs[0].mode]
     steps = []
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"

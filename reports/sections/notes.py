@@ -13,32 +13,32 @@ from analysis.points import Point, natural
 from measurement.flags import FLAGS
 from measurement.text import plain, times
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
-from reports.material import Material
 from reports.numbers import text_of
+from reports.report_data import ReportData
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
 _GPU = {"name": "", "memory.total": "", "driver_version": "driver ", "power.limit": "at most "}
 MOST_CELLS = 3
 
 
-def machine_section(material: Material) -> Section:
+def machine_section(data: ReportData) -> Section:
     """Return the machines and the frameworks' versions."""
-    sentences = list(material.remarks)
-    if len(material.points.machines) > 1:
+    sentences = list(data.remarks)
+    if len(data.points.machines) > 1:
         sentences.insert(0, "Several machines were measured; every section names its machine.")
-    sentences += _node_sentences(material)
-    panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
-    panels += [panel] if (panel := _nodes(material)) else []
-    if (packages := _packages(material)).rows:
+    sentences += _node_sentences(data)
+    panels = [Panel("Machines", _machines(data)), Panel("Versions", _versions(data))]
+    panels += [panel] if (panel := _nodes(data)) else []
+    if (packages := _packages(data)).rows:
         panels.append(Panel("Packages", packages))
     return Section("machines", "Machines and versions", tuple(sentences), tuple(panels), len(panels))
 
 
-def _machines(material: Material) -> Table:
+def _machines(data: ReportData) -> Table:
     rows = []
-    cells = Counter(point.record.machine for point in material.points.all)
-    for (machine_id, device), name in material.points.machines.items():
-        facts = material.machines.get(str(machine_id), {})
+    cells = Counter(point.record.machine for point in data.points.all)
+    for (machine_id, device), name in data.points.machines.items():
+        facts = data.machines.get(str(machine_id), {})
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
         described = "; ".join(parts + _gpus(facts)) or "its machine.json is missing"
         rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
@@ -60,20 +60,20 @@ def _fact(value) -> str:
     return f"{value / 2**30:.0f} GiB" if isinstance(value, int) and value > 2**20 else str(value)
 
 
-def _versions(material: Material) -> Table:
+def _versions(data: ReportData) -> Table:
     get = attrgetter(
         *("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
     )
-    counts = Counter(get(point.record) for point in material.points.all)
+    counts = Counter(get(point.record) for point in data.points.all)
     rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in counts.items()]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.make(titles, rows)
 
 
-def _packages(material: Material) -> Table:
+def _packages(data: ReportData) -> Table:
     """Return what each framework computed with: the other packages that decide, and the GPU's libraries."""
     get = attrgetter("framework", "framework_version", "device", "versions")
-    seen = (get(point.record) for point in material.points.all)
+    seen = (get(point.record) for point in data.points.all)
     rows = [
         Row((*(str(part or "") for part in who), _listed(versions)))
         for *who, versions in dict.fromkeys(seen)
@@ -86,10 +86,10 @@ def _listed(versions: str) -> str:
     return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())
 
 
-def flags_section(material: Material) -> Section | None:
+def flags_section(data: ReportData) -> Section | None:
     """Return the warnings, each with what it means and what to do about it."""
     cells: dict[str, list[Point]] = defaultdict(list)
-    for point in material.points.measured:
+    for point in data.points.measured:
         for name in (point.record.flags or "").split(";"):
             if name:
                 cells[name].append(point)
@@ -99,7 +99,7 @@ def flags_section(material: Material) -> Section | None:
     for flag in FLAGS:
         if points := cells.get(flag.name):
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
-    measured = material.points.measured
+    measured = data.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
     sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} have a warning; warnings change no answer."
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
@@ -112,9 +112,9 @@ def _some(points: list[Point]) -> str:
     return "; ".join(named) + more
 
 
-def failures_section(material: Material) -> Section | None:
+def failures_section(data: ReportData) -> Section | None:
     """Return every cell without figures and why; cells that share a reason in one row where they are many."""
-    failed = [point for point in material.points.all if not point.measured]
+    failed = [point for point in data.points.all if not point.measured]
     if not failed:
         return None
     columns = ("mode", "what", "status", "reason", "last words")
@@ -125,7 +125,7 @@ def failures_section(material: Material) -> Section | None:
         for point in failed:
             groups[point.record.framework, point.record.mode, point.record.status, point.record.reason].append(point)
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
-    sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. They are in no comparison above."
+    sentence = f"{times(len(failed), 'cell')} of {len(data.points.all):,}. They are in no comparison above."
     return Section("failures", "Cells without figures", (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
 
 
@@ -136,12 +136,12 @@ def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
     return Row(cells, tags)
 
 
-def _nodes(material: Material) -> Panel | None:
+def _nodes(data: ReportData) -> Panel | None:
     """Return a row a node; None where no record is of a cluster."""
-    cells = Counter(str(point.record.node) for point in material.points.all if point.record.node)
+    cells = Counter(str(point.record.node) for point in data.points.all if point.record.node)
     if not cells:
         return None
-    controls = _node_latencies(material)
+    controls = _node_latencies(data)
     usual = median(controls.values()) if controls else None
     rows = []
     for node in sorted(cells.keys() | controls.keys(), key=natural):
@@ -151,9 +151,9 @@ def _nodes(material: Material) -> Panel | None:
     return Panel("Nodes", Table.make(("node", "cells", "control cell, ms", "of the median node's"), rows).filled())
 
 
-def _node_sentences(material: Material) -> list[str]:
+def _node_sentences(data: ReportData) -> list[str]:
     """Return how far the nodes are apart at the control cell, and which did not serve."""
-    controls, notes = _node_latencies(material), []
+    controls, notes = _node_latencies(data), []
     if len(controls) > 1:
         low, high = min(controls.values()), max(controls.values())
         slowest = max(controls, key=lambda node: controls[node])
@@ -161,14 +161,14 @@ def _node_sentences(material: Material) -> list[str]:
             f"One control cell took {text_of(low)} to {text_of(high)} ms on {times(len(controls), 'node')}, "
             f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, from one process each."
         )
-    for facts in material.machines.values():
+    for facts in data.machines.values():
         left_out = facts.get("left_out") or {}
         notes += [f"Node {plain(node)} was not used: {plain(str(why))}." for node, why in left_out.items()]
     return notes
 
 
-def _node_latencies(material: Material) -> dict[str, float]:
+def _node_latencies(data: ReportData) -> dict[str, float]:
     """Return milliseconds of the control cell by node, the latest where it was measured again."""
-    entries = [entry for facts in material.machines.values() for entry in facts.get("controls") or ()]
+    entries = [entry for facts in data.machines.values() for entry in facts.get("controls") or ()]
     measured = [entry for entry in entries if entry.get("node") and isinstance(entry.get("latency_ms"), float)]
     return {str(entry["node"]): entry["latency_ms"] for entry in measured}

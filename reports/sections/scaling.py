@@ -9,7 +9,7 @@ from functools import partial
 from analysis.points import Point, grouped
 from reports import drawing
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number
-from reports.material import Material
+from reports.report_data import ReportData
 
 FEWEST = 3  # points that make a line
 
@@ -41,13 +41,13 @@ AXES = (
 )
 
 
-def section(axis: Along, material: Material) -> Section | None:
+def section(axis: Along, data: ReportData) -> Section | None:
     """Return one panel for everything that is alike apart from this axis, where it has three values or more."""
-    points = [p for p in material.points.measured if not p.excluded and getattr(p.record, axis.column) is not None]
-    groups = [group for group in material.points.groups(points, axis.column) if _varies(group, axis.column)]
+    points = [p for p in data.points.measured if not p.excluded and getattr(p.record, axis.column) is not None]
+    groups = [group for group in data.points.groups(points, axis.column) if _varies(group, axis.column)]
     if not groups:
         return None
-    make = partial(_panel, axis=axis, material=material)
+    make = partial(_panel, axis=axis, data=data)
     return Section.make(axis.key, axis.title, (axis.sentence,), groups, make)
 
 
@@ -59,7 +59,7 @@ def _varies(group: list[Point], column: str) -> bool:
     return any(len(distinct) >= FEWEST for distinct in values.values())
 
 
-def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
+def _panel(group: list[Point], axis: Along, data: ReportData) -> Panel:
     """Return curves, and milliseconds with a row a mode and a column a value of the axis."""
     series = grouped(group, lambda point: point.series)
     values = sorted({getattr(point.record, axis.column) for point in group})
@@ -68,12 +68,12 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         by_value = {getattr(point.record, axis.column): point.median_ms for point in along}
         cells: list[str | Figure] = [number(by_value.get(value)) for value in values]
         rows.append(Row((name, *cells), {"mode": name}))
-        drawn.append(drawing.Curve(name, material.mode(along[0]), tuple(sorted(by_value.items()))))
+        drawn.append(drawing.Curve(name, data.mode(along[0]), tuple(sorted(by_value.items()))))
     table = Table.make(("mode", *(f"{axis.name} {value}, ms" for value in values)), rows)
     chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
-    keys = {material.setting_of[id(point)] for point in group if id(point) in material.setting_of}
+    keys = {data.setting_of[id(point)] for point in group if id(point) in data.setting_of}
     return Panel(
-        material.points.title(group[0].record, axis.column),
+        data.points.title(group[0].record, axis.column),
         table,
         (chart,),
         setting=keys.pop() if len(keys) == 1 else "",

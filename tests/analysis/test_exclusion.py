@@ -27,8 +27,8 @@ from records.record import Record
 from reports import answers as words
 from reports import brief, terminal
 from reports.content import Table
-from reports.material import Material
 from reports.page.index import Run, index
+from reports.report_data import ReportData
 from reports.sections import answer, scaling
 
 MODELS = place.Table(Sweep(ROOT / "gpu-models.toml", {}, {"title": "Models", "mean": True}), ROOT / "no-run")
@@ -51,8 +51,8 @@ def two(changes: dict, **others) -> list[Record]:
     return [record("alpha", "eager", **others), record("alpha", "graph", **others, **changes)]
 
 
-def material(changes: dict, **others) -> Material:
-    return Material(Points(two(changes, **others)))
+def report_data(changes: dict, **others) -> ReportData:
+    return ReportData(Points(two(changes, **others)))
 
 
 def in_a_geometric_mean(changes: dict) -> bool:
@@ -111,12 +111,12 @@ def in_a_section(made) -> bool:
     return any("graph" in cell for row in rows for cell in row.cells if isinstance(cell, str))
 
 
-def by_threads(changes: dict) -> Material:
-    return Material(Points([row for n in (1, 2, 4) for row in two(changes, threads=n)]))
+def by_threads(changes: dict) -> ReportData:
+    return ReportData(Points([row for n in (1, 2, 4) for row in two(changes, threads=n)]))
 
 
 def on_the_readme(changes: dict, monkeypatch) -> bool:
-    monkeypatch.setattr(evidence, "material", lambda *_: material({**changes, "interval_scope": evidence.ACROSS}))
+    monkeypatch.setattr(evidence, "report_data", lambda *_: report_data({**changes, "interval_scope": evidence.ACROSS}))
     return "graph" in [point.record.mode for point in evidence.measured(evidence.H200)]
 
 
@@ -125,20 +125,20 @@ def claims(changes: dict) -> Evidence:
 
 
 def shape_one(changes: dict) -> Answer:
-    ((found,),) = material(changes).answers
+    ((found,),) = report_data(changes).answers
     return found
 
 
 def cards(changes: dict) -> str:
     """What the cards of a report's answer say."""
-    (panel,) = answer.section(material(changes)).panels
+    (panel,) = answer.section(report_data(changes)).panels
     return " ".join(f"{item.todo} {item.figures}" for chart in panel.charts for item in chart.card.items)
 
 
 def printed(changes: dict) -> str:
     """What a terminal shows at the end of a run."""
     console = terminal.PlainConsole(file=io.StringIO(), width=80)
-    terminal.closing(material(changes).answers, two(changes), console)
+    terminal.closing(report_data(changes).answers, two(changes), console)
     return console.file.getvalue()
 
 
@@ -146,12 +146,12 @@ def limits(changes: dict) -> list[str]:
     """What is said of a slower core, where eager mode waits for the host."""
     eager, graph = two(changes)
     eager |= {"host_ms_in_loops": 60.0, "host_loop_ms_full": 0.3}
-    ((found,),) = Material(Points([eager, graph])).answers
+    ((found,),) = ReportData(Points([eager, graph])).answers
     return words.limits(found)
 
 
 def figures(changes: dict) -> Table:
-    return answer.section(material(changes)).panels[0].table
+    return answer.section(report_data(changes)).panels[0].table
 
 
 # Whether an excluded graph enters, by consumer; each takes the changes of the graph's record.
@@ -169,8 +169,8 @@ CONSUMERS = {
     "a claim's pair of samples": in_a_pair_of_samples,
     "advice": lambda changes: "use" in [one.kind for one in shape_one(changes).choices],
     "a ranking": lambda changes: "graph" in [rank.point.record.mode for rank in shape_one(changes).ranks],
-    "the site's index": lambda changes: "1.25×" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
-    "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", material(changes)),
+    "the site's index": lambda changes: "1.25×" in index([Run("a", "a", "2026-01-01", "", report_data(changes))]),
+    "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", report_data(changes)),
     "a pair of points": lambda changes: len(facts.pairs(Points(two(changes)).all)) > 0,
     "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
     "scaling": lambda changes: in_a_section(scaling.section(scaling.AXES[0], by_threads(changes))),
@@ -332,7 +332,7 @@ def test_no_other_module_decides_it():
 
 def test_no_committed_folder_is_advised_by_an_excluded_cell():
     for path in sorted(ROOT.glob("results/*/*/records.jsonl")):
-        for found in Material(Points(recordfile.load(path).records)).answers:
+        for found in ReportData(Points(recordfile.load(path).records)).answers:
             chosen = [choice.point for answer in found for choice in answer.choices]
             ranked = [rank.point for answer in found for rank in answer.ranks]
             assert [point.record.cell for point in (*chosen, *ranked) if point.excluded] == []

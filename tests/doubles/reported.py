@@ -10,7 +10,7 @@ from analysis.points import Points
 from measurement.kernels import CLASSES
 from records.record import NAMES, SCHEMA_VERSION, Record
 from reports import sections
-from reports.material import Material
+from reports.report_data import ReportData
 
 BASE = {
     "alpha": {(1, 128): 20.0, (1, 512): 90.0, (4, 128): 70.0},
@@ -80,8 +80,8 @@ def rows_of(records: Iterable[Record]) -> list[dict]:
 
 def built(records: list[Record], across: bool = False, profiles=()) -> dict[str, sections.Section]:
     """The sections of a report on these records by key."""
-    material = Material(Points(records, across), tuple(profiles))
-    return {section.key: section for section in sections.build(material)}
+    data = ReportData(Points(records, across), tuple(profiles))
+    return {section.key: section for section in sections.build(data)}
 
 
 def profile(mode: str, seconds: float) -> dict:

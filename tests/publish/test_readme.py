@@ -56,7 +56,7 @@ def test_every_figure_is_of_three_processes_or_more():
     for row in (*summary.ROWS, *findings.BERT, *findings.TOKENS, *findings.IMAGES, *findings.TRAINING):
         points = evidence.measured(*row.folders, **row.columns_of("eager"))
         assert points and {point.record.interval_scope for point in points} == {evidence.ACROSS}, row.title
-    long = evidence.material(findings.LONG[2]).points.all
+    long = evidence.report_data(findings.LONG[2]).points.all
     assert {point.record.launches for point in long} == {2, 3}
     assert {point.record.launches for point in evidence.measured(findings.LONG[2])} == {3}
 
@@ -101,7 +101,7 @@ def test_hosts_have_the_letters_of_the_page_that_describes_them():
 
 @pytest.mark.parametrize("folders", [findings.SHORT, (*findings.DECODING, findings.JAX_DECODING)])
 def test_frameworks_of_a_row_ran_on_one_machine(folders):
-    assert len(evidence.material(*folders).points.machines) == 1
+    assert len(evidence.report_data(*folders).points.machines) == 1
 
 
 def test_its_picture_has_the_figures_of_one_run_of_each_framework():

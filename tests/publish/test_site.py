@@ -13,8 +13,8 @@ import runner
 from analysis.points import Points
 from records import recordfile
 from records.recordfile import write_csv
-from reports.material import Material
 from reports.page.index import Run, index
+from reports.report_data import ReportData
 
 
 def publish(results, place: str, rows: list[dict], begun: str) -> None:
@@ -82,7 +82,7 @@ def test_gpus_come_first_and_rows_carry_what_they_are_filtered_by():
     on_gpu = {"device": "gpu:0", "device_name": "A GPU", "machine_id": "ffff"}
     rows = [record("alpha", mode) for mode in ("eager", "graph")]
     runs = [
-        Run(f"{n}/index.html", str(n), f"2026-01-0{n}", "make bench", Material(Points(some)))
+        Run(f"{n}/index.html", str(n), f"2026-01-0{n}", "make bench", ReportData(Points(some)))
         for n, some in enumerate((rows, [row | on_gpu for row in rows]), 1)
     ]
     text = index(runs)

@@ -16,7 +16,7 @@ from measurement.protocol import Hello, Readback
 from records import assemble, recordfile
 from records.cell_result import CellResult, Context
 from reports import sections
-from reports.material import Material
+from reports.report_data import ReportData
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def test_a_run_keeps_every_package_of_each_environment(run):
 def test_the_report_names_the_packages():
     rows = small_set()
     rows[0] |= {"versions": json.dumps({"transformers": "5.17.0", "cuDNN": "91900"})}
-    material = Material(Points(rows), (), {}, ())
-    (section,) = [section for section in sections.build(material) if section.key == "machines"]
+    data = ReportData(Points(rows), (), {}, ())
+    (section,) = [section for section in sections.build(data) if section.key == "machines"]
     (panel,) = [panel for panel in section.panels if panel.title == "Packages"]
     assert [row.cells[-1] for row in panel.table.rows] == ["transformers 5.17.0, cuDNN 91900"]
 

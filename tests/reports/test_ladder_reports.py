@@ -14,7 +14,7 @@ from commands import report
 from records import jsonfiles
 from reports import brief, sections
 from reports.ladder import table
-from reports.material import Material
+from reports.report_data import ReportData
 
 
 def jax_run(folder, scale=1.0, **columns):
@@ -84,5 +84,5 @@ def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
     rung, arm = (usual[0] | {"framework": "torch", "mode": mode} for mode in ("dynamo", "cudagraphs"))
     assert ladders.is_rung(rung)
     assert not ladders.is_rung(arm)  # an experiment's, in no ladder
-    material = Material(Points(usual), known=modes.labels())
-    assert "ladder" not in [section.key for section in sections.build(material)]
+    data = ReportData(Points(usual), known=modes.labels())
+    assert "ladder" not in [section.key for section in sections.build(data)]

@@ -18,8 +18,8 @@ from analysis.points import Points
 from analysis.settings import Words
 from records.recordfile import write_csv
 from reports import brief, markdown, page, sections
-from reports.material import Material
 from reports.numbers import ratio, text_of
+from reports.report_data import ReportData
 
 MODES = ("eager", "graph")
 GOLDEN = ROOT / "tests" / "golden" / "report.md"
@@ -30,8 +30,8 @@ PROFILES = [profile("eager", 0.020), profile("graph", 0.016)]
 def golden() -> str:
     """The small set's report."""
     facts_of = {"abcd1234": {"machine_id": "abcd1234", "cpu": "A processor", "cpus_usable": 2, "gpus": []}}
-    material = Material(Points(small_set()), tuple(PROFILES), facts_of, ("A remark on what was read.",))
-    return markdown.report("A small run", sections.build(material))
+    data = ReportData(Points(small_set()), tuple(PROFILES), facts_of, ("A remark on what was read.",))
+    return markdown.report("A small run", sections.build(data))
 
 
 def test_the_markdown_is_the_golden_one():
@@ -53,7 +53,7 @@ def test_the_shape_that_most_frameworks_ran_is_shown_first():
 
 def test_a_card_answers_at_a_glance():
     known = {("beta", "graph"): Words('beta.compile(m, "<fast>")')}
-    made = sections.build(Material(Points(small_set()[:12]), known=known))[0]
+    made = sections.build(ReportData(Points(small_set()[:12]), known=known))[0]
     card = made.panels[0].charts[0].card
     first, second = card.items
     assert (first.framework, first.todo, first.is_code) == ("beta", 'beta.compile(m, "<fast>")', True)
@@ -71,7 +71,7 @@ def test_a_card_answers_at_a_glance():
 
 def test_modes_that_nobody_deploys_are_off_the_axis_in_one_line():
     known = {("alpha", "eager"): Words(deployed=False)}
-    made = sections.build(Material(Points([record("alpha", mode) for mode in MODES]), known=known))[0]
+    made = sections.build(ReportData(Points([record("alpha", mode) for mode in MODES]), known=known))[0]
     (chart,) = made.panels[0].charts
     assert "alpha eager" not in chart.drawing and chart.notes == ("Not for deployment: alpha eager 20 ms.",)
     by_mode = {row.cells[0]: row.cells for row in made.panels[0].table.rows}
@@ -163,8 +163,8 @@ def test_the_page_needs_nothing_else(reported):
 
 def test_modes_to_choose_from_stand_in_the_order_of_the_records():
     rows = [record(f, mode, workload=w) for w, f in (("z", "beta"), ("a", "alpha")) for mode in ("eager", "graph")]
-    material = Material(Points(rows))
-    text = page.html("Two", material, sections.build(material))
+    data = ReportData(Points(rows))
+    text = page.html("Two", data, sections.build(data))
     wanted = ["beta eager", "beta graph", "alpha eager", "alpha graph"]
     assert re.findall(r'name="mode" value="([\w ]+)"', text) == wanted
 
@@ -192,7 +192,7 @@ def test_a_framework_of_another_machine_is_shown_and_not_ranked_unless_asked_for
 def test_a_comment_on_github_can_hold_the_report():
     places = [(f"w{n}", batch) for n in range(300) for batch in range(1, 10)]
     rows = [record("alpha", mode) | {"workload": name, "batch_size": n} for name, n in places for mode in MODES]
-    text = markdown.report("Many", sections.build(Material(Points(rows))))
+    text = markdown.report("Many", sections.build(ReportData(Points(rows))))
     assert 50_000 < len(text) <= markdown.MOST_CHARACTERS
     assert "comments on GitHub are limited in length" in text and text.count("<details>") == text.count("</details>")
     assert "no more" not in golden()
@@ -204,15 +204,15 @@ def test_a_summary_fits_a_pull_request():
     ]
     rows += [record("alpha", mode) | {"workload": "a", "batch_size": n} for n in range(10, 15) for mode in MODES]
     known = {("beta", "eager"): Words(deployed=False), ("alpha", "graph"): Words("alpha.compile(m)")}
-    material = Material(Points(rows), known=known, commands=("make bench BATCH=1,4",))
-    text = brief.summary("What it is", material)
+    data = ReportData(Points(rows), known=known, commands=("make bench BATCH=1,4",))
+    text = brief.summary("What it is", data)
     lines = text.splitlines()
     assert len(lines) <= brief.MOST_LINES and lines[0] == "### What it is"
     assert lines[2] == "`make bench BATCH=1,4` · A processor · alpha 1.2, beta 1.2 · 0123456789"
     assert "- more in report.md, of 17 shapes" in text
     assert "| beta | graph | 15 | ±1 % |  | 5.5 s |" in text  # no multiple of an eager mode that nobody deploys
     assert "|  | alpha | `alpha.compile(m)` | 16 | ±1 % | 1.25× ±2 % | 5.5 s |" in text
-    one = brief.summary("One", Material(Points([failed("alpha", "eager", "crash", "It died.")])))
+    one = brief.summary("One", ReportData(Points([failed("alpha", "eager", "crash", "It died.")])))
     assert "Nothing was measured" in one
 
 
@@ -257,9 +257,9 @@ def test_two_hundred_cells_make_a_page_that_can_be_mailed():
         for s in (128,)
         for n, mode in enumerate(modes)
     ]
-    material = Material(Points(rows))
+    data = ReportData(Points(rows))
     assert len(rows) == 200
-    assert len(page.html("Mail", material, sections.build(material)).encode()) < 400_000
+    assert len(page.html("Mail", data, sections.build(data)).encode()) < 400_000
 
 
 def test_many_records_make_a_page_that_can_be_opened(tmp_path):
@@ -269,8 +269,8 @@ def test_many_records_make_a_page_that_can_be_opened(tmp_path):
         for n in range(count // 2)
         for mode in ("eager", "graph")
     ]
-    material = Material(Points(rows))
-    text = page.html("Many", material, sections.build(material))
+    data = ReportData(Points(rows))
+    text = page.html("Many", data, sections.build(data))
     assert len(text.encode()) < 5e6
     assert "more rows in the CSV" in text or "parts are shown" in text
 

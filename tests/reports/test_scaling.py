@@ -7,7 +7,7 @@ from doubles.reported import built, elsewhere, record
 from analysis.points import Points
 from analysis.settings import Words
 from reports import sections
-from reports.material import Material
+from reports.report_data import ReportData
 
 MODES = ("eager", "graph")
 
@@ -42,7 +42,7 @@ def test_a_panel_holds_what_is_alike_but_for_the_axis():
 def test_a_rung_that_no_verdict_has_is_drawn_with_the_other_modes():
     rung = {("alpha", "graph"): Words(rung=True)}
     rows = [record("alpha", mode, latency=10.0) | {"batch_size": count} for count in (1, 2, 4) for mode in MODES]
-    (panel,) = next(s for s in sections.build(Material(Points(rows), known=rung)) if s.key == "batch").panels
+    (panel,) = next(s for s in sections.build(ReportData(Points(rows), known=rung)) if s.key == "batch").panels
     assert {name for (name,) in figures(panel.table, 0)} == {"alpha eager", "alpha graph"}
     assert panel.setting == "0"  # that of eager mode
 

@@ -16,7 +16,7 @@ from reports import drawing
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportData:
     """What a report is made from: the points, profiled cells, the machines' facts, and remarks on what was read.
 
     `known` is what the frameworks' descriptions say of their modes, by framework and mode.
