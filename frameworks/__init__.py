@@ -86,9 +86,9 @@ def installed() -> dict[str, str]:
     """Return versions of Python and of every distribution in this interpreter, by normalized name (PEP 503)."""
     by_distribution = {"python": sys.version.split()[0]}
     for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
-        if name:  # a folder that a broken installation left has none
-            by_distribution.setdefault(re.sub(r"[-_.]+", "-", name).lower(), distribution.version)
+        metadata = distribution.metadata  # parsed at each access
+        if name := metadata["Name"]:  # a folder that a broken installation left has none
+            by_distribution.setdefault(re.sub(r"[-_.]+", "-", name).lower(), metadata["Version"])
     return dict(sorted(by_distribution.items()))
 
 

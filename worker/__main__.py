@@ -63,8 +63,9 @@ def measure(context: Context, cells: list[Cell]) -> None:
         InterleavedComparison(context, group, job.profile, position, releases).run()
     # Last, so that the peak benchmark disturbs nothing that is measured by it.
     context.channel.prefix = PEAK_PREFIX
-    known = job.peaks_known_of == frameworks.versions(job.framework)
-    for group in () if known else job.peak_benchmarks:
+    if not job.peak_benchmarks or job.peaks_known_of == frameworks.versions(job.framework):
+        return
+    for group in job.peak_benchmarks:
         InterleavedComparison(context, group, PEAK_BENCHMARK, position=0, releases=False).run()
 
 

@@ -60,8 +60,8 @@ class Context:
             if ranks.own():
                 Rank(self.adapter, self.job, cell.ranks).follow()
             self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks)
-        versions, readback = frameworks.versions(self.job.framework), Readback(**asdict(self.effective))
-        self.channel.send(Hello(versions, readback, frameworks.installed(), wrong))
+        packages, readback = frameworks.installed(), Readback(**asdict(self.effective))
+        self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), readback, packages, wrong))
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:
