@@ -25,6 +25,7 @@ from measurement import durable, kernels, protocol
 from measurement.cells import Cell
 from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
+from measurement.text import make_command
 from plan import plan
 from plan.options import Option, without
 from plan.plan import Bundle
@@ -72,7 +73,8 @@ def without_forms(campaign: Campaign) -> plan.Plan:
     if not forms:
         return planned
     reasons = {
-        name: f"{mode} has no kernels that compare with eager mode's: measure it with `make bench MODE={mode}`."
+        name: f"{mode} has no kernels that compare with eager mode's: "
+        f"measure it with `{make_command('bench', {'MODE': mode})}`."
         for name, mode in forms.items()
     }
     others = plan.arranged([cell for cell in planned.cells if cell.id not in forms], campaign.sweep)
