@@ -148,6 +148,6 @@ FRAMEWORK = Framework(
     defaults={"layout": "nhwc", "cell": "scan"},  # as Flax has them
     dumps=hlo.DUMPS,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
-    starts=("compile", "warm-cache", "shipped-cache", "ahead-of-time", "ahead-of-time-no-compiler"),
+    starts=("compile", "warm-cache", "shipped-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=("static", "powers-of-two", "multiples-of-64", "quantiles", "longest", "polymorphic"),
 )

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import jax
 import numpy as np
 
 from frameworks import adapter, obstacles
+from frameworks.adapter import Unsupported
 
 PLUGINS = (12, 13)  # the CUDA versions for which JAX has had plug-ins
 
@@ -55,6 +57,16 @@ def _plugin_words(version: int) -> str:
     except Exception as error:  # also where a version has no such check
         return str(error)
     return ""
+
+
+@contextlib.contextmanager
+def exporting() -> Iterator[None]:
+    """Raise Unsupported for a model that jax.export does not take."""
+    try:
+        yield
+    except Exception as error:
+        words = " ".join(str(error).split())[:300]
+        raise Unsupported(f"jax.export cannot export the model ({type(error).__name__}: {words}).") from error
 
 
 def pool_threads() -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import shutil
 from collections.abc import Callable
@@ -12,16 +13,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from frameworks.adapter import DTYPES, Capture, Step
+from frameworks.adapter import DTYPES, Capture, Step, Unsupported
+from frameworks.jax import runtime
 from frameworks.jax.models import build
 from frameworks.jax.user_model import model as user_model
 from frameworks.start import Place, Strategy
 
-EXECUTABLE, CACHE = "executable.pickle", "cache"
+EXECUTABLE, EXPORT, CACHE = "executable.pickle", "exported.bin", "cache"
 LACKING = {
     "capture": "jax.jit compiles what it traces",
     "regional": "jax.jit compiles a repeated block once only where the model's own code is a jax.lax.scan",
-    "exported": "jax.export writes files with flatbuffers, which the environment lacks",
 }
 
 
@@ -97,6 +98,27 @@ class Shipped(Cached):
         shutil.copytree(jax.config.jax_compilation_cache_dir, place.artefact / CACHE)
 
 
+class Exported(Compile):
+    """The function that jax.export wrote, without weights; nothing is traced, and XLA compiles it in the process."""
+
+    def imports(self) -> None:
+        if importlib.util.find_spec("flatbuffers") is None:
+            raise Unsupported("jax.export writes files with flatbuffers, which is missing: install it.")
+        import jax.export  # noqa: F401
+
+    def step(self, place: Place) -> Step:
+        model = built(place)
+        with place.phase("load"):
+            loaded = jax.export.deserialize(bytearray((place.artefact / EXPORT).read_bytes()))
+        return model.step(self.compiled(place, replace(model, function=loaded.call)))
+
+    def fill(self, place: Place) -> None:
+        model = built(place)
+        with runtime.exporting():
+            written = jax.export.export(jax.jit(model.function))(*model.arguments).serialize()
+        (place.artefact / EXPORT).write_bytes(written)
+
+
 class AheadOfTime(Compile):
     """The executable that jax.experimental.serialize_executable wrote; nothing is traced."""
 
@@ -124,6 +146,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "compile": Compile,
     "warm-cache": Cached,
     "shipped-cache": Shipped,
+    "exported": Exported,
     "ahead-of-time": AheadOfTime,
     "ahead-of-time-no-compiler": AheadOfTime,
 }

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import export
 
-from frameworks.adapter import DTYPES, Unsupported
+from frameworks.adapter import DTYPES
 from frameworks.jax import FRAMEWORK, runtime
 from frameworks.jax.models import build
 from frameworks.jax.modes import compiling
@@ -111,12 +111,9 @@ class Polymorphic(Jitted):
             shape = tuple(size if m != n else m for m, n in zip(jnp.shape(a), jnp.shape(b), strict=True))
             return jax.ShapeDtypeStruct(shape, jnp.result_type(a))
 
-        try:
+        with runtime.exporting():
             shapes = jax.tree.map(open_length, one, other)
             exported = export.export(jax.jit(self.forward))(runtime.shapes(self.params), *shapes)
-        except Exception as error:
-            words = " ".join(str(error).split())[:300]
-            raise Unsupported(f"jax.export cannot export the model ({type(error).__name__}: {words}).") from error
         self._graph = jax.jit(self._named(exported.call))
 
 
