@@ -46,8 +46,9 @@ _OF_RANKS = (
         choices=("ddp", "fsdp"), implementations=("plain",),
     ),
     Parameter(
-        "checkpoint", "checkpoint", "none", "none, or full (backward computes the activations of each block again)",
-        choices=("none", "full"), implementations=("plain",),
+        "checkpoint", "checkpoint", "none", "none, full (backward computes the activations of each block again) or "
+        "selective (all but matrix products and fused attention)", choices=("none", "selective", "full"),
+        implementations=("plain",),
     ),
 )  # fmt: skip
 

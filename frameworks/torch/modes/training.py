@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
 from frameworks import ranks
 from frameworks.adapter import Adapter, Step
@@ -27,6 +27,12 @@ SETTINGS = {
     "dtype": "parameters and inputs in fp32; bf16 by torch.autocast",
     "optimizer": "torch.optim.AdamW(fused=True), outside the graph",
 }
+ATEN = torch.ops.aten
+KEPT = [  # by CHECKPOINT=selective: results of products, and of attention that is one operator
+    *(ATEN.mm.default, ATEN.addmm.default, ATEN.bmm.default, ATEN._scaled_dot_product_flash_attention.default),
+    *(ATEN._scaled_dot_product_efficient_attention.default, ATEN._scaled_dot_product_cudnn_attention.default),
+    ATEN._scaled_dot_product_flash_attention_for_cpu.default,
+]
 
 
 def _mlp(model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -117,8 +123,8 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     """Return an iteration; every mode has parameters of its own, for each changes them, and they stay in float32."""
     tensors = {name: adapter.tensor(array, "float32") for name, array in weights.items()}
     model = plain.build(workload.model, dict(cell.parameters), tensors).train()
-    if cell.parameter("checkpoint", "none") != "none":
-        checkpoint_blocks(model)
+    if (checkpointing := cell.parameter("checkpoint", "none")) != "none":
+        checkpoint_blocks(model, selective=checkpointing == "selective")
     objective = Objective(model, LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
     compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
     resident = [adapter.place(cell, arrays) for arrays in inputs]
@@ -131,10 +137,11 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     return Step(trainer, resident, capture, trainer.restore, lambda: ranks.PROGRAM)
 
 
-def checkpoint_blocks(model: nn.Module) -> None:
-    """Have backward compute the activations of every block again."""
+def checkpoint_blocks(model: nn.Module, selective: bool) -> None:
+    """Have backward compute the activations of every block again; if `selective`, all but those of `KEPT`."""
+    kept = {"context_fn": partial(create_selective_checkpoint_contexts, KEPT)} if selective else {}
     for block in plain.blocks(model):
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False, **kept)
 
 
 def step(
