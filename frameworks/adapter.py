@@ -272,6 +272,13 @@ class Adapter(ABC):
         """Return this process's place among `count` ranks; waits for the others."""
         raise NotImplementedError
 
+    def communication(self, step: Step) -> tuple[float, float, float] | None:
+        """Return seconds of a call in which this rank communicates, of these without computation, and of the call.
+
+        From a profile. All ranks call it together. None where it shows no collectives.
+        """
+        return None
+
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
         self.user_models.clear()

@@ -262,6 +262,20 @@ class Captured:
 
 
 @dataclass(frozen=True)
+class Communication:
+    """What ranks spend on each other in a call, from a profile: means over ranks, and by how much they differ.
+
+    `exposed_s` is that without computation beside it; `spread` the longest such time of a rank less the shortest, as a
+    share of the call. `problem` says why it is not known.
+    """
+
+    seconds: Duration | None = None
+    exposed_s: Duration | None = None
+    spread: Duration | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Unseen:
     """A warm mode's answer to another sequence length; `problem` says why it has no figures there."""
 
@@ -307,6 +321,7 @@ class Report(Ended):
     artefact_bytes: Count | None = None
     user_model: UserModelReport | None = None
     energy: Energy | None = None
+    communication: Communication | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

@@ -98,7 +98,7 @@ def record(
     row |= _latency(result) | _first_calls(result, baseline, interval) | _captured(result)
     row |= _rates(result, workload, row) | tokens.break_even(workload, result, row)
     row |= bandwidth(row) | _peaks(row, peaks)
-    row |= _unseen(result)
+    row |= _unseen(result) | _communication(result)
     row |= judgement.noise(result) | judgement.host_limit(result if is_baseline else baseline)
     row["target_half_width"] = context.profile.target_half_width
     if baseline and baseline.busy_s:
@@ -358,6 +358,18 @@ def _unseen(result: CellResult) -> dict[str, Any]:
         "unseen_first_call_s": median(s for entry in seen if (s := entry.first_call_s) is not None),
         "unseen_latency_ms": 1e3 * median(s for entry in seen if (s := entry.latency_s) is not None),
         "unseen_compilations": seen[0].compilations,
+    }
+
+
+def _communication(result: CellResult) -> dict[str, Any]:
+    """Return what ranks spend on each other in a call, or why it is not known."""
+    found = next((report.communication for report in result.reports if report.communication), None)
+    if found is None or found.seconds is None or found.exposed_s is None:
+        return {"communication_problem": found.problem if found else None}
+    return {
+        "communication_ms": 1e3 * found.seconds,
+        "exposed_communication_ms": 1e3 * found.exposed_s,
+        "rank_imbalance": found.spread,
     }
 
 

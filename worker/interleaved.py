@@ -27,6 +27,7 @@ from measurement.protocol import (
     OUTPUTS,
     PRIME,
     Captured,
+    Communication,
     Control,
     GroupJob,
     Primed,
@@ -43,6 +44,7 @@ from worker.channel import Untrustworthy
 from worker.context import Context
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member
 from worker.loading import load_inputs, padding_of
+from worker.ranks import RankedStep
 from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
@@ -309,6 +311,7 @@ class InterleavedComparison(GroupWork):
             position=self.position,
             user_model=self.of_user(member),
             energy=self.energy.get(variant.name),
+            communication=self.communication(member),
             outputs=None if self.group.settled else self.save_outputs(member.step, self.group.inputs),
         )
 
@@ -325,6 +328,15 @@ class InterleavedComparison(GroupWork):
         seconds = member.variant.samples[-1]
         meter = None if self.group.settled else self.adapter.meter(member.cell)  # which starts a profiler
         return gpu_figures.figures(self.adapter, meter, member.step, seconds, self.context.clocks)
+
+    def communication(self, member: Member) -> Communication | None:
+        """Return what ranks spend on each other, once a group; None of one rank."""
+        if member.cell.ranks == 1 or self.group.settled:
+            return None
+        if not isinstance(member.step, RankedStep):
+            return Communication(problem="all ranks are in one process")
+        self.channel.phase(member.cell, "communication")
+        return member.step.communication()
 
     def save_outputs(self, step: Step, inputs: str) -> str:
         """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""

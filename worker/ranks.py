@@ -20,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,7 +28,7 @@ import numpy as np
 import workloads
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
-from measurement.protocol import Failed, Job
+from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
 from worker.channel import Channel
 from worker.loading import load_inputs, load_weights
@@ -87,6 +88,10 @@ class Rank:
         finally:
             if collects:
                 gc.enable()
+
+    def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
+        """Return what `Adapter.communication` says of the cell's step."""
+        return self.adapter.communication(self.steps[cell_id])
 
     def rewind(self, cell_id: str) -> None:
         """Make the next call what the first one was."""
@@ -228,6 +233,14 @@ class RankedStep(Step):
     def timer(self, calls: int) -> float:
         """Return seconds per call."""
         return max(self._run("time", self._cell, calls))
+
+    def communication(self) -> Communication:
+        """Return what the ranks spend on each other, from a profile of every rank."""
+        each = self._run("communicate", self._cell)
+        if None in each:
+            return Communication(problem="the framework's profile shows no collectives")
+        seconds, exposed, whole = zip(*each, strict=True)
+        return Communication(fmean(seconds), fmean(exposed), (max(exposed) - min(exposed)) / max(whole))
 
 
 class RankedMeter(Meter):

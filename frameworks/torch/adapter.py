@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from frameworks import adapter, generating, ranks, smoke_test, values
-from frameworks.adapter import DTYPES, Effective, Unsupported
+from frameworks.adapter import DTYPES, Effective, Step, Unsupported
 from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
@@ -102,6 +102,11 @@ class Adapter(adapter.Adapter):
         from frameworks.torch.ranks import Ranks
 
         return Ranks(count, self.device)
+
+    def communication(self, step: Step) -> tuple[float, float, float] | None:
+        from frameworks.torch.inspect.profiler import communication
+
+        return communication(step, self.synchronize)
 
     def release(self) -> None:
         super().release()

@@ -60,6 +60,7 @@ def ranked(monkeypatch):
             join=lambda count: group,
             synchronize=lambda output: None,
             to_numpy=lambda output: {"loss": np.ones(1) * output},
+            communication=lambda step: (4.0 + 2 * number, 1.0 + step(), 8.0),
         )
         one = Rank(adapter, SimpleNamespace(cells=[CELL]), 2)
         one.steps[CELL.id] = Step(lambda: 1.0 + 2 * number, [()])
@@ -92,6 +93,14 @@ def test_a_sample_is_that_of_the_slowest_rank(ranked):
     assert step.timer(4) == 4 * 3.0
     assert isinstance(step(), RankedOutput)
     assert [float(arrays["loss"][0]) for arrays in run("fetch")] == [1.0, 3.0]
+
+
+def test_communication_is_the_mean_over_ranks(ranked):
+    run, first = ranked
+    found = RankedStep(run, CELL.id, first).communication()
+    assert (found.seconds, found.exposed_s, found.spread) == (5.0, 3.0, 0.25)
+    alone = RankedStep(lambda *_: [(1.0, 1.0, 2.0), None], CELL.id, first).communication()
+    assert alone.seconds is None and "no collectives" in alone.problem
 
 
 def test_the_first_rank_that_failed_is_to_blame(tmp_path):

@@ -15,13 +15,16 @@ from frameworks.adapter import Step
 from frameworks.torch.inspect import attention
 from frameworks.traces import profile as boundary
 from frameworks.traces.events import Event
-from frameworks.traces.profile import Profile, reduce
+from frameworks.traces.profile import Profile, reduce, union_s
 
 CALLS = "calls"
 # On the CPU: operators (aten::addmm, mkldnn::...) and kernels that Inductor generates, loops and products alike, which
 # it names after the graph's number in the process if it counts them. The rest are wrappers, whose time is overhead.
 OPERATORS, GENERATED = "::", re.compile(r"^graph_\d+_|^(?=cpp_)")
 MICROSECONDS = 1e-6
+PROFILED = 4  # calls of several ranks
+COLLECTIVES = ("gloo:", "nccl")  # how these events begin
+ON_CPU = ("gloo:", "aten::", "mkldnn::", "## Call CompiledFxGraph")  # those and computation
 
 
 class Profiler(boundary.Profiler):
@@ -31,20 +34,49 @@ class Profiler(boundary.Profiler):
         torch._inductor.config.cpp.enable_kernel_profile = True
 
     def profile(self, step: Step, synchronize: Callable[[Any], None], calls: int, folder: Path) -> Profile:
-        on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
-        with profile(activities=activities) as recorded, record_function(CALLS):
-            for _ in range(calls):
-                synchronize(step())
+        recorded, whole = _recorded(step, synchronize, calls)
         trace = folder / "trace.json"
         recorded.export_chrome_trace(str(trace))
         events = recorded.events()
-        (whole,) = (e for e in events if e.name == CALLS and e.device_type == DeviceType.CPU)
-        kernels = _kernels(events, _links(recorded)) if on_gpu else _operators(events)
+        kernels = _kernels(events, _links(recorded)) if _on_gpu() else _operators(events)
         return reduce(kernels, whole.time_range.elapsed_us() * MICROSECONDS, calls, trace)
 
     def attention(self, step: Step, eager: bool) -> list[dict]:
         return attention.described(step, eager)
+
+
+def communication(step: Step, synchronize: Callable[[Any], None]) -> tuple[float, float, float] | None:
+    """Return seconds of a call with a collective under way, of these without computation, and of the whole call.
+
+    On a GPU both are kernels. On a CPU the collective runs in a thread of gloo's beside the operators. None where no
+    collective is seen.
+    """
+    recorded, whole = _recorded(step, synchronize, PROFILED, ahead=1)
+    events = [e for e in recorded.events() if e.time_range.start >= whole.time_range.start]
+    found = _kernels(events, {}) if _on_gpu() else [_event(e) for e in events if e.name.startswith(ON_CPU)]
+    collectives = [event for event in found if event.name.startswith(COLLECTIVES)]
+    computing = [event for event in found if not event.name.startswith(COLLECTIVES)]
+    if not collectives:
+        return None
+    exposed, seconds = union_s(found) - union_s(computing), whole.time_range.elapsed_us() * MICROSECONDS
+    return union_s(collectives) / PROFILED, exposed / PROFILED, seconds / PROFILED
+
+
+def _on_gpu() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
+
+
+def _recorded(step: Step, synchronize: Callable[[Any], None], calls: int, ahead: int = 0) -> tuple[profile, Any]:
+    """Return the record of so many calls after those `ahead`, and the event that spans them."""
+    activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * _on_gpu()
+    with profile(activities=activities) as recorded:
+        for _ in range(ahead):  # several ranks do not begin to record at the same time
+            synchronize(step())
+        with record_function(CALLS):
+            for _ in range(calls):
+                synchronize(step())
+    (whole,) = (e for e in recorded.events() if e.name == CALLS and e.device_type == DeviceType.CPU)
+    return recorded, whole
 
 
 def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:

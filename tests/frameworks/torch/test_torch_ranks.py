@@ -35,6 +35,8 @@ def test_losses_are_those_of_one_process(tmp_path):
     assert len(found) == 4
     for name, line in found.items():
         assert (line["status"], line["parity_reference"]) == ("ok", "numpy"), (name, line["reason"])
+        assert 0 <= line["exposed_communication_ms"] <= line["communication_ms"] != 0
+        assert 0 <= line["rank_imbalance"] < 1
     (blocks,) = (line["graph_break_places"] for name, line in found.items() if "fsdp" in name and "dynamo" in name)
     assert "fully_shard" in blocks
     assert not left_running(tmp_path / "run")
