@@ -63,7 +63,7 @@ class Capture:
 
 def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
     """Return a rank's part of a global batch."""
-    size = int(cell.parameter("batch_size", 1))
+    size = int(cell.parameter("batch_size") or 1)
     return {name: array[rank * size : (rank + 1) * size] for name, array in arrays.items()}
 
 
