@@ -35,7 +35,9 @@ def options() -> list[Option]:
     """Return the options of `stream`."""
     return [
         *rounds.options_of_bench(WORKLOAD, "shapes"),
-        Option("lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length,count", "NAME|FILE", lengths.NAMES[0]),
+        Option(
+            "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
+        ),
         Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
         Option("strategy", "ways to serve lengths (default: all that the device has)", "A,B"),
         Option("caches", f"{', '.join(CACHES)} (default: both)", "A,B", ",".join(CACHES)),
@@ -61,11 +63,15 @@ def stream(
     except NoLengths as error:
         raise UsageError(str(error)) from None
     flags = {"seq": str(LONGEST)} | request.flags | {"shapes": "static"}
+    if drawn.batches:
+        if "batch" in flags:
+            raise UsageError(f"{distribution} holds batch sizes: omit BATCH.")
+        flags["batch"] = str(max(drawn.batches))
     campaign = rounds.begin(replace(request, flags=flags), WORKLOAD)
     strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
     maximum = longest(campaign)
     make = partial(Streams, caches_of=kinds, lengths=drawn, maximum=maximum, calls=calls)
-    given = {"lengths": drawn.counts, "calls": calls}
+    given = {"lengths": drawn.counts, "calls": calls} | ({"batches": drawn.batches} if drawn.batches else {})
     return FORM.run(campaign, strategies, processes, make, given, described(drawn, maximum))
 
 
@@ -93,4 +99,5 @@ def described(drawn: Lengths, maximum: int) -> str:
     share = drawn.share_above(maximum)
     cut = f"; {share:.1%} are longer and are cut" if share else ""
     cutoff = min(maximum, drawn.longest)
-    return f"Lengths: {drawn.name}, {drawn.shortest} to {cutoff} tokens{cut}."
+    batches = f"; batches of {min(drawn.batches)} to {max(drawn.batches)}" if drawn.batches else ""
+    return f"Lengths: {drawn.name}, {drawn.shortest} to {cutoff} tokens{cut}{batches}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 from statistics import median
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from records import streams
 from records.streams import StreamRecord
 from workloads.lengths import Lengths
 
-COMPARED = 6  # lengths whose outputs are compared
+COMPARED = 6  # shapes whose outputs are compared
 
 
 @dataclass(kw_only=True)
@@ -33,7 +34,6 @@ class Streams(Rounds[StreamRecord]):
 
     def __post_init__(self) -> None:
         self.cut = self.lengths.clipped(self.maximum)
-        self.stream = self.cut.stream(self.calls, self.launcher.sweep.seed)
 
     def arms(self, strategy: str) -> list[tuple[str, ...]]:
         """Return a strategy with each kind of caches; warm ones right after cold ones."""
@@ -41,31 +41,34 @@ class Streams(Rounds[StreamRecord]):
 
     def referring(self, group: Group) -> StreamJob:
         """Return the job that makes the reference."""
-        return self.job(EAGER, refers=True)
+        return self.job(group, EAGER, refers=True)
 
-    def job(self, strategy: str, reference: str = "", refers: bool = False) -> StreamJob:
+    def job(self, group: Group, strategy: str, reference: str = "", refers: bool = False) -> StreamJob:
         """Return what a process is asked for."""
-        lengths = sorted(set(self.stream))
-        step = max(1, (len(lengths) - 1) // (COMPARED - 1)) if len(lengths) > 1 else 1
-        compared = tuple(dict.fromkeys([*lengths[::step][: COMPARED - 1], lengths[-1]]))
+        batch = int(dict(group.cells[0].parameters).get("batch_size", 1))
+        stream = self.cut.stream(self.calls, self.launcher.sweep.seed, batch)
+        lengths, batches = zip(*stream, strict=True)
+        shapes = sorted(set(stream))
+        step = max(1, (len(shapes) - 1) // (COMPARED - 1))
+        compared = tuple(map(stream.index, dict.fromkeys([*shapes[::step][: COMPARED - 1], shapes[-1]])))
         longest, quantiles = self.cut.longest, self.cut.quantiles(PARTS)
-        to = padded(STRATEGIES[strategy], self.stream, longest, quantiles)
-        return StreamJob(strategy, self.stream, to, self.cut.shortest, longest, compared, reference, refers)
+        to = padded(STRATEGIES[strategy], lengths, longest, quantiles)
+        return StreamJob(strategy, lengths, to, batches, self.cut.shortest, longest, compared, reference, refers)
 
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
         """Serve one stream in a process and return the columns of what it measured."""
         (strategy, caches), cell = arm, group.cells[0]
-        job, turn = self.job(strategy, self.known[cell.group_id][0].reference), (cell.group_id, number, strategy)
+        job = self.job(group, strategy, self.known[cell.group_id][0].reference)
+        turn = cell.group_id, number, strategy
         if caches != COLD and self.served != turn:
             self.process(group, job)  # only fills the caches
         self.served = turn
         ended, _ = self.process(group, job, self.caches(cleared=caches == COLD))
-        items = int(dict(cell.parameters).get("batch_size", 1))
         return {
             "lengths": self.lengths.name,
             "clipped": self.lengths.share_above(self.maximum),
             "caches": caches,
-            **(figures(ended.stream, job, items, strategy) if isinstance(ended, Streamed) else failure(ended)),
+            **(figures(ended.stream, job) if isinstance(ended, Streamed) else failure(ended)),
         }
 
     def figures(self, record: StreamRecord) -> str:
@@ -76,17 +79,17 @@ class Streams(Rounds[StreamRecord]):
         return f"{record.total_s:.2f} s, {record.compilations} compilations{fell}"
 
 
-def figures(found: Stream, job: StreamJob, items: int, strategy: str) -> dict[str, Any]:
-    """Return the columns of a stream that was served; `items` are the sequences of a call."""
+def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
+    """Return the columns of a stream that was served."""
     calls = sorted(found.calls_s)
     total = found.setup_s + sum(calls)
-    real, computed = sum(job.lengths), sum(job.padded)
-    fell_back = found.fell_back is not None and strategy != EAGER
+    real, computed = (sum(map(mul, each, job.batches)) for each in (job.lengths, job.padded))
+    fell_back = found.fell_back is not None and job.strategy != EAGER
     flags = {"fell_back": fell_back, "miscounted": found.reported not in (None, found.compilations)}
     return {
         **judged(found, "Outputs at real positions are beyond the tolerance.", flags),
         "number": len(calls),
-        "shapes": len(set(job.padded)),
+        "shapes": len(set(zip(job.padded, job.batches, strict=True))),
         "setup_s": found.setup_s,
         "total_s": total,
         "p50_ms": 1000 * median(calls),
@@ -98,7 +101,7 @@ def figures(found: Stream, job: StreamJob, items: int, strategy: str) -> dict[st
         "compile_s": found.compile_s,
         "fell_back": found.fell_back + 1 if fell_back and found.fell_back is not None else None,
         "padded_share": 1 - real / computed,
-        "tokens_per_s": items * real / total,
+        "tokens_per_s": real / total,
         "memory_bytes": found.memory_bytes,
         "memory_growth_bytes": found.memory_bytes - found.memory_before_bytes,
         "device_bytes": found.device_bytes,

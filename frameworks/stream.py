@@ -12,6 +12,7 @@ from measurement.cells import Cell
 from measurement.streams import EAGER, STRATEGIES, Strategy
 from workloads.spec import Weights, Workload
 
+LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples behind the first
 MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
 
 
@@ -19,7 +20,7 @@ MASK = "attention_mask"  # the keyword by which a user model takes the mask of p
 class Place:
     """Where a strategy works: the framework, what is computed, the model's eager step, and the range of lengths.
 
-    `examples` are two input sets of different lengths, on the device.
+    `examples` are the largest input set, one of another length, and one of another batch size if that varies.
     """
 
     adapter: Adapter
@@ -29,6 +30,7 @@ class Place:
     step: Step
     shortest: int
     longest: int
+    largest: int
     strategy: Strategy
     examples: Sequence[tuple] = ()
 
@@ -60,7 +62,7 @@ class Server:
             raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
         leaves, rebuild = self.flatten(inputs)
         made = []
-        for leaf, axes in zip(leaves, self.free_axes(), strict=True):
+        for leaf, axes in zip(leaves, self.free_axes(LENGTH), strict=True):
             for axis in axes:
                 if leaf.shape[axis] != length:
                     raise Unsupported(f"an input has {leaf.shape[axis]} positions for a call of {length} tokens.")
@@ -68,10 +70,13 @@ class Server:
             made.append(leaf)
         return rebuild(made)
 
-    def free_axes(self) -> list[list[int]]:
-        """Return the axes in which the tensors of the examples differ, in the order of `flatten`."""
-        one, other = (self.flatten(example)[0] for example in self.place.examples)
-        return [_differing(a, b) for a, b in zip(one, other, strict=True)]
+    def free_axes(self, *kinds: int) -> list[list[int]]:
+        """Return the axes in which tensors differ between calls, in the order of `flatten`; of these kinds if named."""
+        first, *others = (self.flatten(example)[0] for example in self.place.examples)
+        kept = [other for kind, other in enumerate(others) if kind in (kinds or (LENGTH, BATCH))]
+        return [
+            [axis for other in kept for axis in _differing(leaf, other[number])] for number, leaf in enumerate(first)
+        ]
 
     def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
         """Return the leaves of an input set, and what makes an input set of such leaves."""

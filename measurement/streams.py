@@ -67,18 +67,19 @@ def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: 
 
 @dataclass(frozen=True)
 class StreamJob:
-    """What a process is asked for: the lengths of calls, as they are and as the model gets them.
+    """What a process is asked for: the lengths of calls, as they are and as the model gets them, and batch sizes.
 
-    After the stream it computes the lengths `compared` once more, and compares them with the file `reference`; with
+    After the stream it computes the calls `compared` once more, and compares them with the file `reference`; with
     `refers` it makes that file in eager mode instead.
     """
 
     strategy: str
     lengths: tuple[int, ...]
     padded: tuple[int, ...]
+    batches: tuple[int, ...]
     shortest: int
     longest: int
-    compared: tuple[int, ...] = ()
+    compared: tuple[int, ...] = ()  # numbers of calls
     reference: str = ""
     refers: bool = False
 

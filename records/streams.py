@@ -17,7 +17,7 @@ class StreamRecord(ProcessRecord):
     clipped: float = must("share of its calls that are cut to the longest length")
     caches: str = must("cold: compile caches are empty; warm: they are those of the cold process before")
     number: int | None = col("calls of the stream")
-    shapes: int | None = col("distinct lengths after padding")
+    shapes: int | None = col("distinct shapes after padding")
     setup_s: float | None = col("time before the first call, such as an export", "s")
     total_s: float | None = col("the whole stream, setup included", "s")
     p50_ms: float | None = col("median call", "ms")

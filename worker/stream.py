@@ -31,7 +31,7 @@ class StreamWork(GroupWork):
 
     def __init__(self, context: Context, cell: Cell):
         super().__init__(context, context.job.groups[0])
-        self.cell, self.job = cell, context.job.stream or StreamJob("", (), (), 1, 1)
+        self.cell, self.job = cell, context.job.stream or StreamJob("", (), (), (), 1, 1)
         self.step: Step
         self.server: strategies.Server
 
@@ -39,9 +39,13 @@ class StreamWork(GroupWork):
         """Serve the stream, or make the reference; the cell ends in one message."""
         kind = strategies.load(self.context.job.framework, self.job.strategy, self.cell.device_kind)
         self.channel.phase(self.cell, "prepare")
-        longest, shorter = (self.arrays(length) for length in (self.job.longest, max(1, self.job.longest - 1)))
-        self.step = self.prepared(self.cell, self.weights(), [longest])
-        examples = [self.adapter.place(self.cell, arrays) for arrays in (longest, shorter)]
+        longest, largest = self.job.longest, max(self.job.batches)
+        sizes = [(longest, largest), (max(1, longest - 1), largest)]
+        if min(self.job.batches) < largest:
+            sizes.append((longest, largest - 1))
+        arrays = [self.arrays(*size) for size in sizes]
+        self.step = self.prepared(self.cell, self.weights(), arrays[:1])
+        examples = [self.adapter.place(self.cell, ones) for ones in arrays]
         self.server = kind(
             strategies.Place(
                 self.adapter,
@@ -50,25 +54,30 @@ class StreamWork(GroupWork):
                 self.weights(),
                 self.step,
                 self.job.shortest,
-                self.job.longest,
+                longest,
+                largest,
                 STRATEGIES[self.job.strategy],
                 examples,
             )
         )
         self.channel.send(self.refer() if self.job.refers else self.serve())
 
-    def arrays(self, length: int) -> dict[str, np.ndarray]:
-        """Return the inputs of a call of so many tokens."""
-        return self.workload.inputs({**dict(self.cell.parameters), "seq_len": length}, self.context.job.seed + length)
+    def arrays(self, length: int, batch: int) -> dict[str, np.ndarray]:
+        """Return the inputs of a call of so many tokens and sequences."""
+        sizes = {"seq_len": length, "batch_size": batch}
+        given = dict(self.cell.parameters)
+        return self.workload.inputs(
+            {name: sizes.get(name, value) for name, value in given.items()}, self.context.job.seed + length
+        )
 
-    def inputs(self, length: int, padded: int) -> tuple:
+    def inputs(self, length: int, padded: int, batch: int) -> tuple:
         """Return the inputs of a call on the device as the strategy has them, with their mask where it pads."""
-        arrays, pads = self.arrays(length), bool(STRATEGIES[self.job.strategy].pads)
+        arrays, pads = self.arrays(length, batch), bool(STRATEGIES[self.job.strategy].pads)
         if pads and self.workload.has_reference:
             name = self.workload.padding
             if name is None:
                 raise Unsupported(f"padded calls need a mask, and {self.workload.name} takes none.")
-            arrays |= {name: np.ones((len(next(iter(arrays.values()))), length), np.int64)}
+            arrays |= {name: np.ones((batch, length), np.int64)}
             arrays = {key: np.pad(array, ((0, 0), (0, padded - length))) for key, array in arrays.items()}
         placed = self.adapter.place(self.cell, arrays)
         if pads and not self.workload.has_reference:
@@ -77,9 +86,8 @@ class StreamWork(GroupWork):
 
     def serve(self) -> Streamed:
         """Return what the stream took."""
-        job, server = self.job, self.server
-        pairs = dict.fromkeys(zip(job.lengths, job.padded, strict=True))
-        kept = {pair: self.inputs(*pair) for pair in pairs}
+        server = self.server
+        kept = {call: self.inputs(*call) for call in dict.fromkeys(self.calls)}
         loops = [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
         memory, device = resident_bytes(), server.device_bytes()
         before = server.counts()
@@ -87,7 +95,7 @@ class StreamWork(GroupWork):
         begin = time.perf_counter()
         server.setup()
         setup = time.perf_counter() - begin
-        seconds, fell_back = self.timed(kept)
+        seconds, fell_back = self.timed([kept[call] for call in self.calls])
         after = server.counts()
         memory_after, device_after = resident_bytes(), server.device_bytes()
         loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
@@ -114,13 +122,18 @@ class StreamWork(GroupWork):
             ),
         )
 
-    def timed(self, kept: dict[tuple[int, int], tuple]) -> tuple[list[float], int | None]:
+    @property
+    def calls(self) -> list[tuple[int, int, int]]:
+        """Return the length of each call, its length as the model gets it, and its batch size."""
+        return list(zip(self.job.lengths, self.job.padded, self.job.batches, strict=True))
+
+    def timed(self, calls: list[tuple]) -> tuple[list[float], int | None]:
         """Return seconds of each call, and the first call, from 0, that ran no graph where the strategy has them."""
         clock, synchronize, server, fresh = time.perf_counter, self.adapter.synchronize, self.server, self.step.fresh
         seconds: list[float] = []
         fell_back, alive = None, clock()
-        for number, pair in enumerate(zip(self.job.lengths, self.job.padded, strict=True)):
-            inputs = fresh(kept[pair]) if fresh else kept[pair]
+        for number, given in enumerate(calls):
+            inputs = fresh(given) if fresh else given
             begin = clock()
             synchronize(server(inputs))
             end = clock()
@@ -132,20 +145,20 @@ class StreamWork(GroupWork):
                 alive = end
         return seconds, fell_back
 
-    def outputs(self, length: int, padded: int) -> dict[str, np.ndarray]:
+    def outputs(self, length: int, padded: int, batch: int) -> dict[str, np.ndarray]:
         """Return a call's outputs, on the host."""
-        inputs = self.inputs(length, padded)
+        inputs = self.inputs(length, padded, batch)
         output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
         self.adapter.synchronize(output)
         subject = self.step.user_model
         return self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
 
     def refer(self) -> Filled:
-        """Save eager mode's outputs of the lengths that are compared, unpadded."""
+        """Save eager mode's outputs of the calls that are compared, unpadded."""
         found = {
-            f"{length}.{name}": array
-            for length in self.job.compared
-            for name, array in self.outputs(length, length).items()
+            f"{number}.{name}": array
+            for number in self.job.compared
+            for name, array in self.outputs(*self.calls[number]).items()
         }
         path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
         saved = writing.save(path, found)
@@ -153,13 +166,12 @@ class StreamWork(GroupWork):
 
     def parity(self) -> tuple[float, float]:
         """Return the smallest tolerance that all outputs are within at real positions, and the one that they have."""
-        padded = dict(zip(self.job.lengths, self.job.padded, strict=True))
         with np.load(self.job.reference) as reference:
             expected = {key: reference[key] for key in reference.files}
         found = {}
-        for length in self.job.compared:
-            for name, array in self.outputs(length, padded[length]).items():
-                found[f"{length}.{name}"] = at_real_positions(array, expected.get(f"{length}.{name}"))
+        for number in self.job.compared:
+            for name, array in self.outputs(*self.calls[number]).items():
+                found[f"{number}.{name}"] = at_real_positions(array, expected.get(f"{number}.{name}"))
         tolerance_of = self.workload.tolerance_of
         return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))
 

@@ -99,20 +99,29 @@ class Jitted(Eager):
 
 
 class Polymorphic(Jitted):
-    """jax.export with a symbolic length: traced once; XLA still compiles for each shape."""
+    """jax.export with symbolic sizes: traced once; XLA still compiles for each shape."""
 
     def setup(self) -> None:
-        limits = [f"n >= {self.place.shortest}", f"n <= {self.place.longest}"]
-        (size,) = export.symbolic_shape("n", constraints=limits)
-        own, examples = self._own is not None, self.place.examples
-        one, other = ((user_model.Partitioned.from_tree(given),) if own else given for given in examples)
+        place, own = self.place, self._own is not None
+        bounds = {"n": (place.shortest, place.longest)}
+        if len(place.examples) > 2:
+            bounds["b"] = (1, place.largest)
+        limits = [
+            text for name, (least, most) in bounds.items() for text in (f"{name} >= {least}", f"{name} <= {most}")
+        ]
+        sizes = export.symbolic_shape(", ".join(bounds), constraints=limits)
+        one, *others = ((user_model.Partitioned.from_tree(given),) if own else given for given in place.examples)
 
-        def open_length(a: Any, b: Any) -> Any:
-            shape = tuple(size if m != n else m for m, n in zip(jnp.shape(a), jnp.shape(b), strict=True))
-            return jax.ShapeDtypeStruct(shape, jnp.result_type(a))
+        def open_sizes(first: Any, *rest: Any) -> Any:
+            before = jnp.shape(first)
+            shape = list(before)
+            for size, other in zip(sizes, rest, strict=True):
+                for axis, length in enumerate(jnp.shape(other)):
+                    shape[axis] = shape[axis] if length == before[axis] else size
+            return jax.ShapeDtypeStruct(tuple(shape), jnp.result_type(first))
 
         with runtime.exporting():
-            shapes = jax.tree.map(open_length, one, other)
+            shapes = jax.tree.map(open_sizes, one, *others)
             exported = export.export(jax.jit(self.forward))(runtime.shapes(self.params), *shapes)
         self._graph = jax.jit(self._named(exported.call))
 

@@ -87,7 +87,7 @@ class Captured(Eager):
 
 
 class Dynamic(Captured):
-    """to_static with an InputSpec in which the length is None."""
+    """to_static with an InputSpec in which sizes that differ are None."""
 
     def signature(self) -> list | None:
         leaves, rebuild = self.flatten(self.place.examples[0])

@@ -78,7 +78,7 @@ class Automatic(Function):
 
 
 class Dynamic(Function):
-    """tf.function with an input signature in which the length is None."""
+    """tf.function with an input signature in which sizes that differ are None."""
 
     def options(self) -> dict[str, Any]:
         leaves, rebuild = self.flatten(self.place.examples[0])

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from frameworks.adapter import Unsupported
-from frameworks.stream import Counts, Place, Server
+from frameworks.stream import BATCH, LENGTH, Counts, Place, Server
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
 
@@ -99,17 +99,18 @@ class Compiled(Eager):
 
 
 class Marked(Compiled):
-    """torch.compile after torch._dynamo.mark_dynamic of the axis of lengths, with its bounds.
+    """torch.compile after torch._dynamo.mark_dynamic of the axes of lengths and batch sizes, with their bounds.
 
     torch specialises on a size of 1, which cannot be marked.
     """
 
     def mark(self, inputs: tuple) -> tuple:
-        for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(), strict=True):
-            for axis in axes:
-                if leaf.shape[axis] > 1:
-                    least = max(2, self.place.shortest)
-                    torch._dynamo.mark_dynamic(leaf, axis, min=least, max=self.place.longest)
+        place = self.place
+        for kind, least, most in ((LENGTH, place.shortest, place.longest), (BATCH, 1, place.largest)):
+            for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(kind), strict=True):
+                for axis in axes:
+                    if leaf.shape[axis] > 1:
+                        torch._dynamo.mark_dynamic(leaf, axis, min=max(2, least), max=most)
         return inputs
 
 

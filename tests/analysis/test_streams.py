@@ -21,8 +21,9 @@ def by_name(records, caches="cold"):
 
 def test_figures_of_a_stream_are_those_of_its_calls():
     seconds = [2.0] + [0.001] * 98 + [0.1]
-    job = StreamJob("longest", (10,) * 100, (40,) * 100, 10, 40)
-    found = figures(stream(seconds, setup_s=0.5), job, 2, "longest")
+    job = StreamJob("longest", (10,) * 100, (40,) * 100, (1, 3) * 50, 10, 40)
+    found = figures(stream(seconds, setup_s=0.5), job)
+    assert found["shapes"] == 2
     assert found["total_s"] == pytest.approx(2.698) and found["longest_ms"] == 2000
     assert (found["p50_ms"], found["p99_ms"]) == pytest.approx((1.0, 100.0))
     assert found["padded_share"] == pytest.approx(0.75)
@@ -31,13 +32,11 @@ def test_figures_of_a_stream_are_those_of_its_calls():
 
 
 def test_counters_that_differ_and_a_fall_back_are_flags():
-    job = StreamJob("static", (10, 11), (10, 11), 10, 11)
-    found = figures(stream([1.0, 0.1], reported=2, fell_back=1), job, 1, "static")
+    job = StreamJob("static", (10, 11), (10, 11), (1, 1), 10, 11)
+    found = figures(stream([1.0, 0.1], reported=2, fell_back=1), job)
     assert found["flags"] == "fell_back;miscounted" and found["fell_back"] == 2
-    assert figures(stream([1.0, 0.1], reported=None), job, 1, "static")["flags"] is None
-    assert (
-        figures(stream([1.0], right=False), StreamJob("static", (1,), (1,), 1, 1), 1, "static")["status"] == "mismatch"
-    )
+    assert figures(stream([1.0, 0.1], reported=None), job)["flags"] is None
+    assert figures(stream([1.0, 0.1], right=False), job)["status"] == "mismatch"
 
 
 def test_a_strategy_leads_from_the_call_after_which_it_is_never_behind():

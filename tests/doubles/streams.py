@@ -36,7 +36,8 @@ def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches=
     for number in range(rounds):
         factor = 1 + scatter * noise.uniform(-1, 1)
         seconds = [factor * (first_s if call == 0 else call_s) for call in range(calls)]
-        job = StreamJob(strategy, (10,) * calls, (16 if STRATEGIES[strategy].pads else 10,) * calls, 10, 16)
+        padded = (16 if STRATEGIES[strategy].pads else 10,) * calls
+        job = StreamJob(strategy, (10,) * calls, padded, (1,) * calls, 10, 16)
         found.append(
             StreamRecord(
                 schema_version=1,
@@ -54,7 +55,7 @@ def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches=
                 caches=caches,
                 round=number,
                 place=0,
-                **figures(stream(seconds, **changes), job, 1, strategy),
+                **figures(stream(seconds, **changes), job),
             )
         )
     return found

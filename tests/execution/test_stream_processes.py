@@ -101,8 +101,8 @@ EAGERLY = {"tensorflow": "tf.config.run_functions_eagerly(True)", "paddle": "pad
 
 
 def streamed(folder: Path, *more: str) -> tuple[Finished, dict[str, streams.StreamRecord]]:
-    """Serve a few calls of three lengths in one process of each strategy."""
-    (folder / "few.csv").write_text("length,count\n5,1\n9,1\n12,1\n")
+    """Serve a few calls of three lengths, two batch sizes among them, in one process of each strategy."""
+    (folder / "few.csv").write_text("length,batch,count\n5,2,1\n9,3,1\n12,3,1\n")
     out, given = folder / "run", ("--lengths", str(folder / "few.csv"), "--processes", "1", "--caches", "cold")
     command = [sys.executable, "runner.py", "stream", "--out", str(out), "--threads", "1", "--seq", "12", *given, *more]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -121,8 +121,8 @@ def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_pat
         assert record.status == "ok", (name, record.reason)
         assert record.parity <= record.tolerance and record.compilations == record.reported, name
         assert record.fell_back is None and record.number == 8 and len(record.calls) == 8, name
-    assert (found["eager"].compilations, found["marked"].compilations, found["longest"].compilations) == (0, 1, 1)
-    assert (found["marked"].shapes, found["longest"].shapes) == (3, 1)
+    assert (found["eager"].compilations, found["marked"].compilations, found["longest"].compilations) == (0, 1, 2)
+    assert (found["marked"].shapes, found["longest"].shapes) == (3, 2)
     assert found["longest"].padded_share > 0 == found["marked"].padded_share
     assert found["longest"].compile_s > 0
     assert "need a GPU" in found["longest-cuda-graphs"].reason
@@ -135,7 +135,7 @@ def test_jax_compiles_for_each_shape_unless_calls_are_padded(tmp_path):
     words = ("--framework", "jax", "--workload", "bert-tiny", "--impl", "plain", "--calls", "8")
     done, found = streamed(tmp_path, *words, "--strategy", "static,longest,polymorphic,dynamic")
     assert done.code == DONE, done.output
-    for name, compilations in {"static": 3, "longest": 1, "polymorphic": 3}.items():
+    for name, compilations in {"static": 3, "longest": 2, "polymorphic": 3}.items():
         record = found[name]
         assert record.status == "ok", (name, record.reason)
         assert record.parity <= record.tolerance, name
@@ -148,9 +148,9 @@ def test_jax_compiles_for_each_shape_unless_calls_are_padded(tmp_path):
 @pytest.mark.parametrize(
     ("framework", "compilations"),
     [
-        ("tensorflow", {"dynamic": 1, "longest": 1}),
-        ("paddle", {"dynamic": 1, "longest": 1}),
-        ("jax", {"polymorphic": 3, "longest": 1}),
+        ("tensorflow", {"dynamic": 1, "longest": 2}),
+        ("paddle", {"dynamic": 1, "longest": 2}),
+        ("jax", {"polymorphic": 3, "longest": 2}),
     ],
 )
 def test_calls_of_user_models_are_padded_and_dynamic_in_every_framework(tmp_path, framework, compilations):
@@ -164,7 +164,7 @@ def test_calls_of_user_models_are_padded_and_dynamic_in_every_framework(tmp_path
         assert record.status == "ok", (name, record.reason)
         assert record.parity <= record.tolerance and record.fell_back is None, name
         assert record.compilations == record.reported == count, name
-    assert found["longest"].padded_share > 0 and found["longest"].shapes == 1
+    assert found["longest"].padded_share > 0 and found["longest"].shapes == 2
     assert "has no strategy marked: " in found["marked"].reason
 
 
@@ -216,10 +216,13 @@ def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):
         (["--strategy", "lazy"], "There is no strategy 'lazy'"),
         (["--lengths", "news"], "LENGTHS must be chat, retrieval, or a CSV file"),
         (["--pass", "training"], "`stream` measures inference only: omit PASS."),
+        (["--lengths", "few.csv", "--batch", "2"], "few.csv holds batch sizes: omit BATCH."),
         (["--seq", "64,128"], "SEQ is the length of the longest call, one number."),
     ],
 )
-def test_what_stream_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path):
+def test_what_stream_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("few.csv").write_text("length,batch,count\n5,2,1\n")
     assert runner.main(["stream", "--out", str(tmp_path / "run"), *words]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "run").exists()

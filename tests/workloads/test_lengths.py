@@ -23,7 +23,7 @@ def test_a_distribution_of_the_suite_names_its_source(name, calls, above, addres
 
 def test_longer_calls_are_cut_and_none_is_lost():
     cut = FEW.clipped(6)
-    assert cut.counts == ((2, 50), (5, 30), (6, 20))
+    assert cut.counts == ((2, 50), (5, 30), (6, 15), (6, 5))
     assert FEW.share_above(6) == pytest.approx(0.2)
     assert FEW.clipped(100) == FEW
 
@@ -37,13 +37,22 @@ def test_quantiles_divide_the_calls():
 def test_a_stream_is_the_same_for_a_seed_and_follows_the_counts():
     stream = FEW.stream(4000, 1)
     assert stream == FEW.stream(4000, 1) != FEW.stream(4000, 2)
-    assert stream.count(2) / 4000 == pytest.approx(0.5, abs=0.05)
-    assert stream.count(100) / 4000 == pytest.approx(0.05, abs=0.02)
+    assert stream.count((2, 1)) / 4000 == pytest.approx(0.5, abs=0.05)
+    assert stream.count((100, 1)) / 4000 == pytest.approx(0.05, abs=0.02)
+    assert FEW.clipped(6).stream(100, 1, batch=4) == tuple((min(length, 6), 4) for length, _ in stream[:100])
 
 
 def test_a_file_of_counts_is_read(tmp_path):
     (tmp_path / "own.csv").write_text("# mine\nlength,count\n7,2\n3,1\n")
     assert lengths.read(str(tmp_path / "own.csv")) == Lengths("own", ((3, 1), (7, 2)), ("mine",))
+
+
+def test_a_file_may_hold_batch_sizes(tmp_path):
+    (tmp_path / "own.csv").write_text("length,batch,count\n7,4,2\n3,1,1\n7,1,1\n")
+    found = lengths.read(str(tmp_path / "own.csv"))
+    assert (found.counts, found.batches) == (((3, 1), (7, 1), (7, 2)), (1, 1, 4))
+    assert set(found.clipped(5).stream(100, 1)) == {(3, 1), (5, 1), (5, 4)}
+    assert found.quantiles(4) == (3, 7)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +61,11 @@ def test_a_file_of_counts_is_read(tmp_path):
         ("", "has no counts"),
         ("length,count\n", "has no counts"),
         ("tokens,count\n1,2\n", "the first line must be length,count"),
-        ("length,count\n1\n", "give two whole numbers"),
-        ("length,count\n1,-2\n", "give two whole numbers"),
-        ("length,count\n0,2\n", "write each length, from 1, once"),
-        ("length,count\n3,2\n3,1\n", "write each length, from 1, once"),
+        ("length,count\n1\n", "give 2 whole numbers"),
+        ("length,count\n1,-2\n", "give 2 whole numbers"),
+        ("length,batch,count\n1,2\n", "give 3 whole numbers, length,batch,count"),
+        ("length,count\n0,2\n", "write numbers from 1, and each shape once"),
+        ("length,count\n3,2\n3,1\n", "write numbers from 1, and each shape once"),
     ],
 )
 def test_a_file_that_holds_no_counts_is_refused(text, sentence, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -13,7 +12,7 @@ from measurement import files
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("chat", "retrieval")
-COLUMNS = ["length", "count"]
+COLUMNS, BATCHES = ["length", "count"], ["length", "batch", "count"]
 LARGEST_FILE = 1 << 22  # bytes
 
 
@@ -23,11 +22,15 @@ class NoLengths(ValueError):
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many calls have each length, in order of length. `source` holds the file's comment lines."""
+    """How many calls have each length, in order of length. `source` holds the file's comment lines.
+
+    `batches` holds the batch size of each of these counts, if the file names it.
+    """
 
     name: str
     counts: tuple[tuple[int, int], ...]
     source: tuple[str, ...] = ()
+    batches: tuple[int, ...] = ()
 
     @property
     def shortest(self) -> int:
@@ -43,25 +46,23 @@ class Lengths:
 
     def clipped(self, maximum: int) -> Lengths:
         """Return the distribution with every longer call cut to `maximum`."""
-        kept: dict[int, int] = {}
-        for length, count in self.counts:
-            kept[min(length, maximum)] = kept.get(min(length, maximum), 0) + count
-        return replace(self, counts=tuple(kept.items()))
+        return replace(self, counts=tuple((min(length, maximum), count) for length, count in self.counts))
 
     def quantiles(self, parts: int) -> tuple[int, ...]:
         """Return the lengths that divide the calls into so many parts of about one size, the longest included."""
         sums = list(accumulate(count for _, count in self.counts))
-        places = [next(n for n, done in enumerate(sums) if done * parts >= sums[-1] * part) for part in _from_1(parts)]
+        after = [sums[-1] * part for part in range(1, parts + 1)]
+        places = [next(n for n, done in enumerate(sums) if done * parts >= limit) for limit in after]
         return tuple(dict.fromkeys(self.counts[place][0] for place in places))
 
-    def stream(self, calls: int, seed: int) -> tuple[int, ...]:
-        """Return the lengths of so many calls, drawn with replacement; the same for the same seed."""
+    def stream(self, calls: int, seed: int, batch: int = 1) -> tuple[tuple[int, int], ...]:
+        """Return length and batch size of so many calls, drawn with replacement; the same for the same seed.
+
+        `batch` is the batch size if the file names none.
+        """
         lengths, weights = zip(*self.counts, strict=True)
-        return tuple(random.Random(f"{self.name}/{seed}").choices(lengths, weights, k=calls))
-
-
-def _from_1(count: int) -> Iterable[int]:
-    return range(1, count + 1)
+        shapes = list(zip(lengths, self.batches or (batch,) * len(lengths), strict=True))
+        return tuple(random.Random(f"{self.name}/{seed}").choices(shapes, weights, k=calls))
 
 
 def read(word: str) -> Lengths:
@@ -79,14 +80,21 @@ def read(word: str) -> Lengths:
         raise NoLengths(f"{path} is no file of counts: give a CSV file with the columns length,count.") from None
     source = tuple(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
     header, *rows = list(csv.reader(line for line in lines if line and not line.startswith("#"))) or [[]]
-    if header != COLUMNS or not rows:
-        raise NoLengths(f"{path} has no counts: the first line must be length,count, followed by rows.")
-    counts: dict[int, int] = {}
+    if header not in (COLUMNS, BATCHES) or not rows:
+        raise NoLengths(
+            f"{path} has no counts: the first line must be length,count or length,batch,count, followed by rows."
+        )
+    names = ",".join(header)
+    counts: dict[tuple[int, ...], int] = {}
     for row in rows:
-        if len(row) != 2 or not all(cell.strip().isascii() and cell.strip().isdigit() for cell in row):
-            raise NoLengths(f"{path} has the row {','.join(row)[:40]!r}: give two whole numbers, length,count.")
-        length, count = int(row[0]), int(row[1])
-        if length < 1 or count < 1 or length in counts:
-            raise NoLengths(f"{path} gives length {length} count {count}: write each length, from 1, once.")
-        counts[length] = count
-    return Lengths(word if word in NAMES else path.stem, tuple(sorted(counts.items())), source)
+        if len(row) != len(header) or not all(cell.strip().isascii() and cell.strip().isdigit() for cell in row):
+            raise NoLengths(f"{path} has the row {','.join(row)[:40]!r}: give {len(header)} whole numbers, {names}.")
+        *shape, count = map(int, row)
+        if min(*shape, count) < 1 or tuple(shape) in counts:
+            raise NoLengths(f"{path} has the row {','.join(row)}: write numbers from 1, and each shape once.")
+        counts[tuple(shape)] = count
+    ordered = sorted(counts.items())
+    batches = tuple(shape[1] for shape, _ in ordered) if header == BATCHES else ()
+    return Lengths(
+        word if word in NAMES else path.stem, tuple((shape[0], count) for shape, count in ordered), source, batches
+    )
