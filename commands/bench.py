@@ -157,17 +157,24 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
-        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}."
-        console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
+        console.print(f"Stopped. {kept(run, len(cells))}.", highlight=False, soft_wrap=True)
         console.print(f"Resume with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left
         raise
     except (OSError, Unkept) as error:
-        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
-        raise UsageError(f"{cause(error)} {kept}; resume with: {going_on(run, campaign)}") from error
+        words = kept(run, len(cells))
+        raise UsageError(f"{cause(error)} {words}; resume with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE
+
+
+def kept(run: runs.Run, planned: int) -> str:
+    """Return how many cells of those planned the run holds, and how many have figures of a process as yet."""
+    finished = {record.cell for record in run.records()}
+    begun = {report["cell"] for report in run.kept_reports()} - finished
+    more = f", and processes of {len(begun)} more," if begun else ""
+    return f"{len(finished)} of {times(planned, 'cell')}{more} kept in {run.folder}"
 
 
 def cause(error: OSError | Unkept) -> str:

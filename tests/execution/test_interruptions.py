@@ -157,6 +157,8 @@ def test_finished_shapes_are_kept_and_a_signal_that_comes_twice_loses_nothing(su
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert kept_batches(out)[:1] == [2]  # the larger batch goes first
+    finished, begun = len(Run(out).records()), len(set(kept_batches(out)))
+    assert f"Stopped. {finished} of 2 cells, and processes of {begun} more, kept in {out}." in output
     assert_no_launch_is_measured_twice(suite, out)
 
 
