@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis import ladders, modes
@@ -23,6 +23,7 @@ from execution.progress import Bar
 from execution.recorder import Recorder
 from execution.reference_data import Unkept
 from launchers import slurm
+from measurement.cells import Cell
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
 from plan.options import Option
@@ -157,24 +158,24 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
-        console.print(f"Stopped. {kept(run, len(cells))}.", highlight=False, soft_wrap=True)
+        console.print(f"Stopped. {kept(run, cells)}.", highlight=False, soft_wrap=True)
         console.print(f"Resume with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left
         raise
     except (OSError, Unkept) as error:
-        words = kept(run, len(cells))
+        words = kept(run, cells)
         raise UsageError(f"{cause(error)} {words}; resume with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE
 
 
-def kept(run: runs.Run, planned: int) -> str:
-    """Return how many cells of those planned the run holds, and how many have figures of a process as yet."""
+def kept(run: runs.Run, cells: Sequence[Cell]) -> str:
+    """Return how many of these cells the run holds, and of how many more it holds processes."""
     finished = {record.cell for record in run.records()}
-    begun = {report["cell"] for report in run.kept_reports()} - finished
-    more = f", and processes of {len(begun)} more," if begun else ""
-    return f"{len(finished)} of {times(planned, 'cell')}{more} kept in {run.folder}"
+    partly = {cell.id for cell in cells} & {report["cell"] for report in run.kept_reports()} - finished
+    more = f", and processes of {len(partly)} more," if partly else ""
+    return f"{len(finished)} of {times(len(cells), 'cell')}{more} kept in {run.folder}"
 
 
 def cause(error: OSError | Unkept) -> str:
