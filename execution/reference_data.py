@@ -4,7 +4,7 @@ Every worker reads the same files, so every framework gets the same numbers what
 the parent and only starts processes; run as `python -m execution.reference_data`, this module does the work.
 
 What is kept lies beside its digest. A run reads it through and compares once, before anything is measured, and makes
-anew what does not fit; before each process it then looks whether a file was written to since, which costs no reading.
+again what does not fit; before each process it then looks whether a file was written to since, which costs no reading.
 """
 
 from __future__ import annotations

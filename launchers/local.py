@@ -163,7 +163,7 @@ def _readable(pipe: BinaryIO, seconds: float) -> bool:
 def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[Message]:
     """Messages until `done`. The parent sleeps in the kernel between them.
 
-    The time that the worker may take begins anew with each whole message, not with each byte. A wait in which this
+    The time that the worker may take begins again with each whole message, not with each byte. A wait in which this
     process was stopped does not count: who suspends a job or a container stops its worker as well.
     """
     incoming = Messages(partial(note, launch.log, itertools.count()))

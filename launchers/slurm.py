@@ -198,7 +198,7 @@ class _Process:
         self._lifeline, self._results = self._srun.stdin, self._srun.stdout
 
     def messages(self, stop: int | None) -> Iterator[Message]:
-        """Messages until `done`; the time that the worker may take begins anew with each."""
+        """Messages until `done`; the time that the worker may take begins again with each."""
         with selectors.DefaultSelector() as selector:
             sources: tuple[IO[bytes] | int, ...] = (self._results,) if stop is None else (self._results, stop)
             for source in sources:

@@ -22,7 +22,7 @@ from measurement.statistics import batch_interval
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
-# records anew for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
+# records again for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
 # are as many as the inputs.
 OUTPUTS_KEPT = 3
 # Tail latency is of calls that are each waited for, which a mean over a sample has none of. They are taken in every

@@ -216,7 +216,7 @@ def version(interpreter: Path, distribution: str) -> str | None:
 def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Console) -> int:
     """Measure the tables one after the other until the time ends; the exit code.
 
-    A table loses what its processes measured unless it ends: after the first one, only those start that have the time.
+    A process that the end cuts is measured again: after the first table, only those start that have the time.
     """
     given = ("edition", "place", "device", "table", "minutes", "python")
     words = {name.upper(): getattr(arguments, name) for name in given} | {"FORCE": 1 if arguments.force else None}

@@ -232,9 +232,9 @@ class Run:
         return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
 
     def write_csv(self) -> None:
-        """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
+        """Complete the records with what they say together, in their own file too, and make the CSV from them.
 
-        No record is kept: the file is read anew for each step."""
+        No record is kept: the file is read for each step."""
         self.check_place()
         places = self._places()
         if changes := rooflines.changes(lambda: self._each(places)):

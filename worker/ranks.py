@@ -1,7 +1,7 @@
 """Cells that several processes train together: rank 0 measures, the others do as it says.
 
 Before each operation rank 0 sends all ranks its name, its cell and the number of calls; afterwards it gathers what they
-give. So all are in step, eager and compiled. Calls within a sample follow each other without a word.
+give. So all are in step, eager and compiled. Within a sample nothing is sent between calls.
 A sample is the time of the slowest rank: each takes its own, from a barrier until its last call is done.
 
 A rank that fails leaves its reason in the job's folder and ends, which ends all: nothing else frees those that wait

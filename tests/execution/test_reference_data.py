@@ -1,4 +1,4 @@
-"""What is kept between runs is compared with its digest: damaged weights, inputs, and references are made anew.
+"""What is kept between runs is compared with its digest: damaged weights, inputs, and references are made again.
 
 Those of whole runs damage the real cache of a copy of the suite.
 """
