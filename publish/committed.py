@@ -19,8 +19,8 @@ HEAD = """# Published results
 Made from the folders' own files by `python -m publish`.
 Findings are in [h200](h200/README.md), [cpu](cpu/README.md), [experiments](experiments/README.md) and
 [selfcheck](selfcheck/README.md).
-A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
-samples) and `versions.json` (every package installed).
+A run has `plan.json`, `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples),
+`results.csv` and `versions.json` (every package installed).
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
 runs of earlier schema versions lack later columns.
 Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".

@@ -238,6 +238,7 @@ def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Con
                 return INTERRUPTED
             if codes[-1] == INTERRUPTED:
                 return INTERRUPTED
+            table.clear()
     if not any(table.lacks for table in tables):
         return max(codes, default=DONE)
     console.print(f"Resume with: {again}", highlight=False, soft_wrap=True)

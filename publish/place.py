@@ -16,6 +16,7 @@ from analysis.starts import Cell as Starts
 from analysis.streams import Cell as Streams
 from commands import start, stream
 from commands.rounds import Form
+from execution.unchanged import MACHINE
 from experiments.spec import Sweep
 from measurement.places import SUITE
 from measurement.refusals import UsageError
@@ -29,6 +30,11 @@ from reports import starts, streams
 from reports.numbers import plus_minus, speedup, text_of
 
 TABLES = SUITE / "experiments" / "edition"
+# Files of a measured table; the others can be made from them.
+KEPT = (
+    *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
+    *(name for form in (start.FORM, stream.FORM) for name in (form.manifest, form.journal.lines)),
+)
 
 
 class Rounds(NamedTuple):
@@ -114,6 +120,14 @@ class Table:
         counts = Counter((one.cell, one.strategy) for one in found)
         ended = {(one.cell, one.strategy) for one in found if one.ends_strategy}
         return ended | {key for key, count in counts.items() if count >= each}
+
+    def clear(self) -> None:
+        """Remove the files that are not kept, unless something is missing still; folders stay."""
+        if self.lacks:
+            return
+        for path in self.folder.iterdir():
+            if path.name not in KEPT and not path.is_dir():
+                path.unlink()
 
     @property
     def lacks(self) -> bool:

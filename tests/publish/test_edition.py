@@ -103,6 +103,8 @@ def test_an_edition_is_measured_once_and_from_one_state_of_the_suite(suite):
     place = suite.folder / "results" / edition.EDITION / "cpu"
     page = (place / "README.md").read_text()
     assert "## A tiny MLP" in page and "| fake graph |" in page
+    kept = {path.name for path in (place / "cpu-tiny").iterdir() if path.is_file()}
+    assert kept == {"plan.json", "machine.json", "records.jsonl", "samples.jsonl.gz"}
 
     before = (place / "cpu-tiny/records.jsonl").read_bytes()
     commit(suite.folder)  # results alone: the code is the same
