@@ -107,8 +107,8 @@ def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:
     here = {point.record.framework for point in setting.at[shape]}
     away = [p for p in setting.at_elsewhere.get(shape, ()) if p.record.framework not in here and not p.excluded]
     for group in grouped(away, lambda point: point.record.framework).values():
-        most = max(point.record.launches or 0 for point in group)  # one process says less than several
-        yield min((p for p in group if (p.record.launches or 0) == most), key=lambda p: p.median_ms)
+        most = max(point.record.processes or 0 for point in group)  # one process says less than several
+        yield min((p for p in group if (p.record.processes or 0) == most), key=lambda p: p.median_ms)
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class Trust:
         """Return what is to be said of measured records."""
         measured = [record for record in records if record.is_measured]
         aimed = [record for record in measured if record.target_half_width is not None]
-        launches = [record.launches or 1 for record in measured]
+        processes = [record.processes or 1 for record in measured]
         flags = Counter(name for record in measured for name in (record.flags or "").split(";"))
         targets = {record.target_half_width for record in measured}
         return cls(
             len(measured),
-            (min(launches, default=0), max(launches, default=0)),
+            (min(processes, default=0), max(processes, default=0)),
             sum(record.parity_reference is not None for record in measured),
             (sum(record.on_target for record in aimed), len(aimed)),
             {flag.name: flags[flag.name] for flag in FLAGS if flag.name in CONDITIONS and flags[flag.name]},

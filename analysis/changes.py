@@ -42,7 +42,7 @@ def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
 def latency(pairs: Sequence[Pair], side: int) -> Estimates:
     """Logarithms of one side's latencies."""
     return Estimates.from_intervals(
-        [pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs]
+        [pair.latencies[side] for pair in pairs], [pair.records[side].processes for pair in pairs]
     )
 
 
@@ -81,9 +81,9 @@ class Moves:
         """Speedups over eager, A's over B's, where both are known: what the mode moved beside eager mode."""
         both = [[record.speedup for record in pair.records] for pair in self.pairs]
         known = {n: (ours, theirs) for n, (ours, theirs) in enumerate(both) if ours and theirs}
-        launches = [[self.pairs[n].records[side].launches for n in known] for side in (0, 1)]
+        processes = [[self.pairs[n].records[side].processes for n in known] for side in (0, 1)]
         a, b = (
-            Estimates.from_intervals([of_pair[side] for of_pair in known.values()], launches[side]) for side in (0, 1)
+            Estimates.from_intervals([of_pair[side] for of_pair in known.values()], processes[side]) for side in (0, 1)
         )
         return dict(zip(known, _each(a - b), strict=True))
 

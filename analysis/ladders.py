@@ -74,7 +74,7 @@ class Ladder:
     rivals: tuple[Step, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
     crossed: Crossed | None = None
-    launches: int = 0
+    processes: int = 0
 
     @cached_property
     def products(self) -> list[float | None]:
@@ -133,7 +133,7 @@ def ladders_of(records: Iterable[Record], samples: Iterable[SampleLine]) -> Iter
 class Series:
     """Logarithms of seconds per call by process and mode; the modes of a process were timed in turn."""
 
-    launches: tuple[Mapping[str, Sequence[float]], ...]
+    processes: tuple[Mapping[str, Sequence[float]], ...]
 
     @classmethod
     def from_samples(cls, samples: Iterable[SampleLine], modes: Mapping[str, str]) -> Series:
@@ -144,22 +144,22 @@ class Series:
         """
         latest = {(entry["launch"], entry["cell"]): entry for entry in samples if entry["cell"] in modes}
         workers: dict[int, Counter] = {}
-        for (launch, _), entry in latest.items():
-            workers.setdefault(launch, Counter())[entry.get("worker")] += 1
-        most = {launch: counts.most_common(1)[0][0] for launch, counts in workers.items()}
-        by_launch: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
-        entries = [entry for (launch, _), entry in latest.items() if entry.get("worker") == most[launch]]
-        for cell, launches in processes_of(entries).items():
-            for launch, logarithms in launches.items():
-                by_launch[launch][modes[cell]] = logarithms
-        return cls(tuple(by_launch.values()))
+        for (process, _), entry in latest.items():
+            workers.setdefault(process, Counter())[entry.get("worker")] += 1
+        most = {process: counts.most_common(1)[0][0] for process, counts in workers.items()}
+        by_process: dict[int, dict[str, Sequence[float]]] = {process: {} for process in sorted(most)}
+        entries = [entry for (process, _), entry in latest.items() if entry.get("worker") == most[process]]
+        for cell, processes in processes_of(entries).items():
+            for process, logarithms in processes.items():
+                by_process[process][modes[cell]] = logarithms
+        return cls(tuple(by_process.values()))
 
     def combined(self, weights: Mapping[str, float]) -> Interval | None:
         """Return the sum of logarithms with these weights, paired in each round; None without an interval."""
-        whole = [launch for launch in self.launches if weights.keys() <= launch.keys()]
-        rounds = [zip(*(launch[mode] for mode in weights), strict=True) for launch in whole]
+        whole = [process for process in self.processes if weights.keys() <= process.keys()]
+        rounds = [zip(*(process[mode] for mode in weights), strict=True) for process in whole]
         signs = list(weights.values())
-        return over_processes([[sum(map(operator.mul, signs, values)) for values in launch] for launch in rounds])
+        return over_processes([[sum(map(operator.mul, signs, values)) for values in process] for process in rounds])
 
     def ratio(self, weights: Mapping[str, float]) -> Interval | None:
         """Return the same as a ratio of times."""
@@ -196,7 +196,7 @@ def ladder(records: Mapping[str, Record], description: frameworks.Framework, ser
         rivals=tuple(rivals),
         missing=tuple(missing),
         crossed=crossed(description, place, records, series),
-        launches=len(series.launches),
+        processes=len(series.processes),
     )
 
 

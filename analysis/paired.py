@@ -103,4 +103,4 @@ def compare(
 def _not_in_turn(pair: Pair) -> Interval:
     """Return B's time over A's as if the runs were independent, which decides nothing."""
     a, b = pair.latencies
-    return independent_ratio(b, a, (pair.records[1].launches, pair.records[0].launches))
+    return independent_ratio(b, a, (pair.records[1].processes, pair.records[0].processes))

@@ -14,7 +14,7 @@ from analysis.comparison import NOT_COMPARABLE, Compared
 from measurement import flags
 from measurement.statistics import ENOUGH_PROCESSES, WITHIN_PROCESS, Interval
 from records import figures
-from records.record import Record
+from records.record import FIELDS, Record
 from records.statuses import WORDS
 
 
@@ -27,12 +27,14 @@ class Kind(NamedTuple):
     framework_version: str | None
     git_revision: str | None
     profile: str | None
-    launches: int | None
+    processes: int | None
 
 
 # The columns of a record that a comparison looks at.
 COLUMNS_READ = (
-    *("cell", "mode", "run_id", "started_at", *Kind._fields, "status", "reason", "weights", "tf32", "settings"),
+    *("cell", "mode", "run_id", "started_at"),
+    *(name for name, field in FIELDS.items() if field in Kind._fields),
+    *("status", "reason", "weights", "tf32", "settings"),
     *("interval_scope", "flags", "device", "baseline", "threads", "program"),
     *figures.COLUMNS["latency"],
     *figures.COLUMNS["speedup"],
@@ -47,7 +49,7 @@ def kinds_of(records: Iterable[Record]) -> list[Kind]:
 
 def few_processes(record: Record) -> bool:
     """Return whether a record's interval says nothing of other processes; of early records the count is not known."""
-    known = record.launches if record.launches is not None else ENOUGH_PROCESSES
+    known = record.processes if record.processes is not None else ENOUGH_PROCESSES
     return known < ENOUGH_PROCESSES or record.interval_scope == WITHIN_PROCESS
 
 

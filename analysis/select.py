@@ -75,9 +75,9 @@ def _over_runs(of_cell: Sequence[Record]) -> Record:
     alike = [r for r in of_cell if not r.excluded and r.framework_version == newest.framework_version]
     if newest.excluded or len(alike) == 1:
         return newest
-    changes: dict[str, Any] = {"launches": sum(record.launches or 0 for record in alike) or None}
+    changes: dict[str, Any] = {"launches": sum(record.processes or 0 for record in alike) or None}
     for figure in ("latency", "speedup"):
-        found = [(interval, record.launches) for record in alike if (interval := getattr(record, figure))]
+        found = [(interval, record.processes) for record in alike if (interval := getattr(record, figure))]
         if found:
             interval = over_runs(*zip(*found, strict=True))
             changes |= {**figures.columns(figure, interval), f"{figure}_half_width": half_width(interval)}

@@ -118,7 +118,7 @@ def ratio_of_latencies(this: Record, other: Record) -> Interval | None:
     """Return the first record's time over the second's, which were not measured in turn; None without intervals."""
     if this.latency is None or other.latency is None:
         return None
-    return independent_ratio(this.latency, other.latency, (this.launches, other.launches))
+    return independent_ratio(this.latency, other.latency, (this.processes, other.processes))
 
 
 def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | None = None) -> Interval:
@@ -136,7 +136,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     errors count as independent. It says nothing of other workloads.
     """
     known = [(speedup, record) for record in records if record.headline and (speedup := record.speedup)]
-    mean = Estimates.from_intervals([speedup for speedup, _ in known], [record.launches for _, record in known]).middle
+    mean = Estimates.from_intervals([speedup for speedup, _ in known], [record.processes for _, record in known]).middle
     by_cell = [by_process(record) for _, record in known]
     shared = set.intersection(*map(set, by_cell))
     if len(shared) < ENOUGH_PROCESSES:

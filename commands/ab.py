@@ -154,9 +154,9 @@ def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
     """Run what is left of both sides, process by process in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
-    launches = min(MOST_PROCESSES, campaigns[0].profile.maximum_processes)
-    profile = replace(campaigns[0].profile, minimum_processes=launches, maximum_processes=launches)
-    with Bar(console, left, estimates(campaigns), processes=launches) as bar:
+    processes = min(MOST_PROCESSES, campaigns[0].profile.maximum_processes)
+    profile = replace(campaigns[0].profile, minimum_processes=processes, maximum_processes=processes)
+    with Bar(console, left, estimates(campaigns), processes=processes) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
             display = alternation.Sided(letter.upper(), bar, console)

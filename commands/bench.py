@@ -135,7 +135,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     console.print(campaign.breakdown.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if any(record.status in LOGGED for record in records):
-        console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Logs: {run.folder}/processes/*/worker.log", highlight=False, markup=False, soft_wrap=True)
     if not campaign.request.again:
         steps = next_steps(run, measured_cells(records))
         console.print(f"Next: {steps}", highlight=False, markup=False, soft_wrap=True)

@@ -135,13 +135,13 @@ def _steps(one: Sequence[Record | None], figure: str, series: int) -> list[steps
     for record in one:
         interval = (record.latency if figure == "latency" else record.speedup) if record else None
         many = record is not None and not pairs.few_processes(record)
-        points.append(_point(interval, record.launches) if record and interval and many else None)
+        points.append(_point(interval, record.processes) if record and interval and many else None)
     return steps.steps(points, max(series, 1), SAME_WITHIN)
 
 
-def _point(interval: Interval, launches: int | None) -> Estimates:
+def _point(interval: Interval, processes: int | None) -> Estimates:
     ends = Interval(*(np.float64(end) for end in interval))
-    return Estimates.from_arrays(ends, np.array(launches or 0))
+    return Estimates.from_arrays(ends, np.array(processes or 0))
 
 
 def _alone(machine: str, cell: str, stepped: Mapping, speedups: Mapping) -> set[int]:

@@ -95,7 +95,7 @@ class Executor:
         groups = [group for bundle in plan.bundles for group in bundle.groups]
         weights = self.launcher.reference_data(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
-        for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
+        for left in (self.run.folder / "processes").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
             if left.exists():  # workers would run the compiled code in it
                 raise UsageError(f"{left} cannot be removed: delete it, then try again.")
@@ -164,7 +164,7 @@ class Executor:
         """Write the groups to which no process has anything to add."""
         for group in bundle.groups:
             members = [results[cell.id] for cell in group.cells]
-            last = max((report.launch for result in members for report in result.reports), default=-1)
+            last = max((report.process for result in members for report in result.reports), default=-1)
             if all(result.failure or result.has_report(last) for result in members) and (
                 last + 1 >= self.profile.maximum_processes or self.unfinished(group, results, last + 1) is None
             ):
@@ -213,7 +213,7 @@ class Executor:
             self.display.bound(cell.id, bounds.sentence(cell, answer, device_name, peaks))
         self.breakdown.enter("records")
 
-    def unfinished(self, group: Group, results: dict[str, CellResult], launch: int) -> Group | None:
+    def unfinished(self, group: Group, results: dict[str, CellResult], process: int) -> Group | None:
         """What of a group the next process has to measure, if anything.
 
         Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
@@ -222,9 +222,9 @@ class Executor:
         as well where the most processes would leave every interval that is too wide far from the target.
         """
         left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
-        if left and all(results[cell.id].has_report(launch) for cell in left.cells):
+        if left and all(results[cell.id].has_report(process) for cell in left.cells):
             return None  # before the run was interrupted
-        if left is None or launch < self.profile.minimum_processes:
+        if left is None or process < self.profile.minimum_processes:
             return left
         baseline = results.get(baseline_of(left.cells[0]).id)
         graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
@@ -354,7 +354,7 @@ def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
         if (start := time.monotonic()) >= next_csv:  # which reads all records again
             executor.run.write_csv()
             next_csv = time.monotonic() + RARELY * (time.monotonic() - start)
-        its.breakdown.enter("no launch left")
+        its.breakdown.enter("no process left")
 
     def give_up(slot: Slot, bundle: Bundle, why: str) -> None:
         in_slot(slot).give_up(bundle, Failure("crash", why))

@@ -43,7 +43,7 @@ class Launcher:
     def cache(self) -> Path:
         """Where the workers of a bundle keep compiled code."""
         number = self.place if self.slot.alone else self.slot.number
-        return self.run.folder / "launches" / f"cache-{number}"
+        return self.run.folder / "processes" / f"cache-{number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
         """Why there is no interpreter for a bundle; None where there is one."""
@@ -94,7 +94,7 @@ class Launcher:
             profile=self.profile,
             folder=str(folder),
             seed=self.sweep.seed,
-            launch=number,
+            process=number,
             peak_benchmarks=tuple(self._group_job(group, settled=True) for group in peak_benchmarks),
             peaks_known_of=dict(peaks_known_of or {}),
             force=self.sweep.force,

@@ -139,7 +139,7 @@ class Rounds(ABC, Generic[Row]):
 
     def caches(self, cleared: bool = True) -> Path:
         """Return the folder of a process's caches and temporary files, at one path for all; empty if `cleared`."""
-        live = self.run.folder / "launches" / "cache"
+        live = self.run.folder / "processes" / "cache"
         if cleared:
             artefacts.remove(live)
         (live / "tmp").mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ class Starts(Rounds[StartRecord]):
         live = self.caches()
         if way.warm:
             shutil.copytree(folder, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names), dirs_exist_ok=True)
-        hidden = partial(without_compilers, folder=self.run.folder / "launches" / "path")
+        hidden = partial(without_compilers, folder=self.run.folder / "processes" / "path")
         ended, _ = self.process(group, job, live, hidden if way.hides_compilers else dict)
         artefacts.remove(live)
         return columns | (figures(ended) if isinstance(ended, Started) else failure(ended))

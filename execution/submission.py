@@ -34,7 +34,7 @@ _BODY = """
 # is stopped by SIGTERM; after the time limit the job is requeued if any cell was finished.
 cd {root} || exit 1
 run={out}
-kept() {{ cat "$run/records.jsonl" "$run/launches/reports.jsonl" 2>/dev/null | wc -l; }}
+kept() {{ cat "$run/records.jsonl" "$run/processes/reports.jsonl" 2>/dev/null | wc -l; }}
 if [ -e "$run/plan.json" ]; then set -- --resume "$run" {again}
 else set -- {words} --out "$run"; fi
 before=$(kept)

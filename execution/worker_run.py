@@ -36,7 +36,7 @@ class WorkerRun:
     """What one worker process said."""
 
     folder: Path
-    launch: int
+    process: int
     results: dict[str, CellResult]
     lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job is another or gone
     hello: Hello | None = None
@@ -85,7 +85,7 @@ class WorkerRun:
         elif isinstance(message, Report) and self.hello:
             if workloads.source_of(self.results[message.cell].cell.workload) and self.lost_files():
                 raise local.WorkerFailure("error", "The model's file changed during the measurement.")
-            self.keep(replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step))
+            self.keep(replace(message, process=self.process, worker=self.folder.name, node=self.node, step=self.step))
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it described its machine.", message.cell)
         self.done.add(message.cell)
@@ -123,7 +123,7 @@ class WorkerRun:
         result.hello = result.hello or self.hello
         result.add(report)
         self.kept.append(Kept(report.cell, result.started_at, hello=result.hello, report=report))
-        whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
+        whose = {"cell": report.cell, "launch": report.process, "worker": report.worker}
         host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s}
         self.samples.append({**whose, "seconds_per_call": report.samples, **host})
 

@@ -90,7 +90,7 @@ def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: 
     """Check that the figure of `this` is greater than that of `other`."""
     if several := of_several(f"{name} against {other_name}", this, other):
         return several
-    return greater(name, figure(this), other_name, figure(other), unit, (this.launches, other.launches))
+    return greater(name, figure(this), other_name, figure(other), unit, (this.processes, other.processes))
 
 
 def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
@@ -169,4 +169,4 @@ def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency
     mine, theirs = figure(this), figure(other)
     if mine is None or theirs is None:
         return None
-    return independent_ratio(mine, theirs, (this.launches, other.launches))
+    return independent_ratio(mine, theirs, (this.processes, other.processes))

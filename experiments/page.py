@@ -46,7 +46,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
 
 def reach(evidence: Evidence) -> str:
     """Return whether the answers speak for other processes too; nothing where nothing has an interval."""
-    fewest = min((record.launches or 1 for record in evidence.records.included if latency_of(record)), default=None)
+    fewest = min((record.processes or 1 for record in evidence.records.included if latency_of(record)), default=None)
     if fewest is None:
         return ""
     if fewest >= ENOUGH_PROCESSES:

@@ -89,7 +89,7 @@ class Job:
     profile: Profile
     folder: str
     seed: int
-    launch: int = 0
+    process: int = 0
     peak_benchmarks: tuple[GroupJob, ...] = ()
     peaks_known_of: dict[str, str] = field(default_factory=dict)  # the versions with which they need not be measured
     force: bool = False
@@ -323,7 +323,7 @@ class Report(Ended):
     energy: Energy | None = None
     communication: Communication | None = None
     status: str = "measured"
-    launch: int = 0  # this and the next are the parent's to say
+    process: int = 0  # this and the next are the parent's to say
     worker: str = ""
     node: str = ""  # of a cluster, and the step of the job there
     step: str = ""

@@ -98,9 +98,9 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return sorted(values)[rank - 1] if 0 < rank < len(values) else None
 
 
-def scope(launches: int) -> str:
+def scope(processes: int) -> str:
     """Return what an interval of so many processes says something of."""
-    return ACROSS_PROCESSES if launches >= ENOUGH_PROCESSES else WITHIN_PROCESS
+    return ACROSS_PROCESSES if processes >= ENOUGH_PROCESSES else WITHIN_PROCESS
 
 
 def batch_medians(values: Sequence[float]) -> list[float]:

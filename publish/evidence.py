@@ -55,7 +55,7 @@ def fits(point: Point, columns: Mapping[str, object]) -> bool:
 
 def pooled(points: Iterable[Point], figure: Callable[[Point], Interval | None]) -> Interval | None:
     """Return a figure over all runs of a cell, by random effects; None without a run that has it."""
-    known = [(interval, point.record.launches) for point in points if (interval := figure(point))]
+    known = [(interval, point.record.processes) for point in points if (interval := figure(point))]
     return over_runs(*zip(*known, strict=True)) if known else None
 
 
@@ -97,7 +97,7 @@ def links(points: Sequence[Point], folders: Sequence[Path]) -> str:
 
 def processes(points: Iterable[Point]) -> str:
     """Return how many processes: `3 processes`, `2 or 3 processes`."""
-    return f"{' or '.join(map(str, sorted({point.record.launches or 0 for point in points})))} processes"
+    return f"{' or '.join(map(str, sorted({point.record.processes or 0 for point in points})))} processes"
 
 
 def versions(points: Iterable[Point]) -> str:

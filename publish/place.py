@@ -292,5 +292,5 @@ COLUMNS: Mapping[str, Callable[[Point], str]] = {
     "eager's energy over it": _saving,
     "W": lambda point: text_of(point.record.power_w),
     "of one rank's speed": _efficiency,
-    "processes": lambda point: str(point.record.launches or ""),
+    "processes": lambda point: str(point.record.processes or ""),
 }

@@ -72,7 +72,7 @@ def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:
 
 
 def _process(report: Report) -> tuple[int, str]:
-    return report.launch, report.worker
+    return report.process, report.worker
 
 
 def record(

@@ -186,20 +186,20 @@ class CellResult:
             if kept.report.outputs is not None and not _holds_arrays(Path(kept.report.outputs)):
                 return
             self.started_at, self.hello = kept.started_at, kept.hello
-            self.forget(kept.report.launch)  # half a group, measured again and interrupted again
+            self.forget(kept.report.process)  # half a group, measured again and interrupted again
             self.add(kept.report)
 
     def add(self, report: Report) -> None:
         """Take in what a process reported. Reports stand in the order of their processes."""
-        self.reports = sorted([*self.reports, report], key=lambda report: report.launch)
+        self.reports = sorted([*self.reports, report], key=lambda report: report.process)
 
-    def forget(self, launch: int | None) -> None:
+    def forget(self, process: int | None) -> None:
         """Drop the report of a process that is measured again."""
-        self.reports = [report for report in self.reports if report.launch != launch]
+        self.reports = [report for report in self.reports if report.process != process]
 
-    def has_report(self, launch: int) -> bool:
+    def has_report(self, process: int) -> bool:
         """Whether that process measured the cell."""
-        return any(report.launch == launch for report in self.reports)
+        return any(report.process == process for report in self.reports)
 
 
 @dataclass(frozen=True)

@@ -56,10 +56,10 @@ def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
 
 def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | None:
     """Return one result's figure over another's, from windows of the processes that measured both."""
-    theirs = {(report.launch, report.worker): report.energy for report in under.reports}
+    theirs = {(report.process, report.worker): report.energy for report in under.reports}
     logs = []
     for report in over.reports:
-        ours, other = report.energy, theirs.get((report.launch, report.worker))
+        ours, other = report.energy, theirs.get((report.process, report.worker))
         if ours and other and len(ours.joules) == len(other.joules):
             pairs = zip(_logs(ours, figure), _logs(other, figure), strict=True)
             logs.append([first - second for first, second in pairs])

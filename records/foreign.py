@@ -64,7 +64,7 @@ def _models(named: Iterable[str]) -> set[str]:
 
 def refuse_links(folder: Path) -> None:
     """Raise UsageError where a link lies in a run's folder or among its processes, before anything is written there."""
-    for place in (folder, folder / "launches"):
+    for place in (folder, folder / "processes"):
         entries = sorted(place.iterdir()) if place.is_dir() else []
         if link := next(filter(Path.is_symlink, entries), None):
             raise UsageError(

@@ -84,7 +84,7 @@ def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
     return widening(length) * quantile(degrees) * error
 
 
-def change_between_halves(samples: Sequence[float], launches: int = 1) -> float:
+def change_between_halves(samples: Sequence[float], processes: int = 1) -> float:
     """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
 
     Two tests on the medians of batches, each at 0.5 % shared by as many processes as are looked at: whether a line
@@ -101,7 +101,7 @@ def change_between_halves(samples: Sequence[float], launches: int = 1) -> float:
     degrees = len(both) - 2
     variance = sum((len(part) - 1) * stdev(part) ** 2 for part in batches) / degrees
     error = math.sqrt(variance * sum(1 / len(part) for part in batches))
-    bound = widening(half / len(batches[0])) * quantile(degrees, 1 - CHANCE / launches)
+    bound = widening(half / len(batches[0])) * quantile(degrees, 1 - CHANCE / processes)
     step = abs(fmean(batches[1]) - fmean(batches[0])) > bound * error
     slope, slope_error = trend(both)
     return abs(math.expm1(change)) if step or abs(slope) > bound * slope_error else 0.0

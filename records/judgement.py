@@ -74,8 +74,8 @@ def host_limit(baseline: CellResult | None) -> dict[str, Any]:
     return {"host_ms_in_loops": baseline.latency_s / full_s}
 
 
-def _drift(samples: Sequence[float], launches: int) -> float | None:
-    return change_between_halves(samples, launches) if len(samples) >= flags.DRIFT_ROUNDS else None
+def _drift(samples: Sequence[float], processes: int) -> float | None:
+    return change_between_halves(samples, processes) if len(samples) >= flags.DRIFT_ROUNDS else None
 
 
 def _queue_share(report: Report) -> float | None:

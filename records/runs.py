@@ -27,18 +27,20 @@ from records.shapes import SampleLine
 VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
-LOCK = "launches/lock"
+PROCESSES = "processes"  # the folder with one for each worker
+_FORMER_PROCESSES = "launches"  # the same of runs that were started before it had this name
+LOCK = f"{PROCESSES}/lock"
 _MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, "records.jsonl")
 
 
 class Run:
-    """A folder: plan, machine and versions as JSON, records, samples, `results.csv` and `launches/`."""
+    """A folder: plan, machine and versions as JSON, records, samples, `results.csv` and `processes/`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
-        self._reports_path = folder / "launches" / "reports.jsonl"
+        self._reports_path = folder / PROCESSES / "reports.jsonl"
         self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
         self._processes: int | None = None  # the highest number of a process so far
 
@@ -53,7 +55,7 @@ class Run:
         folder = Path(out) if out else RUNS
         try:
             folder = folder if out else new_folder(folder)
-            (folder / "launches").mkdir(parents=True, exist_ok=True)
+            (folder / PROCESSES).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
         return cls(folder.resolve())
@@ -78,7 +80,7 @@ class Run:
         with contextlib.suppress(OSError, UsageError):
             self.check_place()
             (self.folder / LOCK).unlink()
-            (self.folder / "launches").rmdir()
+            (self.folder / PROCESSES).rmdir()
             for folder in made:
                 folder.rmdir()
 
@@ -87,8 +89,9 @@ class Run:
         """Be the only process that adds to this run, until it ends. Raises UsageError where another one does."""
         with contextlib.ExitStack() as stack:
             try:
+                self._rename_former()
                 foreign.refuse_links(self.folder)
-                (self.folder / "launches").mkdir(exist_ok=True)
+                (self.folder / PROCESSES).mkdir(exist_ok=True)
                 self._is_ours = stack.enter_context(locks.alone(self.folder / LOCK))
                 stack.callback(setattr, self, "_is_ours", _unheld)
             except locks.Busy as holder:
@@ -96,6 +99,13 @@ class Run:
             except OSError as error:
                 raise UsageError(f"{self.folder} cannot be written: {error.strerror}.") from None
             yield
+
+    def _rename_former(self) -> None:
+        """Rename an earlier run's folder of processes, whose reports are measured again as no reader knows them."""
+        former, present = self.folder / _FORMER_PROCESSES, self.folder / PROCESSES
+        if former.is_dir() and not former.is_symlink() and not present.exists():
+            former.rename(present)
+            self._reports_path.unlink(missing_ok=True)
 
     def check_place(self) -> None:
         """Raise UsageError where the folder was moved while it is held: another run may lie in its place by now."""
@@ -140,12 +150,12 @@ class Run:
     def new_process_folder(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
-        launches = self.folder / "launches"
+        processes = self.folder / PROCESSES
         if self._processes is None:
-            names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
+            names = [path.name for path in processes.glob("[0-9]*")]  # a backup of one is none
             self._processes = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
         self._processes += 1
-        folder = launches / f"{self._processes:04d}"
+        folder = processes / f"{self._processes:04d}"
         (folder / "outputs").mkdir(parents=True)
         return folder
 

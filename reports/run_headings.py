@@ -88,8 +88,8 @@ def facts(records: Sequence[Record]) -> tuple[str, ...]:
     """Return what a heading says of a run: date, versions, revision of the suite, profile with processes, machine."""
     kinds = kinds_of(records)
     machines = sorted({f"{kind.device_name or 'unnamed'} ({str(kind.machine_id)[:4]})" for kind in kinds})
-    launches = sorted({kind.launches for kind in kinds if kind.launches})
-    counts = "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))) if launches else "no"
+    processes = sorted({kind.processes for kind in kinds if kind.processes})
+    counts = "-".join(map(str, dict.fromkeys((processes[0], processes[-1])))) if processes else "no"
     date = min((record.started_at for record in records if record.started_at), default="").replace("T", " ")[:16]
     return tuple(
         filter(
@@ -99,7 +99,7 @@ def facts(records: Sequence[Record]) -> tuple[str, ...]:
                 ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
                 ", ".join(sorted({f"suite {kind.git_revision}" for kind in kinds if kind.git_revision})),
                 f"{', '.join(sorted({str(kind.profile) for kind in kinds}))}, "
-                + (times(launches[-1], "process", "processes") if len(launches) == 1 else f"{counts} processes"),
+                + (times(processes[-1], "process", "processes") if len(processes) == 1 else f"{counts} processes"),
                 ", ".join(machines),
             ),
         )

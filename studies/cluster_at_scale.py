@@ -85,7 +85,7 @@ def simulated(options: argparse.Namespace, folder: Path) -> dict[str, float]:
 
 def watched(process: subprocess.Popen, run: Path, cells: int) -> dict[str, float]:
     """From the first launch to the last record: time, the runner's share of a core, and its memory on the way."""
-    while not (run / "launches" / "0001").exists() and process.poll() is None:
+    while not (run / "processes" / "0001").exists() and process.poll() is None:
         time.sleep(0.05)
     begun, (before, _) = time.monotonic(), usage(process.pid)
     memory, done, used, ended, read = {}, 0, before, begun, 0

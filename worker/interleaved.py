@@ -217,7 +217,7 @@ class InterleavedComparison(GroupWork):
 
             self.channel.phase(at_work[0], "sampling")
             job = self.context.job
-            order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
+            order = random.Random(f"{job.seed}/{job.process}/{at_work[0].group_id}")
             for member in members:
                 member.variant = replace(
                     member.variant, samples=[], loops=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
@@ -247,7 +247,7 @@ class InterleavedComparison(GroupWork):
             self.channel.phase(at_work[0], "energy")
 
         job, variants = self.context.job, [member.variant for member in members if member.variant.name in by_name]
-        order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}/energy")
+        order = random.Random(f"{job.seed}/{job.process}/{at_work[0].group_id}/energy")
         with self.context.reporting(at_work) as trouble:
             try:
                 if at_work[0].ranks > 1:

@@ -48,7 +48,7 @@ def _ratio(evidence: Evidence, this: Record, other: Record) -> Interval | None:
     if paired := evidence.paired(other, this):
         return paired
     ours, theirs = (Interval(1, 1, 1) if r.is_baseline else speedup_of(r) for r in (this, other))
-    return independent_ratio(ours, theirs, (this.launches, other.launches)) if ours and theirs else None
+    return independent_ratio(ours, theirs, (this.processes, other.processes)) if ours and theirs else None
 
 
 def published_records(rows: Published) -> list[Record]:

@@ -25,7 +25,7 @@ def misbehaves(trial: Trial, mode: str) -> None:
     for path in [*trial.folder.glob("output-*"), trial.out / "report.md"]:
         if path.exists() and b"\x1b]0;" in path.read_bytes():
             trial.saw("escape sequence", "report.md" if path.parent == trial.out else "on the terminal")
-    for log in trial.out.glob("launches/*/worker.log"):
+    for log in trial.out.glob("processes/*/worker.log"):
         if log.stat().st_size > MOST_LOG:
             trial.saw("log", f"{log.stat().st_size >> 20} MiB")
 

@@ -169,7 +169,7 @@ def job(trial: Trial, what: str) -> None:
         words = (*WORDS, "--nodes", "2", "--out", str(trial.out))
         trial.end(trial.begin(*words, environment=cluster.environment), frozenset({0}), left=False)
         number = (trial.out / "submitted.json").read_text().split('"')[3]
-        kept = trial.out / "launches" / "reports.jsonl"  # a job that got nowhere is not put in the queue again
+        kept = trial.out / "processes" / "reports.jsonl"  # a job that got nowhere is not put in the queue again
         cluster.wait(lambda: kept.exists() if what == "time limit" else trial.begun and cluster.steps())
         trial.later(2)
         for command in {

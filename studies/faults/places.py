@@ -21,11 +21,11 @@ def moved(trial: Trial, what: str) -> None:
     """The folder gets another name, or its lock goes, while it is measured: nothing of the run lands elsewhere."""
     old, words = trial.out, (*WORDS, "--out", str(trial.out))
     processes = [trial.begin(*words, "--budget", "0.5")]
-    trial.until(lambda: trial.begun and (old / "launches/lock").exists(), processes[0])
+    trial.until(lambda: trial.begun and (old / "processes/lock").exists(), processes[0])
     trial.later(5)
     going, places = processes[0].poll() is None, [old]
     if what == "lock removed":
-        (old / "launches/lock").unlink(missing_ok=True)
+        (old / "processes/lock").unlink(missing_ok=True)
         processes.append(trial.begin("--resume", str(old), "--python", trial.python))
     else:
         places = [old.rename(trial.folder / "moved")]

@@ -61,8 +61,8 @@ def access(trial: Trial, what: str) -> None:
             subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True)  # refused while files are open
         elif what == "deleted":
             shutil.rmtree(trial.out, ignore_errors=True)
-        elif what == "launches deleted":
-            shutil.rmtree(trial.out / "launches", ignore_errors=True)
+        elif what == "processes deleted":
+            shutil.rmtree(trial.out / "processes", ignore_errors=True)
         elif what == "records a folder":
             (trial.out / "records.jsonl").unlink(missing_ok=True)
             (trial.out / "records.jsonl").mkdir(parents=True)
@@ -228,7 +228,7 @@ CLOSED = ("<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-")
 REDIRECTIONS = (*CLOSED, ">/dev/full", "2>/dev/full", ">/dev/full 2>&1", "| head -c 1", "2>&1 | true", "< /dev/zero")
 FAULTS = {
     "space": {f"{size}k": space for size in SIZES} | {f"{count} files": space for count in INODES},
-    "access": dict.fromkeys(("read-only", "deleted", "launches deleted", "records a folder"), access),
+    "access": dict.fromkeys(("read-only", "deleted", "processes deleted", "records a folder"), access),
     "streams": dict.fromkeys(REDIRECTIONS, streams),
     "together": dict.fromkeys(("2 resumes", "3 resumes", "2 runs", "4 runs"), together),
     "environment": dict.fromkeys((*VARIABLES, *LIMITS, "umask 777"), environment),

@@ -174,7 +174,7 @@ FAULTS = {
     "plan": {f"{name}: {how}": plan for name in ("plan.json", "machine.json", "peaks.json")
              for how in (PLAN if name == "plan.json" else ANY)},
     "leftovers": dict.fromkeys(
-        ("launches/0001.bak", "launches/1st", "launches/0009 copy/", "launches/cache-0/", "launches/reports.jsonl",
+        ("processes/0001.bak", "processes/1st", "processes/0009 copy/", "processes/cache-0/", "processes/reports.jsonl",
          "samples.jsonl", "samples.jsonl.gz", "results.csv", "results.csv.new", "references.json", "versions.json",
          "records.jsonl.new"),
         leftovers,

@@ -264,7 +264,7 @@ def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
         run = Finished(0, "", folder / f"a pair-{letter}")
         assert run.complete()
         assert [r["launches"] for r in run.records] == [3, 3]
-        logs = sorted((run.folder / "launches").glob("[0-9]*"))
+        logs = sorted((run.folder / "processes").glob("[0-9]*"))
         begun += [((path / "worker.log").stat().st_mtime, letter) for path in logs]
     assert "".join(letter for _, letter in sorted(begun)) in ("baabba", "abbaab"), begun
     again = subprocess.run(**pair(resume=True))  # nothing is left to do but to tell
@@ -276,7 +276,7 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     heed = dict(process_group=0, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process = subprocess.Popen(**pair("--budget", "2"), **heed)
     folder, deadline = tmp_path / "a pair", time.monotonic() + PATIENCE
-    kept = [folder / f"a pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
+    kept = [folder / f"a pair-{letter}" / "processes" / "reports.jsonl" for letter in "ab"]
     while not all(path.exists() for path in kept):  # a launch of each side is done
         assert process.poll() is None and time.monotonic() < deadline, process.stdout.read()
         time.sleep(0.05)

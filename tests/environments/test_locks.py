@@ -51,7 +51,7 @@ def test_of_two_that_go_on_with_a_run_one_does(suite, tmp_path):
     output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, output
     assert Finished(0, output, out).complete()
-    assert not (out / "launches/lock").exists()
+    assert not (out / "processes/lock").exists()
 
 
 def test_a_run_at_work_can_be_read(suite, tmp_path):
@@ -71,7 +71,7 @@ def test_a_lock_dies_with_its_process(suite, tmp_path):
     wait_for((out / "samples.jsonl").exists, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert (out / "launches/lock").exists()
+    assert (out / "processes/lock").exists()
     again = suite.bench(out, "--resume", str(out))
     assert again.code == 0, again.output
     assert again.complete()

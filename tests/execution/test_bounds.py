@@ -37,7 +37,7 @@ def test_a_replay_is_bounded_by_the_time_in_which_eager_s_device_is_busy(measure
     eager, graph = run.record("eager"), run.record("graph")
     assert graph["bound_replay"] == eager["bound_replay"] == pytest.approx(eager["latency_ms_median"] / BUSY_MS)
     assert graph["launches"] == 3
-    assert len(list(run.folder.glob("launches/*/job.json"))) == 4
+    assert len(list(run.folder.glob("processes/*/job.json"))) == 4
     assert run.output.index("the GPU is idle") < run.output.index(" ms")
 
 

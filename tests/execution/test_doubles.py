@@ -178,14 +178,14 @@ def test_what_workers_print_stays_in_their_log(everything):
     assert "a warning that nobody asked for" not in everything.output
     assert any(
         b"a warning that nobody asked for" in log.read_bytes()
-        for log in everything.folder.glob("launches/*/worker.log")
+        for log in everything.folder.glob("processes/*/worker.log")
     )
 
 
 def test_what_is_no_message_stays_in_their_log(everything):
     assert any(
         b"no message on the results pipe: b'Compiling 3 kernels...'" in log.read_bytes()
-        for log in everything.folder.glob("launches/*/worker.log")
+        for log in everything.folder.glob("processes/*/worker.log")
     )
 
 

@@ -100,7 +100,7 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     assert [(r["framework"], r["status"] in MEASURED) for r in stopped.records] == [("numpy", True)]
     assert len(stopped.rows()) == 1
     kept = stopped.lines
-    assert not list((folder / "launches").glob("cache*"))
+    assert not list((folder / "processes").glob("cache*"))
 
     resumed = suite.bench(folder, "--resume", name, "--python", sys.executable, "--timeout", SILENCE)
     assert resumed.code == 3  # of a run with a cell that hangs
@@ -111,7 +111,7 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
 
 def kept_batches(folder: Path) -> list[int]:
     """The batch sizes whose first launch was finished, in order."""
-    lines = (folder / "launches/reports.jsonl").read_text().splitlines()
+    lines = (folder / "processes/reports.jsonl").read_text().splitlines()
     cells = [json.loads(line)["cell"] for line in lines]
     return [int(cell.partition("batch_size=")[2].split(",")[0]) for cell in cells if "batch_size=" in cell]
 
@@ -127,7 +127,7 @@ def assert_no_launch_is_measured_twice(suite, folder: Path) -> None:
     assert after[: len(before)] == before
     launches = [(entry["cell"], entry["launch"]) for entry in after]
     assert len(set(launches)) == len(launches)
-    assert not (folder / "launches/reports.jsonl").exists()
+    assert not (folder / "processes/reports.jsonl").exists()
 
 
 @pytest.mark.parametrize(("trap", "handler"), [("trap '' HUP; ", "1"), ("", "interrupt")])
@@ -167,10 +167,10 @@ def test_half_a_group_is_measured_again(run, suite, report):
     first = run("--framework", "fake", "--mode", "eager,graph")
     records = first.folder / "records.jsonl"
     eager, graph = (json.loads(line)["cell"] for line in first.lines)
-    outputs = next(first.folder.glob("launches/*/outputs/*.npz"))
-    second = report([1e3] * 10, cell=eager, launch=0, worker="0001", outputs=str(outputs))
+    outputs = next(first.folder.glob("processes/*/outputs/*.npz"))
+    second = report([1e3] * 10, cell=eager, process=0, worker="0001", outputs=str(outputs))
     kept = Kept(eager, "2000-01-01T00:00:00Z", hello=Hello({}, Readback()), report=second)
-    (first.folder / "launches/reports.jsonl").write_text(json.dumps(data_of(kept)) + "\n")
+    (first.folder / "processes/reports.jsonl").write_text(json.dumps(data_of(kept)) + "\n")
     records.write_bytes(b"")
     again = suite.bench(first.folder, "--resume", str(first.folder), "--python", sys.executable)
     assert again.code == 0, again.output
@@ -207,7 +207,7 @@ def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
     assert {record["status"] for record in once.records} <= set(MEASURED)
     always = run(*words, environment={"FAKE_IMPORT": "dies"})
     assert {record["status"] for record in always.records} == {"crash"}
-    assert len(list(always.folder.glob("launches/0*"))) == 2
+    assert len(list(always.folder.glob("processes/0*"))) == 2
 
 
 @pytest.mark.parametrize(

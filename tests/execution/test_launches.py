@@ -48,7 +48,7 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     for mode, told in (("eager", eager), ("inductor", graph)):
         result = CellResult(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
         for launch, seconds in enumerate(told if isinstance(told, tuple) else ()):
-            result.reports.append(report((seconds,) * 10, launch=launch, worker=f"{launch}"))
+            result.reports.append(report((seconds,) * 10, process=launch, worker=f"{launch}"))
         if told:
             results[result.cell.id] = result
     group = Group(tuple(result.cell for result in results.values()), frozenset(results))
@@ -63,7 +63,7 @@ def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, a
     result = CellResult(cell())
     for launch in range(RIGOROUS.minimum_processes):
         slow = (0.001,) if launch < at_full_speed else (0.002,)
-        result.add(report((0.002,) * 10, launch=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
+        result.add(report((0.002,) * 10, process=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
     group = Group((result.cell,), frozenset({result.cell.id}))
     executor = executor_in(tmp_path, "rigorous")
     assert bool(executor.unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes)) is another
@@ -83,7 +83,7 @@ def test_a_group_is_written_after_the_launch_that_settles_it(cell, report, tmp_p
     executor.recorder.finish = lambda group, results: written.append(len(result.reports))
     bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
     for launch in range(5):
-        result.add(report((0.002 * growth**launch,) * 10, launch=launch, worker=f"{launch}"))
+        result.add(report((0.002 * growth**launch,) * 10, process=launch, worker=f"{launch}"))
         executor.finish_settled(bundle, {result.cell.id: result})
     assert written[0] == launches
 
@@ -97,7 +97,7 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
             made.append(number)
 
     result = CellResult(cell())
-    result.reports.append(report(launch=0, worker="0001"))
+    result.reports.append(report(process=0, worker="0001"))
     bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
     announced = list(executor_in(tmp_path, kind=Noting).processes(bundle, {result.cell.id: result}))
     assert announced == made == list(range(1, PROFILES["quick"].minimum_processes))
@@ -150,10 +150,10 @@ def test_launches_of_two_frameworks_take_turns_where_repeats_count(run, profile)
 def test_outputs_are_compared_once_by_the_first_process_that_measures_the_whole_group(run, modes):
     """A process that dies over one mode leaves the comparison to the next one."""
     done = run("--framework", "fake", "--mode", ",".join(("eager", *modes)))
-    jobs = [json.loads(path.read_text()) for path in sorted(done.folder.glob("launches/*/job.json"))]
+    jobs = [json.loads(path.read_text()) for path in sorted(done.folder.glob("processes/*/job.json"))]
     first = len(modes)  # attempts until one measures all that is left
     assert [group["settled"] for job in jobs for group in job["groups"]] == [False] * first + [True] * 2
-    outputs = [len(list(path.iterdir())) for path in sorted(done.folder.glob("launches/*/outputs"))]
+    outputs = [len(list(path.iterdir())) for path in sorted(done.folder.glob("processes/*/outputs"))]
     assert outputs == [0] * (first - 1) + [2, 0, 0]
     record = done.record("graph")
     assert (record["launches"], record["program"], record["status"]) == (3, "same", "ok")
@@ -191,9 +191,9 @@ def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tm
     outputs = tmp_path / "outputs.npz"
     np.savez(outputs, a=np.arange(3.0))
     for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
-        one = report(launch=launch, worker=worker, outputs=str(outputs))
+        one = report(process=launch, worker=worker, outputs=str(outputs))
         result.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
-    assert [(one.launch, one.worker) for one in result.reports] == [(0, "0001"), (1, "0002")]
+    assert [(one.process, one.worker) for one in result.reports] == [(0, "0001"), (1, "0002")]
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: bytes(len(data)), None])
@@ -201,7 +201,7 @@ def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_pat
     """The report is on disk for certain, and what the worker wrote beside it is not after a power loss."""
     result, outputs = CellResult(cell()), tmp_path / "outputs.npz"
     np.savez(outputs, a=np.arange(100.0))
-    kept = Kept("", "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=report(launch=0, outputs=str(outputs)))
+    kept = Kept("", "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=report(process=0, outputs=str(outputs)))
     if damage:
         outputs.write_bytes(damage(outputs.read_bytes()))
     else:

@@ -94,7 +94,7 @@ def test_one_version_is_measured_in_a_run(cell, tmp_path):
 
 def test_launches_of_another_machine_are_left_out_and_finished_cells_stay(tmp_path, record):
     run = Run(tmp_path)
-    (tmp_path / "launches").mkdir()
+    (tmp_path / "processes").mkdir()
     run.write("machine.json", {"machine_id": "a"})
     run.write("peaks.json", {})
     run.append_record(record(mode="eager"))

@@ -27,9 +27,9 @@ WORDS = (*TINY, "--framework", "fake", "--mode", "eager", "--python", sys.execut
 WORDS += ("--width", "128", "--batch", "64")  # outputs that are larger than what is left of the disk
 HARM = {
     "fills": "outputs/0.npz: No space left on device",  # as the worker saves what the cell computed
-    "fails": "launches/0001: No space left on device",
-    "refuses": "launches/0001: No space left on device",
-    "dies": "launches/0001: No space left on device",
+    "fails": "processes/0001: No space left on device",
+    "refuses": "processes/0001: No space left on device",
+    "dies": "processes/0001: No space left on device",
     "removes": "outputs: No such file or directory",
 }
 
@@ -43,7 +43,7 @@ def test_a_cell_that_a_disk_failed_is_measured_once_there_is_room(suite, tmp_pat
         last = stopped.output.splitlines()[-1]
         assert ("If one cell fills the disk, start a new run that selects the others" in last) == (harm != "removes")
         assert HARM[harm] in last and f"resume with: make bench RESUME={out}" in last
-        assert not (out / "records.jsonl").exists() and not (out / "launches/reports.jsonl").exists()
+        assert not (out / "records.jsonl").exists() and not (out / "processes/reports.jsonl").exists()
         (place / "filler").unlink(missing_ok=True)
         again = suite.bench(out, "--resume", str(out), "--python", sys.executable)
         assert (again.code, again.complete()) == (0, True), again.output

@@ -94,8 +94,8 @@ def test_files_that_are_all_bad_end_the_command_before_anything_is_made(run):
 
 def test_the_traceback_is_in_the_log_that_the_screen_names(run):
     folder, screen = run
-    assert f"Logs: {folder}/launches/*/worker.log" in screen
-    logs = list(folder.glob("launches/*/worker.log"))
+    assert f"Logs: {folder}/processes/*/worker.log" in screen
+    logs = list(folder.glob("processes/*/worker.log"))
     text = "".join(log.read_text(errors="replace") for log in logs)
     assert "KeyError: 'two\\nlines'" in text and "Traceback" in text
     assert all(log.stat().st_size < 80 << 20 for log in logs)

@@ -147,7 +147,7 @@ def results(cell, report):
     def make(off: float = 1.0) -> tuple[CellResult, CellResult]:
         found = [taken(off=off) for _ in range(3)]
         eager, graph = (
-            CellResult(cell(mode=mode), reports=[report(launch=n, energy=one[key]) for n, one in enumerate(found)])
+            CellResult(cell(mode=mode), reports=[report(process=n, energy=one[key]) for n, one in enumerate(found)])
             for mode, key in (("eager", "eager"), ("inductor", "graph"))
         )
         return eager, graph

@@ -73,7 +73,7 @@ def test_which_card_it_is_stands_in_the_state_and_the_machine_s_facts_as_a_short
 
 def test_a_record_names_the_gpus_of_its_launches(cell, report):
     empty = GpuState(**dict.fromkeys(GpuState.__dataclass_fields__))
-    reports = [report(noise={"gpu": replace(empty, uuid=uuid)}, launch=n) for n, uuid in enumerate(("b1", "a2", "b1"))]
+    reports = [report(noise={"gpu": replace(empty, uuid=uuid)}, process=n) for n, uuid in enumerate(("b1", "a2", "b1"))]
     assert judgement.noise(CellResult(cell(device="gpu:0"), reports=reports))["gpu_uuid"] == "a2;b1"
     assert judgement.noise(CellResult(cell(), reports=[report()]))["gpu_uuid"] is None
 

@@ -131,7 +131,7 @@ def measured(cell, report, draw: random.Random, share: float, processes: int, sp
         variants = [machine.variant("eager", 40e-3 * shift, True), machine.variant("graph", 10e-3, False)]
         full_s = take_rounds(variants, QUICK, machine.clocks, draw, control=machine.control, full_s=full_s)
         for result, variant in ((eager, variants[0]), (graph, variants[1])):
-            made = report(variant.samples, host_loop_s=variant.loops, launch=launch, full_speed_s=full_s)
+            made = report(variant.samples, host_loop_s=variant.loops, process=launch, full_speed_s=full_s)
             result.reports.append(made)
     return eager, graph
 
@@ -162,7 +162,7 @@ def test_a_host_that_is_slow_throughout_later_processes_says_so(cell, report):
     """Its maximum of time is spent on them in vain, and all turns count, for want of others."""
     draw = random.Random(2)
     fast, slow = measured(cell, report, draw, 0.0, 1), measured(cell, report, draw, 1.0, 2)
-    reports = [*fast[0].reports, *(dataclasses.replace(made, launch=made.launch + 1) for made in slow[0].reports)]
+    reports = [*fast[0].reports, *(dataclasses.replace(made, process=made.process + 1) for made in slow[0].reports)]
     turns, slowed = CellResult(cell(), reports=reports).turns
     assert slowed and list(map(len, turns)) == [len(made.samples) for made in reports]
 

@@ -72,7 +72,7 @@ def test_a_resumed_run_measures_anew_what_does_not_fit(run, suite):
         {"cell": None},
         {},
     )
-    (first.folder / "launches/reports.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    (first.folder / "processes/reports.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     (first.folder / "records.jsonl").write_bytes(b"")
     again = suite.bench(first.folder, "--resume", str(first.folder), "--python", sys.executable)
     assert again.code == 0, again.output
@@ -98,7 +98,7 @@ def test_messages_come_back_as_they_were(report):
         protocol.Primed("a"),
         protocol.Failed("a", "oom", "No room."),
         Hello({"x": "1"}, Readback(2, settings={"deep": {"list": [1, None, "a"]}}), {"y": "2"}),
-        report(cell="a", unseen=Unseen(7, first_call_s=0.1, outputs="x"), launch=2, worker="0003"),
+        report(cell="a", unseen=Unseen(7, first_call_s=0.1, outputs="x"), process=2, worker="0003"),
         explained,
     ):
         assert protocol.message(sent(message)) == message

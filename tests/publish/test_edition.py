@@ -68,7 +68,7 @@ def suite(tmp_path_factory):
     for path in (copy.folder / "experiments/edition").glob("*.toml"):
         path.unlink()
     (copy.folder / "experiments/edition/cpu-tiny.toml").write_text(TINY.format(batch=1))
-    (copy.folder / ".gitignore").write_text("__pycache__\n.cache\n.venvs\nlaunches/\n")
+    (copy.folder / ".gitignore").write_text("__pycache__\n.cache\n.venvs\nprocesses/\n")
     commit(copy.folder)
     return copy
 

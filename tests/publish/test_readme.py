@@ -57,8 +57,8 @@ def test_every_figure_is_of_three_processes_or_more():
         points = evidence.measured(*row.folders, **row.columns_of("eager"))
         assert points and {point.record.interval_scope for point in points} == {evidence.ACROSS}, row.title
     long = evidence.report_data(findings.LONG[2]).points.all
-    assert {point.record.launches for point in long} == {2, 3}
-    assert {point.record.launches for point in evidence.measured(findings.LONG[2])} == {3}
+    assert {point.record.processes for point in long} == {2, 3}
+    assert {point.record.processes for point in evidence.measured(findings.LONG[2])} == {3}
 
 
 def test_a_cell_is_over_all_its_runs_and_one_run_is_itself():

@@ -39,7 +39,7 @@ def result(cell, report):
     """An result of one launch with these samples."""
 
     def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, framework="torch", **changes) -> CellResult:
-        reports = [report(samples, launch=0, worker="0001", **changes)]
+        reports = [report(samples, process=0, worker="0001", **changes)]
         return CellResult(cell(mode=mode, framework=framework), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
 
     return make
@@ -160,7 +160,7 @@ def test_a_broken_model_is_flagged_and_its_reason_kept(result):
 def test_the_latency_of_launches_is_not_pooled(result, report):
     """Two hundred samples that agree within a launch say nothing of how launches differ."""
     launches = result()
-    launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
+    launches.reports = [report((seconds,) * 200, process=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
     row = made(launches)
     assert row.latency_ms_median == pytest.approx(2.0)
     half = correction(3) * 4.3027 * math.log(2) / math.sqrt(3)
@@ -263,9 +263,9 @@ def test_a_host_slow_in_too_many_processes_gives_no_headline(result):
 )
 def test_full_speed_is_that_of_all_processes(result, report, loops, aside, flagged):
     several = result()
-    several.reports = [report((0.002,) * len(loop), launch=i, host_loop_s=loop) for i, loop in enumerate(loops)]
+    several.reports = [report((0.002,) * len(loop), process=i, host_loop_s=loop) for i, loop in enumerate(loops)]
     row = made(several)
-    assert (row.rounds_set_aside, row.launches) == (aside, len(loops))
+    assert (row.rounds_set_aside, row.processes) == (aside, len(loops))
     assert ("host_slowed" in (row.flags or "").split(";")) == flagged
 
 
@@ -282,7 +282,7 @@ def test_a_round_counts_for_a_pair_where_both_turns_are_good(result):
 @pytest.mark.parametrize(("host_s", "loops"), [(0.0039, 4e-3 / 3e-4), (0.001, None), (None, None)])
 def test_what_the_host_limits_is_told_in_loops(cell, report, host_s, loops):
     def of(mode: str, seconds: float) -> CellResult:
-        reports = [report((seconds,) * 12, launch=0, worker="1", host_loop_s=[3e-4] * 12, host_s=host_s)]
+        reports = [report((seconds,) * 12, process=0, worker="1", host_loop_s=[3e-4] * 12, host_s=host_s)]
         return CellResult(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
 
     eager, graph = of("eager", 4e-3), of("inductor", 1e-3)

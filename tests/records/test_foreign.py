@@ -103,7 +103,7 @@ def test_a_model_that_a_folder_names_is_not_run(capsys, folder, model, mark, wor
     refused(capsys, "bench", "--resume", str(folder), "--workload", "mlp")
     refused(capsys, "bench", "--resume", str(folder), "--dry-run")
     assert not mark.exists()
-    assert {path.name for path in folder.iterdir()} == {"evil.py", "plan.json", "launches"}
+    assert {path.name for path in folder.iterdir()} == {"evil.py", "plan.json", "processes"}
 
 
 def test_an_interpreter_that_a_folder_names_is_run_only_where_it_is_named_again(suite, capsys, folder, program, mark):
@@ -183,10 +183,10 @@ def links() -> dict:
 
         return make
 
-    files = ["launches/lock", "launches/reports.jsonl", "records.jsonl", "samples.jsonl", "versions.json"]
+    files = ["processes/lock", "processes/reports.jsonl", "records.jsonl", "samples.jsonl", "versions.json"]
     return {name: at(name, "victim") for name in files} | {
-        "launches": at("launches", "."),
-        "launches/cache-0": at("launches/cache-0", "cache-0"),
+        "processes": at("processes", "."),
+        "processes/cache-0": at("processes/cache-0", "cache-0"),
         "a name that is not there yet": at("records.jsonl", "new"),
     }
 
@@ -209,7 +209,7 @@ def test_links_out_of_a_folder_are_refused_before_anything_is_written(capsys, fo
     output = refused(capsys, "bench", *words)
     assert "is a link to" in output and "remove the link" in output
     assert {path: path.is_file() and path.read_text() for path in sorted(outside.rglob("*"))} == before
-    assert not list(folder.rglob("lock")) or name == "launches/lock"
+    assert not list(folder.rglob("lock")) or name == "processes/lock"
 
 
 @pytest.mark.parametrize("name", ["pair-a", "part"])

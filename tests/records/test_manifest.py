@@ -192,7 +192,7 @@ def test_lines_that_hold_no_record_are_measured_again(suite, folder):
 def test_what_else_lies_among_the_launches_is_no_launch(tmp_path, name):
     run = runs.Run.create(str(tmp_path / "run"))
     for folder in (name, "0007"):
-        (run.folder / "launches" / folder).mkdir()
+        (run.folder / "processes" / folder).mkdir()
     assert run.new_process_folder().name == "0008"
 
 

@@ -226,11 +226,21 @@ def test_a_kept_report_that_was_changed_is_left_out(run):
     """A digit may change and leave valid JSON: nothing else would tell."""
     for number in range(3):
         run.keep_report({"cell": "a", "report": {"samples": [0.25, number]}})
-    path = run.folder / "launches/reports.jsonl"
+    path = run.folder / "processes/reports.jsonl"
     first, second, third = path.read_bytes().splitlines(keepends=True)
     changed = second.replace(b"0.25", b"0.26")
     path.write_bytes(first + changed + b'{"cell": "a"}\n' + third[:30] + b"\n" + third)
     assert [kept["report"]["samples"] for kept in run.kept_reports()] == [[0.25, 0], [0.25, 2]]
+
+
+def test_an_earlier_run_s_folder_of_processes_goes_on_under_its_name(tmp_path):
+    """Its workers' numbers go on; its reports, which name the process otherwise, are measured again."""
+    former = tmp_path / "launches"
+    (former / "0007").mkdir(parents=True)
+    (former / "reports.jsonl").write_text("{}\n")
+    with (run := Run(tmp_path)).held():
+        assert run.kept_reports() == []
+        assert run.new_process_folder() == tmp_path / "processes/0008" and not former.exists()
 
 
 def moved(run: Run) -> None:
@@ -241,11 +251,11 @@ def replaced(run: Run) -> None:
     """The folder has another name, and another run is begun where it was."""
     moved(run)
     other = Run.create(str(run.folder))
-    (other.folder / "launches/lock").write_text("another's")
+    (other.folder / "processes/lock").write_text("another's")
 
 
 def unlocked(run: Run) -> None:
-    (run.folder / "launches/lock").unlink()
+    (run.folder / "processes/lock").unlink()
 
 
 @pytest.mark.parametrize("change", [moved, replaced, unlocked])
@@ -266,7 +276,7 @@ def test_nothing_is_written_where_a_run_no_longer_lies(run, record, change):
         change(run)
         before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
         for write in writes:
-            with pytest.raises(UsageError, match="was moved, or its launches/lock removed, while it was measured"):
+            with pytest.raises(UsageError, match="was moved, or its processes/lock removed, while it was measured"):
                 write()
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
     if change is unlocked:  # held no more: it can be gone on with
@@ -280,4 +290,4 @@ def test_a_run_that_is_begun_removes_only_its_own_folder(tmp_path):
     with pytest.raises(KeyboardInterrupt), Run.begin(str(out)) as run:
         replaced(run)
         raise KeyboardInterrupt
-    assert (out / "launches/lock").read_text() == "another's"
+    assert (out / "processes/lock").read_text() == "another's"
