@@ -6,9 +6,8 @@ override GIVEN := $(sort $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(fi
 # These say how environments are made, and may come from the environment as well.
 override SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION
 override COMMANDS := bench ab start stream reproduce publish explain ladder report compare export list new setup doctor
-override FORMER := history watch gather site new-workload selfcheck wheelhouse
 override TARGETS := help $(COMMANDS) test test-fast lint lock clean
-.PHONY: $(TARGETS) $(FORMER)
+.PHONY: $(TARGETS)
 # A line break would end a recipe's line: what follows would be a command, which runs with -i.
 override define newline
 
@@ -38,7 +37,7 @@ override environments = $(settings) $(bootstrap) -m environments.environments
 help:
 	@cat docs/help.txt
 
-$(COMMANDS) $(FORMER): $(python)
+$(COMMANDS): $(python)
 	@$(settings) EAGER_VS_GRAPH_UNDECIDED_PASSES=1 $(python) runner.py $@ $(several) $(variables)
 
 # What is no target is answered with the nearest one.

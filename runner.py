@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     """Return the module that does what the words ask for, and its arguments. Raises UsageError."""
     from commands import command_line, table
-    from measurement import places
     from measurement.refusals import UsageError
     from plan import user_models
 
-    name, rest, former = table.current((words or [""])[0], words[1:])
+    name, rest = (words or [""])[0], words[1:]
     if name not in table.COMMANDS:
         raise UsageError(f"There is no command {name!r}; {command_line.suggestion(name, table.COMMANDS)}")
-    if former:
-        print(places.as_typed(former), file=sys.stderr)
     user_models.register_named_in(rest)
     command = table.COMMANDS[name]
     module = importlib.import_module(command.module)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -51,7 +50,7 @@ def parse(
     check_unique(options)
     parser = parser_of(command, text, options)
     words, odd = _read_parameters(options, words)
-    words = _under_current_names(options, words)
+    words = _under_declared_names(options, words)
     flags, placed, unknown = _read_variables(options, words)
     arguments, spare = parser.parse_known_args(flags)
     vars(arguments).update(placed)
@@ -121,7 +120,7 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
     flags = {option.flag for option in options if option.parameter}
     if not flags:
         return list(words), []
-    flags |= {*sweep.FORMER, *sweep.ALSO}
+    flags |= {*sweep.ALSO}
     read: list[str] = []
     unknown: list[str] = []
     rest = iter(words)
@@ -140,19 +139,17 @@ def _read_parameters(options: Sequence[Option], words: Sequence[str]) -> tuple[l
     return read, unknown
 
 
-def _under_current_names(options: Sequence[Option], words: Sequence[str]) -> list[str]:
-    """Return the words with the flags and variables of today in place of former ones, and say so on standard error."""
+def _under_declared_names(options: Sequence[Option], words: Sequence[str]) -> list[str]:
+    """Return the words with the flags and variables that the command declares in place of their other names."""
     flags = {option.flag for option in options}
-    others = sweep.FORMER | sweep.ALSO
-    former = {old: new for old, new in others.items() if new in flags and old not in flags}
+    others = {old: new for old, new in sweep.ALSO.items() if new in flags and old not in flags}
+    names = {f"--{old}": f"--{new}" for old, new in others.items()}
+    names |= {variable(old): variable(new) for old, new in others.items()}
     read = []
     for before, word in zip(["", *words], words, strict=False):
-        now = word if _takes_next(before, options) else table.renamed(word, former)
-        if now != word:
-            names = [variable(text.lstrip("-").partition("=")[0]) for text in (word, now)]
-            if names[0] not in map(variable, sweep.ALSO):
-                print("{} is now {}; the next release removes the former name.".format(*names), file=sys.stderr)
-        read.append(now)
+        name, equals, value = word.partition("=")
+        is_other = name in names and (equals or word.startswith("--")) and not _takes_next(before, options)
+        read.append(f"{names[name]}{equals}{value}" if is_other else word)
     return read
 
 

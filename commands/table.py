@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from measurement import places, refusals
-from plan.options import variable
 
 
 @dataclass(frozen=True)
@@ -23,16 +22,6 @@ class Command:
     example: str = ""
     forms: Mapping[str, str] = field(default_factory=dict)
     measures: bool = False
-
-
-@dataclass(frozen=True)
-class Former:
-    """A former name of a command: the words that it stands for, and flags that have another name now."""
-
-    command: str
-    words: tuple[str, ...] = ()
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    shown: str = ""  # variables of the new form, as a user types them
 
 
 GROUPS: Mapping[str, tuple[Command, ...]] = {
@@ -79,18 +68,6 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     ),
 }  # fmt: skip
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
-# They go with the next release.
-FORMER = {
-    "history": Former("compare", ("HISTORY=1",), shown="RUN=A,B,C"),
-    "watch": Former("report", ("WATCH=1",), shown="WATCH=1"),
-    "gather": Former(
-        "report", (f"GATHER={places.RUNS / 'gathered.csv'}",), {"out": "gather"}, shown="RUN=A,B GATHER=all.csv"
-    ),
-    "site": Former("report", ("SITE=site",), {"out": "site"}, shown="SITE=site"),
-    "new-workload": Former("new", shown="NAME=my_model"),
-    "selfcheck": Former("doctor"),
-    "wheelhouse": Former("setup", ("COLLECT=wheelhouse",), {"out": "collect"}, shown="COLLECT=FOLDER"),
-}
 # Targets of make in a checkout that run no command.
 MAKE_ONLY = {
     "test [FRAMEWORK=jax]": "all; test-fast: without frameworks",
@@ -101,26 +78,6 @@ MAKE_ONLY = {
 CODES = "Exit codes: " + ", ".join(f"{code} {refusals.MEANINGS[code]}" for code in range(4))
 WIDTH = 80
 _COLUMN = 36  # where the help of a command begins
-
-
-def current(command: str, words: Sequence[str]) -> tuple[str, list[str], str | None]:
-    """Return a command and its words under their names of today, and the sentence on a former name or None."""
-    former = FORMER.get(command)
-    if former is None:
-        return command, list(words), None
-    shown = " ".join(filter(None, (former.command, former.shown)))
-    sentence = f"`make {command}` is now `make {shown}`; the next release removes the former name."
-    return former.command, [*former.words, *(renamed(word, former.renamed) for word in words)], sentence
-
-
-def renamed(word: str, former: Mapping[str, str]) -> str:
-    """Return a word that names a flag or variable with its name of today."""
-    name, equals, value = word.partition("=")
-    for old, new in former.items():
-        for before, now in ((f"--{old}", f"--{new}"), (variable(old), variable(new))):
-            if name == before and (equals or word.startswith("--")):
-                return f"{now}{equals}{value}"
-    return word
 
 
 def help_text(program: str = places.PROGRAM) -> str:

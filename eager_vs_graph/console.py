@@ -37,7 +37,7 @@ def completed(words: Sequence[str]) -> list[str]:
         words[:1] = ["bench", "--workload", words[0]]
     if words[0] in ("start", "stream") and len(words) > 1 and is_user_model(words[1]):
         words.insert(1, "--workload")
-    command = table.COMMANDS.get(table.current(words[0], ())[0])
+    command = table.COMMANDS.get(words[0])
     if command is None and Path(words[0]).exists():
         raise UsageError(f"{words[0]} is no Python file: give the path of a .py file with model() and inputs().")
     if command is None or not command.measures or {"-h", "--help", "HELP=1"} & set(words):

@@ -183,7 +183,7 @@ SETTINGS = options.declared(Sweep)
 LAUNCHER = Option("launcher", "local (default) or slurm (this job's nodes, or a submitted job's)", cluster=True)
 
 
-# Flags of an earlier release, which command lines, sweep files and the plans of runs may hold: removed with the next.
+# Flags that sweep files and the plans of earlier runs may hold.
 FORMER = {"repeat": "operators", "cache": "kv-cache", "image-size": "image"}
 
 ALSO = {"gpus": "ranks"}  # other names of flags: on GPUs each rank has one

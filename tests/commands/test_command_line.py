@@ -11,7 +11,7 @@ import runner
 import workloads
 from commands import command_line, table
 from eager_vs_graph import action, interface
-from measurement import places, refusals
+from measurement import refusals
 from measurement.refusals import UsageError
 
 
@@ -130,31 +130,6 @@ def test_the_help_has_a_line_of_at_most_80_columns_for_every_command():
             (lines,) = re.findall(rf"(?m)^{title}\n((?:  .*\n)+)", text)
             assert re.findall(rf"(?m)^  {program} (\S+)", lines) == [command.name for command in group]
     assert "make lint" not in table.help_text("egvg")
-
-
-@pytest.mark.parametrize(
-    ("former", "words", "now"),
-    [
-        ("watch", ["a"], ["report", "a", "--watch"]),
-        ("gather", ["a,b", "--out", "c.csv"], ["report", "a,b", "GATHER=c.csv"]),
-        ("gather", ["RUN=a,b", "OUT=c.csv"], ["report", "a,b", "--gather=c.csv"]),
-        ("gather", ["a"], ["report", "a", f"GATHER={places.RUNS}/gathered.csv"]),
-        ("site", [], ["report", "--site", "site"]),
-        ("site", ["--out=x"], ["report", "--site", "x"]),
-        ("history", ["a", "b", "--out", "x"], ["compare", "a", "b", "--history", "--out", "x"]),
-        ("new-workload", ["NAME=x"], ["new", "NAME=x"]),
-        ("selfcheck", ["REPEATS=2"], ["doctor", "REPEATS=2"]),
-        ("wheelhouse", ["FRAMEWORK=jax", "OUT=x"], ["setup", "FRAMEWORK=jax", "COLLECT=x"]),
-        ("wheelhouse", [], ["setup", "COLLECT=wheelhouse"]),
-    ],
-)
-def test_a_former_name_does_the_same_and_names_the_new_form(former, words, now, capsys):
-    module, arguments = runner.parse([former, *words])
-    sentence = capsys.readouterr().err
-    assert re.fullmatch(rf"`make {former}` is now `make {now[0]}\b.*`; the next release removes .*\n", sentence)
-    expected = runner.parse(now)
-    assert (module, vars(arguments)) == (expected[0], vars(expected[1]))
-    assert capsys.readouterr().err == ""
 
 
 def test_help_of_a_command_is_a_variable_for_make(capsys):

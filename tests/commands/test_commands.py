@@ -24,7 +24,7 @@ from measurement.text import make_command, shell_word
 from plan import plan, sweep, user_models
 from records import foreign, manifest, runs
 
-TARGETS = [*table.COMMANDS, *table.FORMER, "test", "lock", "lint", "clean", "help"]
+TARGETS = [*table.COMMANDS, "test", "lock", "lint", "clean", "help"]
 TOUCH = "touch EXECUTED"
 # What a shell or make would run, expand, split or take for an option.
 PAYLOADS = [
@@ -122,7 +122,7 @@ def test_a_parameter_of_a_user_s_own_model_is_a_part_of_the_command(tmp_path):
     assert published.command("bench", given) == "make bench WORKLOAD=net.py"
 
 
-WRITTEN = re.compile(rf"\bmake ({'|'.join([*table.COMMANDS, *table.FORMER])})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
+WRITTEN = re.compile(rf"\bmake ({'|'.join(table.COMMANDS)})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
 PLACEHOLDER = re.compile(r"[<…]|path/|\.py\b|REQUIREMENTS|\.toml|WEIGHTS|RESUME|LAUNCHER|PADDLE_INDEX|WHEELHOUSE")
 
 
@@ -274,8 +274,8 @@ def test_the_runner_takes_every_value_as_it_is(command, monkeypatch):
 
 
 def test_make_has_the_commands_of_the_table():
-    listed = dict(re.findall(r"(?m)^override (COMMANDS|FORMER) := (.*)$", (ROOT / "Makefile").read_text()))
-    assert listed == {"COMMANDS": " ".join(table.COMMANDS), "FORMER": " ".join(table.FORMER)}
+    listed = re.findall(r"(?m)^override COMMANDS := (.*)$", (ROOT / "Makefile").read_text())
+    assert listed == [" ".join(table.COMMANDS)]
 
 
 @needs_make

@@ -59,7 +59,7 @@ def test_commands_that_measure_nothing_are_left_alone(installed, words, capsys):
 
 @pytest.mark.parametrize("words", [["--python", "/a/python"], ["PYTHON=/a/python"], ["--python=/a/python"]])
 def test_an_interpreter_that_is_named_is_taken_and_said(installed, words, capsys):
-    for command in ("bench", "doctor", "selfcheck"):
+    for command in ("bench", "doctor"):
         assert console.completed([command, *words]) == [command, *words]
         assert capsys.readouterr().err == "Measuring with /a/python (--python).\n"
 

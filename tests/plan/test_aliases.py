@@ -224,20 +224,6 @@ def test_the_documentation_has_every_name_and_every_preset():
         assert f"`{name}`" in page
 
 
-FORMER = {"REPEAT=3": ["operators", "3"], "--cache=dynamic": ["kv_cache", "dynamic"], "IMAGE_SIZE=64": ["image", "64"]}
-
-
-@pytest.mark.parametrize("word", FORMER)
-def test_a_former_name_of_a_parameter_is_read_for_one_release(word, capsys):
-    attribute, value = FORMER[word]
-    for words in ([word], ["-p", word.lstrip("-").lower()]):
-        assert vars(runner.parse(["bench", *words])[1])[attribute] == value
-        if words[0] == "-p" and attribute == "image":  # image_size is the parameter's own name
-            continue
-        sentence = rf"[A-Z_]+ is now {attribute.upper()}; the next release removes the former name\.\n"
-        assert re.fullmatch(sentence, capsys.readouterr().err)
-
-
 def test_sweep_files_and_plans_are_read_under_former_names(tmp_path):
     file = tmp_path / "sweep.toml"
     file.write_text('workload = "fused-cos"\nrepeat = [1, 2]\n')
