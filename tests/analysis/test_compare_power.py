@@ -35,7 +35,7 @@ def test_twenty_times_the_same_code_on_a_machine_that_is_shared():
     assert all(count.undecided > 0.8 * count.cells for count in counts.values())
 
 
-def test_what_committed_samples_say_of_launches():
+def test_what_measured_samples_say_of_launches():
     """The figures that studies/README.md states."""
     known = {folder: drawn.told(drawn.measured(folder)) for folder in MACHINES.values()}
     figures = ("eager", "graph", "ratio")

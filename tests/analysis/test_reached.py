@@ -10,7 +10,7 @@ from conftest import ROOT
 from analysis.facts import Reached, reached
 from records import recordfile
 
-RUNS = sorted((ROOT / "results").glob("[!r]*/**/results.csv"))  # not those of results/runs
+RUNS = sorted([*ROOT.glob("results/[!r]*/**/records.jsonl"), *ROOT.glob("tests/runs/*/records.jsonl")])
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from records.record import SCHEMA_VERSION
 
 @pytest.fixture(scope="module")
 def found():
-    folder = ROOT / "results/cpu/two-cores"
+    folder = ROOT / "tests/runs/two-cores"
     return answer.answered(recordfile.load(folder / "records.jsonl").records, folder)
 
 
 def test_every_record_is_a_figure_and_every_framework_has_an_answer(found):
-    assert len(found["figures"]) == len((ROOT / "results/cpu/two-cores/records.jsonl").read_text().splitlines())
+    assert len(found["figures"]) == len((ROOT / "tests/runs/two-cores/records.jsonl").read_text().splitlines())
     assert {"torch", "jax", "tensorflow", "paddle"} <= {choice["framework"] for choice in found["choices"]}
     assert all(choice["cell"] in {row["cell"] for row in found["figures"]} for choice in found["choices"])
     assert any("bert-base" in sentence and "torch" in sentence for sentence in found["verdicts"])

@@ -14,7 +14,7 @@ from conftest import ROOT
 import runner
 from records import recordfile
 
-RUN = ROOT / "results/cpu/two-cores"
+RUN = ROOT / "tests/runs/two-cores"
 SCHEMAS = Path(__file__).parent / "schemas"
 
 

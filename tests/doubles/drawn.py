@@ -1,14 +1,14 @@
-"""Runs drawn from a hierarchy of run, launch and round, as far as committed samples tell how these scatter."""
+"""Runs drawn from a hierarchy of run, launch and round, which scatter as the samples of measured runs."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median, stdev
 
 import numpy as np
 from doubles.reported import record
@@ -19,9 +19,8 @@ from analysis.paired import ByProcess
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
 from records.intervals import over_processes
 from records.record import Record
-from records.runs import Run
 
-RESULTS = Path(__file__).resolve().parent.parent.parent / "results"
+SCATTER = Path(__file__).with_suffix(".json")
 LIKENESS = 0.5  # of neighbouring rounds (lag-1 correlation): 0.46 to 0.49 in recorded series
 SHAPES = ((1, 128), (1, 512), (4, 128), (4, 512))
 
@@ -35,18 +34,9 @@ class Scatter:
 
 
 def measured(folder: str) -> list[Scatter]:
-    """What a committed run tells of each of its graphs and the eager mode beside it, from its launches' medians."""
-    cells = paired.processes_of(Run(RESULTS / folder).samples())
-    scatters = []
-    for name, graph in cells.items():
-        group, _, mode = name.rpartition("/")
-        eager = cells.get(f"{group}/eager", {})
-        both = sorted(eager.keys() & graph.keys())
-        if mode != "eager" and len(both) > 2:
-            sides = [[side[launch] for launch in both] for side in (eager, graph)]
-            covariance = np.cov([[median(series) for series in side] for side in sides])
-            scatters.append(Scatter(tuple(map(tuple, covariance)), tuple(fmean(map(stdev, side)) for side in sides)))
-    return scatters
+    """Return the scatter of each graph of a measured run and its eager mode, from medians of launches."""
+    graphs = json.loads(SCATTER.read_text())[folder]
+    return [Scatter(tuple(map(tuple, graph["launches"])), tuple(graph["rounds"])) for graph in graphs]
 
 
 def told(scatter: Sequence[Scatter]) -> dict[str, float]:

@@ -116,5 +116,5 @@ def test_nothing_is_written_into_the_installation(installed, tmp_path):
 
 
 def test_a_run_is_exported_from_anywhere(installed, tmp_path):
-    done = run(installed, tmp_path, "export", str(ROOT / "results/cpu/two-cores"), "--format", "bmf")
+    done = run(installed, tmp_path, "export", str(ROOT / "tests/runs/two-cores"), "--format", "bmf")
     assert done.returncode == 0 and '"latency"' in done.stdout

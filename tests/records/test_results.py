@@ -20,10 +20,12 @@ from publish import committed
 from records import jsonfiles, recordfile
 from records.earlier import RETIRED_COLUMNS
 from records.record import COLUMNS, SCHEMA_VERSION
+from records.statuses import STATUSES
 
 # What runs on this machine have left is not committed, and may be of any version.
 FILES = [p for p in sorted((ROOT / "results").glob("**/*")) if p.is_file() and p.relative_to(ROOT).parts[1] != "runs"]
 RUNS = [path for path in FILES if path.name == "records.jsonl"]
+EARLIER = sorted((ROOT / "tests/runs").glob("*/records.jsonl"))
 # Folders of users and of the system's own software, and a GPU's serial number.
 PRIVATE = re.compile(r"/(?:root|home|opt|work|mnt|tmp)/|GPU-[0-9a-f]{8}-")
 
@@ -55,9 +57,17 @@ def test_a_committed_run_has_one_record_a_cell(path: Path):
 
 def test_every_committed_run_has_its_report(tmp_path):
     """The table on the terminal, `report.md` and `report.html`."""
-    for path in RUNS:
+    for path in (*RUNS, *EARLIER):
         assert runner.main(["report", str(path.parent), "--out", str(tmp_path)]) == 0, path
     assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_records_of_an_earlier_schema_version_are_read(version: int):
+    records = recordfile.load(ROOT / f"tests/runs/schema-{version}/records.jsonl").records
+    assert records and {record.schema_version for record in records} == {version}
+    assert {record.status for record in records} <= set(STATUSES)
+    assert all(record.sign for record in records if record.speedup and not record.is_baseline)
 
 
 def test_the_site_has_a_page_for_every_committed_run(tmp_path):

@@ -211,7 +211,7 @@ def test_everything_can_be_reached_and_worked_by_keys(page, report):
 
 
 def test_the_h200_s_answers_take_four_screens(page, tmp_path):
-    runs = [f"results/h200/{name}" for name in ("torch-2.13-c-short", "torch-2.13-c-long", "tensorflow-c-long")]
+    runs = [f"tests/runs/h200-{name}" for name in ("c-short", "c-long", "tensorflow")]
     assert runner.main(["report", *(str(ROOT / run) for run in runs), "--out", str(tmp_path)]) == 0
     page.open(tmp_path / "report.html", height=800)
     assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 800
@@ -226,7 +226,7 @@ CUT_OFF = (
 
 
 def test_the_words_of_a_ladder_fit_the_window(page, tmp_path):
-    assert runner.main(["report", str(ROOT / "results/h200/ladder-e-torch-1x128"), "--out", str(tmp_path)]) == 0
+    assert runner.main(["report", str(ROOT / "tests/runs/schema-7"), "--out", str(tmp_path)]) == 0
     for width in (390, 768, 1280):
         page.open(tmp_path / "report.html", width=width)
         assert page.evaluate("document.querySelectorAll('#ladder .line').length") > 5

@@ -53,9 +53,9 @@ def test_the_setting_is_said_once_and_each_framework_has_a_row(record):
 
 
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("run", ["cpu/two-cores", "h200/torch-2.13-short", "h200/ladder-j-torch-bert"])
-def test_published_runs_fit_and_keep_every_digit(run, width):
-    records = report.read([str(ROOT / "results" / run)], COLUMNS_READ).records
+@pytest.mark.parametrize("run", ["two-cores", "h200-c-short", "schema-7"])
+def test_measured_runs_fit_and_keep_every_digit(run, width):
+    records = report.read([str(ROOT / "tests/runs" / run)], COLUMNS_READ).records
     text = printed(records, width)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text.replace("{…}", "") and text.count("±95 %") >= 1 and text.count("Trust:") == 1
