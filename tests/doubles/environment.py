@@ -23,7 +23,7 @@ from measurement.refusals import DONE, INCOMPLETE
 ROOT = Path(__file__).resolve().parent.parent.parent
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 FEW_PROCESSES = str(ROOT / "tests/doubles/few_processes")  # on PYTHONPATH: two processes a bundle in place of 3 to 5
-QUICKLY = ("--threads", "1", "--budget", "0.1")
+QUICKLY = ("--threads", "1", "--budget", "0.02")
 
 
 def interpreter(framework: str) -> Path:
@@ -130,7 +130,7 @@ for line in sys.stdin:
 
 
 def _started(framework: str, code: str, more: dict[str, str], **pipes) -> subprocess.Popen:
-    by_conftest = ("TORCHINDUCTOR_VEC_ISA_OK", "CXX")
+    by_conftest = ("TORCHINDUCTOR_VEC_ISA_OK", "CXX", "XLA_FLAGS")
     known = {name: os.environ[name] for name in by_conftest if name in os.environ}
     variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu"), **more}
     return subprocess.Popen([str(interpreter(framework)), "-c", code], cwd=ROOT, env=variables, **pipes)
