@@ -6,21 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
+from measurement.profiles import Profile
 from measurement.sampling import Clocks, Variant, lead_in, take_sample
 
-ROUNDS, SECONDS = 3, 0.3  # at least
+ROUNDS, SECONDS = 3, 0.3  # at least; fewer seconds where a cell is sampled for less
 
 
 def first_figures(
-    variants: Sequence[Variant], clocks: Clocks, on_sample: Callable[[Variant], None]
+    variants: Sequence[Variant], profile: Profile, clocks: Clocks, on_sample: Callable[[Variant], None]
 ) -> tuple[list[float], float | None]:
     """Return seconds per call of each variant, and how many times as long the first takes as the last; None of one.
 
     All are medians over the same rounds.
     """
     taken = [replace(variant, samples=[]) for variant in variants]
-    start = clocks.wall()
-    while len(taken[0].samples) < ROUNDS or clocks.wall() - start < SECONDS:
+    start, seconds = clocks.wall(), min(SECONDS, profile.seconds_per_cell)
+    while len(taken[0].samples) < ROUNDS or clocks.wall() - start < seconds:
         for variant in taken:
             on_sample(variant)
             lead_in(variant, clocks)

@@ -120,7 +120,7 @@ class InterleavedComparison(GroupWork):
 
         variants = [member.variant for member in beside]
         with self.context.reporting(at_work) as trouble:
-            seconds, speedup = first_figures(variants, self.context.clocks, on_sample)
+            seconds, speedup = first_figures(variants, self.profile, self.context.clocks, on_sample)
             for member, its in zip(beside, seconds, strict=True):
                 self.channel.send(Provisional(member.cell.id, its, speedup if member is members[-1] else None))
         if trouble:

@@ -37,7 +37,8 @@ CODE = (
 )
 SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
 PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
-# What the copy's modules end with: the fake's name, peaks of small arrays, and warm-ups of a tenth of the time.
+# What the copy's modules end with: the fake's name, peaks of small arrays, and samples and warm-ups of a tenth of
+# the time.
 REGISTERED = 'NAMES = ("fake", *NAMES)'
 APPENDED = {
     "frameworks/__init__.py": REGISTERED,
@@ -49,15 +50,16 @@ SIZES["cpu"] = (
     "measurement/profiles.py": """
 import dataclasses
 PEAK_BENCHMARK = dataclasses.replace(
-    PEAK_BENCHMARK, seconds_per_cell=0.02, maximum_seconds_per_cell=0.1, warmup_seconds=0.01
+    PEAK_BENCHMARK, seconds_per_cell=0.005, maximum_seconds_per_cell=0.05, warmup_seconds=0.01, sample_seconds=0.002
 )
 PROFILES |= {
-    name: dataclasses.replace(profile, warmup_seconds=profile.warmup_seconds / 10) for name, profile in PROFILES.items()
+    name: dataclasses.replace(profile, warmup_seconds=profile.warmup_seconds / 10, sample_seconds=0.002)
+    for name, profile in PROFILES.items()
 }
 """,
 }
 # The smallest cells there are.
-TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
+TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.02")
 
 
 @dataclass

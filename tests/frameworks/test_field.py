@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import field_rows
 import pytest
+from doubles.brief import brief
 from field_rows import Row
 
 import runner
@@ -46,8 +46,6 @@ def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
     rows = [row for row in ROWS if row.framework == framework and options(row) == flags]
     if not environments.path(framework, "cpu").exists():
         pytest.skip(f"{framework}'s environment is not made")
-    once = plan.PROFILES["quick"]
-    once = replace(once, minimum_processes=1, maximum_processes=1, minimum_rounds=2, warmup_seconds=0.5)
     words = ["--framework", framework, "--workload", ",".join(str(row.path) for row in rows), *flags.split()]
     words += ["--mode", MODES[framework]] if framework in MODES else []
     words += ["--profile", "quick", "--budget", "0.02", "--threads", "1", "--out", str(out)]
@@ -56,7 +54,7 @@ def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
         patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework,))
         patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
         patch.setattr(early_checks, "check", lambda *words: None)  # a process for each file
-        patch.setitem(plan.PROFILES, "quick", once)
+        patch.setitem(plan.PROFILES, "quick", brief(plan.PROFILES["quick"], 1))
         runner.main(["bench", *words])
     return field_rows.records(rows, out)
 

@@ -276,8 +276,8 @@ def test_somebody_else_s_timer_times_no_single_calls(machine):
 def test_first_figures_of_a_pair_are_of_the_same_rounds():
     machine = Machine()
     eager, graph = machine.variant("eager", 0.02), machine.variant("graph", 0.005)
-    seconds, speedup = first_figures([eager, graph], machine.clocks, lambda variant: None)
+    seconds, speedup = first_figures([eager, graph], PROFILE, machine.clocks, lambda variant: None)
     assert seconds == pytest.approx([0.02, 0.005]) and speedup == pytest.approx(seconds[0] / seconds[1])
-    (alone,), none = first_figures([graph], machine.clocks, lambda variant: None)
+    (alone,), none = first_figures([graph], PROFILE, machine.clocks, lambda variant: None)
     assert alone == pytest.approx(0.005) and none is None
     assert not eager.samples and not graph.samples

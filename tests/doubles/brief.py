@@ -1,0 +1,24 @@
+"""Profiles for tests of real frameworks, which ask whether a cell is measured and not how precisely.
+
+One process shows whether a framework computes what it should, a second one what it does with the first one's compile
+cache. More of them tell how processes differ, which no test of a real framework asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from measurement.profiles import PROFILES, Profile
+
+
+def brief(profile: Profile, processes: int) -> Profile:
+    """Return the profile with so many processes a bundle, samples of 2 ms, and calls that need not be steady."""
+    return replace(
+        profile, minimum_processes=processes, maximum_processes=processes, seconds_per_cell=0.1,
+        maximum_seconds_per_cell=0.3, minimum_rounds=3, warmup_seconds=0.02, sample_seconds=0.002,
+    )  # fmt: skip
+
+
+def shorten(processes: int) -> None:
+    """Make every profile of this interpreter brief."""
+    PROFILES.update({name: brief(profile, processes) for name, profile in PROFILES.items()})
