@@ -66,10 +66,10 @@ def same(framework: str, kind: str) -> bool:
 
 
 def places() -> list[Place]:
-    """In 8-bit integers all passes; in 8-bit floats decode alone, since the product is the same."""
+    """In 8-bit integers all passes; in 8-bit floats decode alone, since the product is the same. Of one layer each."""
     of = {"int8": ("decode", "prefill", "generate"), "fp8": ("decode",)}
     return [
-        Place("llama-tiny", "static", pass_name, 64 if pass_name == "decode" else 0, quant=kind)
+        Place("llama-tiny", "static", pass_name, 64 if pass_name == "decode" else 0, quant=kind, layers=1)
         for kind in LARGEST
         for pass_name in of[kind]
     ]

@@ -56,6 +56,7 @@ class Place:
     dtype: str = "fp32"
     quant: str = "none"
     product: str = "matmul"
+    layers: int = 2
 
     @property
     def parameters(self) -> dict:
@@ -73,7 +74,9 @@ class Place:
         """The GPT has as many positions here as the Llama, or place 1024 were beyond its last one."""
         model = workloads.get(self.name, "prefill")
         if self.name == "gpt-tiny":
-            model = cached_gpt.cached(replace(model.gpt, positions=POSITIONS))
+            model = cached_gpt.cached(replace(model.gpt, positions=POSITIONS, layers=self.layers))
+        else:
+            model = replace(model, layers=self.layers)
         made = {"decode": decode.decode_of, "generate": generate.generate_of}
         return made[self.pass_name](model) if self.pass_name in made else model
 

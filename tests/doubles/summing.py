@@ -1,4 +1,4 @@
-"""A small Llama with products as sums in one framework: `summing.py FRAMEWORK MODE,...`, the eager mode first.
+"""A Llama of one layer with products as sums in one framework: `summing.py FRAMEWORK MODE,...`, the eager mode first.
 
 Prints JSON: rows as `generating.py` has them of each place: a token in every mode, a generation in eager
 mode and as one graph, a prompt and bfloat16 in two modes; in eager mode alone 8 bits, and places with matrix products.
@@ -17,8 +17,9 @@ import frameworks
 from tests.doubles.generating import FIRST_PLACES, NAMES, WHOLE, Measured, Place, rows_of
 from workloads.products import MATMUL, SUM
 
+LAYERS = 1
 DECODE, PREFILL, GENERATE = (
-    Place(NAMES[0], "static", pass_name, first, product=SUM)
+    Place(NAMES[0], "static", pass_name, first, product=SUM, layers=LAYERS)
     for pass_name, first in (("decode", FIRST_PLACES[1]), ("prefill", 0), ("generate", 0))
 )
 USUAL = {place: replace(place, product=MATMUL) for place in (DECODE, PREFILL)}

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 MATRICES = 4  # of a layer
-LAYERS = get("llama-tiny").layers
-LESS = {"decode": MATRICES * LAYERS + 1, "prefill": 1}  # matrix products that a call has less: a layer's, the logits'
+# Matrix products that a call has less: a layer's, the logits'.
+LESS = {"decode": MATRICES * summing.LAYERS + 1, "prefill": 1}
 
 
 def bytes_by_class(workload, parameters: dict, dtype: str) -> dict[str, int]:
@@ -49,7 +49,7 @@ def test_sums_write_and_read_what_is_summed_where_nothing_is_fused(pass_name, dt
 def test_a_generation_costs_what_its_parts_do_and_8_bits_come_on_top():
     workload, rows = get("llama-tiny", "generate"), 2
     given = {"batch_size": rows, "prompt": 12, "tokens": 5}
-    of_layers = LAYERS * sum(a * b for a, b in workload.model.products)
+    of_layers = workload.model.layers * sum(a * b for a, b in workload.model.products)
     head = workload.model.hidden * workload.model.vocabulary
     for quant in ("none", "int8"):
         usual, summed = (
