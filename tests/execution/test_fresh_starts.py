@@ -83,18 +83,21 @@ def test_a_package_loads_where_no_compiler_is_on_the_path(finished):
 
 
 @pytest.mark.slow
-def test_a_damaged_package_is_made_again_and_what_is_there_is_kept(finished):
+def test_a_damaged_artefact_is_made_again_and_what_is_there_is_kept(tmp_path):
     """The same OUT goes on with what is missing: one more process of one way."""
-    (package,) = finished.folder.glob("artefacts/*/ahead-of-time/model.pt2")
-    os.truncate(package, package.stat().st_size // 2)
-    before = starts.JOURNAL.read(finished.folder)
-    model = str(finished.folder.parent / "net.py")
-    done = started(finished.folder, "--workload", model, "--processes", "2", "--strategy", "ahead-of-time")
+    interpreter("onnxruntime")
+    out, way = tmp_path / "run", "ahead-of-time"
+    words = ("--framework", "onnxruntime", "--workload", "mlp", "--strategy", way)
+    assert started(out, *words, "--processes", "1").code == DONE
+    artefact = max(out.glob(f"artefacts/*/{way}/*"), key=lambda path: path.stat().st_size)
+    os.truncate(artefact, artefact.stat().st_size // 2)
+    before = starts.JOURNAL.read(out)
+    done = started(out, *words, "--processes", "2")
     assert done.code == DONE, done.output
-    assert "Making the artefact of ahead-of-time again, because model.pt2 is truncated or was changed." in done.output
-    *kept, last = starts.JOURNAL.read(finished.folder)
+    assert f"Making the artefact of {way} again, because {artefact.name} is truncated or was changed." in done.output
+    *kept, last = starts.JOURNAL.read(out)
     assert kept == before
-    assert (last.strategy, last.round, last.status) == ("ahead-of-time", 1, "ok")
+    assert (last.strategy, last.round, last.status) == (way, 1, "ok")
 
 
 JAX_MODEL = """
