@@ -22,7 +22,7 @@ from studies.faults.trial import FAKE, Trial
 pytestmark = pytest.mark.slow
 
 SEED = 20
-COUNT = 10  # faults; each is a run, a resume, and for some a report: about twenty runs
+COUNT = 6  # faults; each is a run, a resume, and for some a report: about twelve runs
 
 
 @pytest.fixture
