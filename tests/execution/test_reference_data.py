@@ -132,7 +132,7 @@ def test_a_run_measures_nothing_with_a_damaged_cache(suite, tmp_path):
         out = tmp_path / f"{when}-{damage.__name__}"
         if when == "before":
             damage_all(suite.folder, damage)
-        process = suite.begin(*NUMPY, "--budget", "2", "--out", str(out))
+        process = suite.begin(*NUMPY, "--budget", "0.3", "--out", str(out))
         if when == "during":
             wait_for((out / "samples.jsonl").exists, process)  # the worker goes on with the peaks
             damage_all(suite.folder, damage)
