@@ -14,7 +14,6 @@ from pathlib import Path
 
 import frameworks
 from analysis.paired import processes_of
-from analysis.settings import Shape
 from measurement.statistics import Interval
 from records.intervals import over_processes
 from records.record import Record
@@ -65,8 +64,7 @@ class Ladder:
     are rungs without figures and excluded ones, with the reason.
     """
 
-    framework: str
-    title: str
+    first: Record  # of the shape, as the others differ in their mode
     rungs: tuple[Rung, ...]
     steps: tuple[Step, ...]
     since: tuple[Interval | None, ...]
@@ -187,8 +185,7 @@ def ladder(records: Mapping[str, Record], description: frameworks.Framework, ser
     largest, rivals = _largest(_strides(steps, series), series)
     since = [Interval(1.0, 1.0, 1.0), *(series.ratio(_step(rungs[0], rung)) for rung in rungs[1:])] if rungs else []
     return Ladder(
-        framework=first.framework,
-        title=_title(first),
+        first,
         rungs=tuple(rungs),
         steps=tuple(steps),
         since=tuple(since),
@@ -277,13 +274,3 @@ def crossed(
         whole=ratios[4],
         interaction=ratios[5],
     )
-
-
-def _title(record: Record) -> str:
-    shape, threads = Shape.from_record(record), record.threads
-    parts = [record.framework, f"{record.workload} {record.implementation}", shape.text]
-    parts += [str(record.pass_name)] if record.pass_name != "inference" else []
-    if record.batch_size is not None:
-        parts += record.other_parameters
-    parts += [f"{record.device} {record.dtype}", f"{threads} thread{'' if threads == 1 else 's'}"]
-    return ", ".join(parts)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from plan.plan import Group
     from workloads.spec import Arrays, Parameters, Weights, Workload
 
-CACHE = places.CACHE / "materials"
+CACHE = places.CACHE / "reference"
 LOCK = ".lock"
 UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.

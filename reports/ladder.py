@@ -7,11 +7,23 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from analysis.ladders import Crossed, Ladder, Step
+from analysis.settings import Shape
 from measurement.text import in_markdown, markdown_table
 from reports.content import Row, Table, grid, number
 from reports.numbers import multiple, ratio, text_of
 
 COLUMNS = ("rung", "adds", "ms (95 %)", "× before (95 %)", "× first (95 %)", "product")
+
+
+def title(ladder: Ladder) -> str:
+    """Return the framework, workload, shape, device and threads."""
+    record = ladder.first
+    parts = [record.framework, f"{record.workload} {record.implementation}", Shape.from_record(record).text]
+    parts += [str(record.pass_name)] if record.pass_name != "inference" else []
+    if record.batch_size is not None:
+        parts += record.other_parameters
+    parts += [f"{record.device} {record.dtype}", f"{record.threads} thread{'' if record.threads == 1 else 's'}"]
+    return ", ".join(parts)
 
 
 def sentences(ladder: Ladder) -> list[str]:
@@ -75,7 +87,7 @@ def table(ladder: Ladder) -> Table:
 def show(ladders: Sequence[Ladder], console: Console) -> None:
     """Print every ladder: its rungs, then what they say."""
     for ladder in ladders:
-        console.print(f"\n{ladder.title}", style="bold")
+        console.print(f"\n{title(ladder)}", style="bold")
         content = table(ladder)
         rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
         # What a rung adds is dropped first, then what others say too; digits and names of modes never are.
@@ -88,7 +100,7 @@ def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     """Return the first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
     written: list[str] = []
     for ladder in ladders:
-        of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(sentences(ladder)[:3]))}"]
+        of_ladder = [f"- **{in_markdown(title(ladder))}**: {in_markdown(' '.join(sentences(ladder)[:3]))}"]
         ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
         rows = [(rung.mode, text_of(rung.median_ms), each) for rung, each in zip(ladder.rungs, ratios, strict=True)]
         of_ladder += ["", *markdown_table(("rung", "ms", "× the rung before"), rows, (1, 2))]

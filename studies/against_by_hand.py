@@ -2,7 +2,7 @@
 
 Runs `by_hand/bert_FRAMEWORK.py`, `runner.py bench` on the same shapes, and the script once more, each in processes of
 its own, and prints a line for each mode: the suite's time over the script's with its 95 % interval. A graph mode is
-shown to agree if the whole interval lies within 5 % of 1 where the host decides (regime `overhead`) and within 2 %
+shown to agree if the whole interval lies within 5 % of 1 where the host decides (bottleneck `overhead`) and within 2 %
 elsewhere: an equivalence test, two one-sided tests at 2.5 %. An interval that reaches beyond the margin shows nothing.
 
 The script runs as users have it (`--environment users`, the default): nothing in its environment but what was there, on
@@ -45,7 +45,7 @@ BY_HAND = Path(loop.__file__).parent
 SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in BY_HAND.glob("bert_*.py"))
 WITHIN = {"overhead": 0.05}
 WITHIN_ELSEWHERE = 0.02
-HOST_DECIDES_BELOW_MS = 5.0  # where no regime is measured
+HOST_DECIDES_BELOW_MS = 5.0  # where no bottleneck is known
 AGREES, DIFFERS, NOT_SHOWN = "agrees", "does not agree", "not shown to agree"
 
 
@@ -96,7 +96,7 @@ def compared(mode: str, runs: list[dict], record: dict) -> bool:
     if suite is None:
         print(f"{head}: {record['status']}: {record['reason']}")
         return False
-    head = f"{head} {suite:.4g} ({record['regime'] or 'regime unknown'})"
+    head = f"{head} {suite:.4g} ({record['regime'] or 'bottleneck unknown'})"
     ratio = (
         independent_ratio(Interval(suite, low, high), hand, (record.get("launches"), len(runs)))
         if hand and low

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.ladders import Ladder
 from reports import drawing
 from reports.content import Chart, Panel, Section
-from reports.ladder import sentences, table
+from reports.ladder import sentences, table, title
 from reports.numbers import estimate, ratio, text_of
 from reports.report_data import ReportData
 
@@ -33,11 +33,11 @@ def _panel(data: ReportData, ladder: Ladder) -> Panel:
     if ladder.rungs:
         words = "Latency from rung to rung; the table holds the same figures"
         charts = (Chart(_drawn(data, ladder), words),)
-    return Panel(ladder.title, table(ladder), charts, tuple(sentences(ladder)), axes=AXIS if charts else "")
+    return Panel(title(ladder), table(ladder), charts, tuple(sentences(ladder)), axes=AXIS if charts else "")
 
 
 def _drawn(data: ReportData, ladder: Ladder) -> str:
-    look = data.looks[ladder.framework, ladder.rungs[0].mode]
+    look = data.looks[ladder.first.framework, ladder.rungs[0].mode]
     steps = []
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"

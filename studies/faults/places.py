@@ -121,7 +121,7 @@ def stricken(trial: Trial, what: str) -> None:
 
 def wiped(trial: Trial, what: str) -> None:
     """The cache of weights and references is deleted, again and again, while two runs use it."""
-    cache = with_own_cache(trial) / "materials"
+    cache = with_own_cache(trial) / "reference"
     outs = [trial.out, trial.folder / "another"]
     processes = [trial.begin(*WORDS, "--budget", "0.5", "--out", str(out)) for out in outs]
     for _ in range(trial.rng.randint(1, 4)):
@@ -148,8 +148,8 @@ def cache(trial: Trial, what: str) -> None:
         if not all(tried(subprocess.run(words, capture_output=True)) for words in command):
             raise PermissionError("mounting takes root")
         mounts.append(folder)
-    elif what == "materials a file":
-        (folder / "materials").write_text("x")
+    elif what == "reference a file":
+        (folder / "reference").write_text("x")
     elif what == "key empty":
         (folder / "key").touch()
     elif what == "key a folder":
@@ -226,7 +226,7 @@ FAULTS = {
     "cache": {
         "wiped under two": wiped,
         **dict.fromkeys(
-            ("read-only, full", "read-only, empty", "materials a file", "key empty", "key a folder"), cache
+            ("read-only, full", "read-only, empty", "reference a file", "key empty", "key a folder"), cache
         ),
     },
     "last append": {f"from {count} on": last_append for count in range(4)},

@@ -119,10 +119,10 @@ def leftovers(trial: Trial, name: str) -> None:
     trial.report()
 
 
-def materials(trial: Trial, what: str) -> None:
+def reference_data(trial: Trial, what: str) -> None:
     """A damaged entry of the cache is never used. The cache is this trial's own."""
     kind, how = what.split(": ")
-    cache = with_own_cache(trial) / "materials"
+    cache = with_own_cache(trial) / "reference"
     trial.run(*WORDS, "--out", str(trial.folder / "first"))
     right = {file: arrays(file) for file in cache.rglob("*.np[yz]")}
     for file in cache.glob("mlp-reference*") if kind == "weights" and trial.rng.random() < 0.5 else ():
@@ -179,6 +179,6 @@ FAULTS = {
          "records.jsonl.new"),
         leftovers,
     ),
-    "materials": {f"{kind}: {how}": materials for kind in ("weights", "inputs", "reference")
+    "reference": {f"{kind}: {how}": reference_data for kind in ("weights", "inputs", "reference")
                   for how in ("cut", "bit flipped", "empty", "zeros", "deleted", "a folder")},
 }  # fmt: skip

@@ -119,12 +119,12 @@ def test_what_was_compared_once_is_compared_again_only_when_it_was_written_to(ma
 
 def entries(folder: Path) -> list[Path]:
     """The MLP's files in a suite's cache."""
-    return [path for path in (folder / ".cache/materials").rglob("*") if "mlp-" in str(path) and path.is_file()]
+    return [path for path in (folder / ".cache/reference").rglob("*") if "mlp-" in str(path) and path.is_file()]
 
 
 def test_a_run_measures_nothing_with_a_damaged_cache(suite, tmp_path):
     """Damaged before it begins, damaged after its first launch, deleted after its first launch."""
-    shutil.rmtree(suite.folder / ".cache/materials", ignore_errors=True)  # other tests' shapes
+    shutil.rmtree(suite.folder / ".cache/reference", ignore_errors=True)  # other tests' shapes
     first = suite.bench(tmp_path / "run", *NUMPY, "--out", str(tmp_path / "run"))
     assert first.code == 0
     right = {path: path.read_bytes() for path in entries(suite.folder)}
@@ -187,12 +187,12 @@ def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
         time.sleep(0.1 + 0.03 * number)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        cache = suite.folder / ".cache/materials"
+        cache = suite.folder / ".cache/reference"
         kept = [p for p in cache.glob("*") if p.suffix != ".sha256" and p.name != ".lock" and ".new-" not in p.name]
         assert all(map(durable.fits, kept))
     done = subprocess.run(command, cwd=suite.folder, input=asked, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert not list((suite.folder / ".cache/materials").glob(".new-*"))
+    assert not list((suite.folder / ".cache/reference").glob(".new-*"))
 
 
 def test_a_cache_that_is_deleted_under_a_worker_costs_no_cell(run):

@@ -103,7 +103,7 @@ def test_a_refused_file_crosses_the_pipe():
 
 def test_a_cache_on_a_full_disk_is_named(suite, tmp_path):
     """NumPy's own words were "65536 requested and 16352 written"."""
-    out, cache = tmp_path / "run", suite.folder / ".cache/materials"
+    out, cache = tmp_path / "run", suite.folder / ".cache/reference"
     with disk(cache, "size=64k"):
         refused = suite.bench(out, *WORDS, "--width", "256", "--out", str(out))
     assert (refused.code, out.exists()) == (2, False)

@@ -1,4 +1,4 @@
-"""The regime rule on cells of known kind."""
+"""The rule of bottlenecks on cells of known kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from measurement.peaks import DATASHEETS, Peaks, datasheet
 PEAKS = Peaks(1e12, 1e10, "made up", cached_bytes_per_s=1e11, transcendentals_per_s=1e9)
 
 KNOWN = {
-    # seconds, flops, transcendentals, bytes -> regime
+    # seconds, flops, transcendentals, bytes -> bottleneck
     "a large matmul": (1.1, 1e12, 0, 1e9, "compute"),
     "a long pointwise chain": (1.1, 1e8, 0, 1e10, "bandwidth"),
     "many cosines": (1.1, 1e9, 1e9, 1e9, "compute"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOMS, ROOT, listed_files
 from doubles import browser
-from doubles.reported import profile, small_set, write_run
+from doubles.reported import profile, record, small_set, write_run
 from markdown_it import MarkdownIt
 
 import runner
@@ -198,7 +198,9 @@ def test_every_page_in_markdown_is_among_these():
     of_the_suite = {"README.md", "columns.md", "experiments.md", "methodology.md"}  # made of what is committed
     assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) - of_the_suite == set(PAGES)
     rungs = tuple(ladders.Rung(evil(name), evil("adds"), 2.0, None) for name in ("first", "last"))
-    made = ladders.Ladder("f", evil("title"), rungs, (ladders.Step(*rungs, None),), (None, None))
+    made = ladders.Ladder(
+        Record.from_row(record(evil("framework"), "eager")), rungs, (ladders.Step(*rungs, None),), (None, None)
+    )
     assert obeyed("\n".join(ladder.lines([made], 99))) == []
 
 

@@ -121,7 +121,7 @@ def wipe() -> None:
     wiped = Path(sys.argv[1]).parents[1] / "wiped"
     if not wiped.exists():
         wiped.touch()
-        shutil.rmtree(".cache/materials", ignore_errors=True)
+        shutil.rmtree(".cache/reference", ignore_errors=True)
 
 
 def once(trouble: Callable[[], None]) -> Callable[[], None]:
