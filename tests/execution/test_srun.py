@@ -247,7 +247,6 @@ def test_the_control_cell_is_the_smallest_eager_one():
 
 
 def test_many_nodes_serve_a_plan_whose_steps_are_pretended(suite, tmp_path):
-    """Three nodes; `python studies/cluster_at_scale.py` measures the runner with 64 and 10,000 cells."""
     shapes = ("--mode", "eager,graph", "--batch", "1..3..1")
     out = tmp_path / "run"
     variables = pretended_slurm.install(tmp_path / "bin", 3, 0.0, 0.0, {})
