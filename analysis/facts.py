@@ -138,14 +138,12 @@ def cores_taken(records: Iterable[Record]) -> dict[tuple, dict[str, float]]:
     cores: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         if record.device == "cpu" and record.is_measured:
-            cores[record.machine][record.framework].append(_cores_taken(record))
+            cores[record.machine][record.framework].append(
+                (record.other_load_cores or 0.0) + (record.steal_share or 0.0)
+            )
     return {machine: {name: median(cells) for name, cells in taken.items()} for machine, taken in cores.items()}
 
 
 def is_unequal(taken: dict[str, float]) -> bool:
     """Return whether frameworks had too different shares of a machine for a ranking."""
     return max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES
-
-
-def _cores_taken(record: Record) -> float:
-    return (record.other_load_cores or 0.0) + (record.steal_share or 0.0)

@@ -179,7 +179,7 @@ def ladder(records: Mapping[str, Record], description: frameworks.Framework, ser
             missing.append((rung.mode, WORDS.get(why or "") or record.reason or record.status))
             adds += [rung.adds] if rung.kept and rungs else []
             continue
-        rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
+        rungs.append(Rung(record.mode, "; ".join([*adds, rung.adds]), record.median_ms, record.latency))
         adds = []
     steps = [Step(low, high, series.ratio(_step(low, high))) for low, high in itertools.pairwise(rungs)]
     largest, rivals = _largest(_strides(steps, series), series)
@@ -216,10 +216,6 @@ def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
         lost = step if step.ratio and step.ratio.high < 1 else None
         strides += [] if lost else [step]
     return strides
-
-
-def _rung(record: Record, adds: str) -> Rung:
-    return Rung(record.mode, adds, record.median_ms, record.latency)
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:

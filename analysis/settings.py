@@ -166,10 +166,8 @@ def _facts(here: list[Point], points: Points) -> dict[str, str]:
         "threads": times(record.threads, "thread") if record.threads and record.device_kind == "cpu" else "",
         "dtype": str(record.dtype),
     }
-    words |= {axis: _unusual(getattr(record, axis), usual) for axis, usual in USUAL.items()}
+    words |= {
+        axis: "" if (value := getattr(record, axis)) in (None, usual) else str(value) for axis, usual in USUAL.items()
+    }
     varies = len({point.record.weights for point in points.measured}) > 1
     return words | {"weights": f"weights {record.weights}" if varies else ""}
-
-
-def _unusual(value: object, usual: str) -> str:
-    return "" if value in (None, usual) else str(value)

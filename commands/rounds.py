@@ -94,12 +94,6 @@ def voice(console: Console) -> Callable[[str], None]:
     return lambda text: console.print(text, highlight=False, soft_wrap=True)
 
 
-def machine_of(run: runs.Run) -> tuple[str, str]:
-    """Return the id of a run's machine and its processor."""
-    facts = run.read("machine.json")
-    return facts["machine_id"], facts["cpu"]
-
-
 @dataclass(frozen=True)
 class Form:
     """The files of a command and how its records are shown.
@@ -139,7 +133,9 @@ class Form:
         with contextlib.ExitStack() as held:
             campaign.prepare()
             run = self.opened(campaign, more, held)
-            return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, machine_of(run)))
+            facts = run.read("machine.json")
+            on = facts["machine_id"], facts["cpu"]
+            return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, on))
 
     def opened(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
         """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others.

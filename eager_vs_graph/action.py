@@ -24,7 +24,11 @@ def main(env: Mapping[str, str] = os.environ) -> int:
     """Run all steps; return 1 where the change is slower than allowed, 2 where nothing was measured, else 0."""
     out = Path(env.get("RUNNER_TEMP", ".")) / "eager-vs-graph"
     code, answer = measured(env, Path.cwd(), out / "change")
-    texts = [_verdicts(answer)] if answer else ["Nothing was measured: see the job's log."]
+    texts = (
+        ["\n".join(f"- {sentence}" for sentence in answer["verdicts"])]
+        if answer
+        else ["Nothing was measured: see the job's log."]
+    )
     if answer and env.get("INPUT_BASELINE"):
         code, text = compared(env, out)
         texts.append(text)
@@ -72,10 +76,6 @@ def _suite(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the suite's command line in a folder; its progress goes to the job's log."""
     command = [sys.executable, "-m", "eager_vs_graph", *words]
     return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True)
-
-
-def _verdicts(answer: Mapping[str, Any]) -> str:
-    return "\n".join(f"- {sentence}" for sentence in answer["verdicts"])
 
 
 def pull_request(env: Mapping[str, str]) -> int | None:

@@ -84,15 +84,10 @@ class Slot:
 ALONE = Slot()
 
 
-def gpu_environment(name: str) -> dict[str, str]:
-    """Variables that show a process one GPU: `name` is its number in nvidia-smi's order, or its UUID."""
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-
-
 def of_gpus(gpus: Sequence[str], shares: list[list[int]]) -> tuple[Slot, ...]:
-    """A slot for each GPU of this host with its share of the CPUs."""
+    """A slot for each GPU of this host, by number in nvidia-smi's order or UUID, with its share of the CPUs."""
     return tuple(
-        Slot(number, len(gpus), gpu_environment(name), tuple(cpus))
+        Slot(number, len(gpus), {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}, tuple(cpus))
         for number, (name, cpus) in enumerate(zip(gpus, shares, strict=True))
     )
 

@@ -24,8 +24,7 @@ ANOTHER_MACHINE = (
 
 
 def check_files(models: Mapping[str, str]) -> None:
-    """Raise UsageError where a user's file is not what it was when the run was started; `models` are sources by "
-    "name."""
+    """Raise UsageError where a user's file is not what it was when the run was started; `models`: sources by name."""
     before = user_models.digests(models)
     for name, source in models.items():
         if is_file(source) and _digest(source) != before[name]["digest"]:

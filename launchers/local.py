@@ -71,11 +71,8 @@ class Launch:
 def environment(additions: dict[str, str]) -> dict[str, str]:
     """Return the worker's environment: the user's without its thread settings, and with `additions`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_DROPPED)}
-    return {**kept, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(kept), **additions}
-
-
-def _python_path(inherited: dict[str, str]) -> str:
-    return os.pathsep.join([str(SUITE)] + [p for p in [inherited.get("PYTHONPATH")] if p])
+    path = os.pathsep.join([str(SUITE), *filter(None, [kept.get("PYTHONPATH")])])
+    return {**kept, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path, **additions}
 
 
 def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Generator[Message, None, None]:

@@ -43,7 +43,7 @@ def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
         if compiling:
             variant.steady = False
             recent.clear()
-        elif len(recent) >= max(next_look, 2 * length) and _span(recent, variant) >= shortest_span:
+        elif len(recent) >= max(next_look, 2 * length) and sum(recent) * variant.calls_per_sample >= shortest_span:
             window = max(length, len(recent) // 3)
             variant.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
             next_look = math.ceil(len(recent) * LOOK_AGAIN)
@@ -58,11 +58,6 @@ def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
             recent.clear()
         if not recent:
             next_look = 0
-
-
-def _span(recent: Sequence[float], variant: Variant) -> float:
-    """Return seconds that the calls of these samples took."""
-    return sum(recent) * variant.calls_per_sample
 
 
 def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:

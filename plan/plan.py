@@ -263,7 +263,11 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
         """Return the number of parts of a bundle: each start costs seconds, and many bundles need no division."""
         return min(slots, math.ceil(PARTS_A_SLOT * slots * len(bundle.groups) / every))
 
-    ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
+    # The largest batch first: what has no room fails before time goes into the others.
+    ordered = [
+        Bundle(tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0)))))
+        for groups in bundles.values()
+    ]
     parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if slots else (bundle,))]
     return Plan(tuple(cells), tuple(parts), impossible)
 
@@ -296,11 +300,6 @@ def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
     parts = min(parts, len(groups))
     bounds = [len(groups) * part // parts for part in range(parts + 1)]
     return tuple(Bundle(tuple(groups[low:high])) for low, high in itertools.pairwise(bounds))
-
-
-def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
-    """Return the groups, the largest batch first: what has no room fails before time goes into the others."""
-    return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
 
 
 def at_unseen_length(group: Group, length: int | str | None) -> Group | None:

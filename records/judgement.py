@@ -74,10 +74,6 @@ def host_limit(baseline: CellResult | None) -> dict[str, Any]:
     return {"host_ms_in_loops": baseline.latency_s / full_s}
 
 
-def _drift(samples: Sequence[float], processes: int) -> float | None:
-    return change_between_halves(samples, processes) if len(samples) >= flags.DRIFT_ROUNDS else None
-
-
 def _queue_share(report: Report) -> float | None:
     """How much of a sample its queue took; None where calls are not queued, or are too few to tell."""
     calls, synchronized = report.calls_per_sample, report.latency_sync_s
@@ -98,7 +94,7 @@ def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
             steady=report.steady,
             host_slowed=slowed,
             recompilations=report.recompilations,
-            drift=_drift(samples, len(result.reports)),
+            drift=change_between_halves(samples, len(result.reports)) if len(samples) >= flags.DRIFT_ROUNDS else None,
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=result.parity is not None,

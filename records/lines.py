@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from measurement import durable, files
 from measurement.refusals import naming
@@ -29,8 +29,10 @@ def append(
     `waiting` goes around the time until it is on disk, for one that is `synced`.
     """
     with naming(path), open(path, "ab+", opener=durable.no_link) as file:
-        if file.tell() and _last_byte(file) != b"\n":
-            file.write(b"\n")
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
         file.write(json.dumps(entry, default=str).encode() + b"\n")
         file.flush()
         if synced:
@@ -87,8 +89,3 @@ def intact(entry: dict[str, Any]) -> dict[str, Any] | None:
 
 def _digest(entry: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _last_byte(file: BinaryIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)

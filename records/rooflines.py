@@ -184,11 +184,11 @@ def _rates(record: Record) -> Iterable[tuple[str, float | None, str]]:
         for column, amount in _PROBES[record.workload].items():
             if column == "peak_gb_per_s" and _is_cached(record):
                 column = "peak_cached_gb_per_s"
-            yield column, amount(record) / seconds / RATES[column][1], _cell_name(record)
-
-
-def _cell_name(record: Record) -> str:
-    return f"{record.framework} {record.mode}, {record.workload}"
+            yield (
+                column,
+                amount(record) / seconds / RATES[column][1],
+                f"{record.framework} {record.mode}, {record.workload}",
+            )
 
 
 # Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
@@ -230,7 +230,8 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
             _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
         )
         row["mfu_pct"] = 100 * (record.flops or 0) / seconds / machine.flops_per_s
-        row["bandwidth_pct"] = _percent(record.achieved_gb_per_s, row["peak_gb_per_s"])
+        achieved = record.achieved_gb_per_s
+        row["bandwidth_pct"] = None if achieved is None else 100 * achieved / row["peak_gb_per_s"]
         row["explained_share"] = share
         one_operator = record.workload in _PROBES and record.moved_bytes == record.bytes
         of_framework = _terms(record, reached) if reached else None
@@ -242,10 +243,6 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
         above_datasheet(record.device_name, record.dtype, row["peak_tflops"], row["peak_gb_per_s"]),
     )
     return row
-
-
-def _percent(achieved: float | None, peak: float) -> float | None:
-    return None if achieved is None else 100 * achieved / peak
 
 
 def _as_peaks(row: dict[str, Any], matvec: float | None = None) -> Peaks | None:

@@ -9,7 +9,6 @@ from experiments import gains, tables
 from experiments.evidence import Evidence, Records, exactly, published, rate_of, speedup_of
 from experiments.judge import between, greater_of, inconclusive, ratio_of
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
-from measurement.statistics import Interval
 from records.record import Record
 
 # The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
@@ -81,11 +80,8 @@ def _beside(this: Record, other: Record | None, dtype: str, name: str) -> Answer
     if other is None:
         return inconclusive(f"{name} was not measured in {dtype}")
     names = [f"{record.framework} {dtype} calls a second" for record in (this, other)]
-    return greater_of(_rate, names[0], this, names[1], other)
-
-
-def _rate(record: Record) -> Interval | None:
-    return rate_of(record, 1e3 / record.latency.value) if record.latency else None
+    rate = lambda record: rate_of(record, 1e3 / record.latency.value) if record.latency else None  # noqa: E731
+    return greater_of(rate, names[0], this, names[1], other)
 
 
 CLAIMS = (

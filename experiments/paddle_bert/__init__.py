@@ -138,12 +138,15 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
         made.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
         if device == "cpu":
             cores = tables.by_framework(ours)
-            made.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
+            made.append(
+                tables.by_shape(
+                    "Cores kept busy, CPU time over wall time",
+                    axes,
+                    cores,
+                    lambda record: record.excluded or text_of(record.cpu_per_wall),
+                )
+            )
     return made
-
-
-def _cores(record: Record) -> str:
-    return record.excluded or text_of(record.cpu_per_wall)
 
 
 EXPERIMENT = Experiment(

@@ -160,7 +160,12 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
         tables.by_shape("Iteration in ms, mean ± standard deviation", axes, groups, _iteration),
         tables.by_shape("Less time in %, (eager - graph) / eager", axes, graphs, tables.gain),
         tables.by_shape("More speed in %, eager / graph - 1", axes, graphs, _speed),
-        tables.by_shape("MFU in %, of the datasheet's dense peak (measured peak on a CPU)", axes, groups, _mfu),
+        tables.by_shape(
+            "MFU in %, of the datasheet's dense peak (measured peak on a CPU)",
+            axes,
+            groups,
+            lambda record: record.excluded or text_of(mfu_pct(record)),
+        ),
     ]
 
 
@@ -175,10 +180,6 @@ def _iteration(record: Record) -> str:
 def _speed(record: Record) -> str:
     speedup = speedup_of(record)
     return record.excluded or estimate(speedup and speedup.map(lambda ratio: 100 * (ratio - 1)))
-
-
-def _mfu(record: Record) -> str:
-    return record.excluded or text_of(mfu_pct(record))
 
 
 EXPERIMENT = Experiment(
