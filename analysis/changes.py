@@ -34,7 +34,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> C
 
 
 def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
-    """The slowest first, then what is faster, open, not comparable, and the same."""
+    """Return the cells, the slowest first, then what is faster, inconclusive, not comparable, and the same."""
     place = {SLOWER: 0, FASTER: 1, INCONCLUSIVE: 2, NOT_COMPARABLE: 3, SAME: 4}
     return tuple(sorted(cells, key=lambda c: (place[c.verdict], -c.ratio.value if c.ratio else 0.0, c.cell)))
 
@@ -47,7 +47,7 @@ def latency(pairs: Sequence[Pair], side: int) -> Estimates:
 
 
 def _open(pair: Pair) -> str:
-    """Why nothing is to be decided of a cell from its times; empty where something may be."""
+    """Return why the times of a cell decide nothing; empty where they may."""
     for side, (record, letter) in enumerate(zip(pair.records, "AB", strict=True)):
         if few_processes(record):
             return f"{letter}has too few processes for an interval; at least three are needed"
@@ -70,7 +70,7 @@ class Moves:
 
     @cached_property
     def moved(self) -> np.ndarray:
-        """Which cells differ by more than chance and by more than processes of the same code do."""
+        """Return which cells differ by more than chance and by more than processes of the same code do."""
         tested = np.array([not why for why in self.open], bool)
         chances = np.ones(len(self.pairs))
         chances[tested] = holm(self.change.chance[tested])
@@ -88,7 +88,7 @@ class Moves:
         return dict(zip(known, _each(a - b), strict=True))
 
     def judged(self, limit: float) -> list[Compared]:
-        """The verdict on every pair."""
+        """Return the verdict on every pair."""
         of_machine = {} if self.taken_in_turn else self.machines
         intervals, beside = _intervals(self.change), {}
         if self.beside_eager:
@@ -142,7 +142,7 @@ class Moves:
 
     @cached_property
     def _devices(self) -> dict[str | None, np.ndarray]:
-        """The pairs of each device that something may be decided of."""
+        """Return the pairs of each device that something may be decided of."""
         devices = defaultdict(list)
         for n, pair in enumerate(self.pairs):
             if not self.open[n]:
@@ -150,7 +150,7 @@ class Moves:
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, int, str]:
-        """By how much a cell moved more than the least moved mode beside it, or than other shapes where it is alone.
+        """Return by how much a cell moved beyond the least moved mode beside it, or beyond other shapes if it is alone.
 
         None where it moved least itself, or nothing is beside it. Second comes of how many modes that one was picked,
         by which the test's chance is multiplied (Bonferroni), third why it may be the machine that moved.
@@ -166,7 +166,7 @@ class Moves:
         return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
 
     def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
-        """The same for a mode that is alone: by how much more than the median of all others on the device."""
+        """Return the same for a mode that is alone: by how much beyond the median of all others on the device."""
         on_device = self._devices[self.pairs[n].records[0].device]
         others = on_device[on_device != n]
         if not len(others):
@@ -176,7 +176,7 @@ class Moves:
         return _one(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:
-        """What one mode moved beyond another one of its shape; by the speedups, in which both were timed in turn."""
+        """Return what a mode moved beyond another one of its shape, by speedups where both were timed in turn."""
         if self.pairs[other].baseline and n in self.beside_eager:
             return self.beside_eager[n]
         if self.pairs[n].baseline and other in self.beside_eager:
@@ -185,7 +185,7 @@ class Moves:
         return _one(self.change, n) - _one(self.change, other)
 
     def _beyond_drift(self, n: int) -> bool:
-        """Whether a cell moved by more than a machine does whose clock stood still."""
+        """Return whether a cell moved by more than a machine with a steady clock does."""
         ours, theirs = (_clock(self.pairs[n], side) for side in (0, 1))
         if ours is None or theirs is None or abs(np.log(theirs / ours)) > np.log1p(SAME_CLOCK_WITHIN):
             return False
@@ -193,7 +193,7 @@ class Moves:
 
 
 def _clock(pair: Pair, side: int) -> float | None:
-    """What tells how fast the machine ran: the time of the host's loop, or the GPU's clock; None where neither does."""
+    """Return what shows the machine's speed: the host loop's time, or the GPU's clock; None where neither does."""
     record = pair.records[side]
     if record.device_kind == "cpu" and (record.threads or 1) > 1:
         return None
@@ -201,7 +201,7 @@ def _clock(pair: Pair, side: int) -> float | None:
 
 
 def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
-    """The median of some, with the error that a median of as many normal variables has."""
+    """Return the median of some, with the error that a median of as many normal variables has."""
     few = len(places) == 1
     variance = np.median(estimates.error[places] ** 2) * (1 if few else np.pi / (2 * len(places)))
     middle, degrees = np.median(estimates.mean[places]), np.median(estimates.degrees[places])
@@ -214,10 +214,10 @@ def _one(estimates: Estimates, place: int) -> Estimates:
 
 
 def _each(estimates: Estimates) -> list[Estimates]:
-    """All elements."""
+    """Return the elements."""
     return [Estimates(*parts) for parts in zip(*(getattr(estimates, name) for name in _PARTS), strict=True)]
 
 
 def _intervals(estimates: Estimates) -> list[Interval]:
-    """The ratios with their intervals, an element each."""
+    """Return the ratios with their intervals, an element each."""
     return [Interval(*ends) for ends in zip(*(np.asarray(part).tolist() for part in estimates.interval), strict=True)]

@@ -27,7 +27,7 @@ class Compared:
 
     @property
     def slowdown(self) -> float:
-        """By which share B is slower; 0 unless the verdict says so."""
+        """Return the share by which B is slower; 0 unless the verdict says so."""
         return self.ratio.value - 1 if self.ratio and self.verdict == SLOWER else 0.0
 
 
@@ -60,12 +60,12 @@ class Comparison:
         return cells
 
     def with_verdict(self, verdict: str) -> list[Compared]:
-        """The cells with this verdict."""
+        """Return the cells with this verdict."""
         return self._by_verdict[verdict]
 
     @property
     def over(self) -> list[Compared]:
-        """The cells that are slower by more than the limit, or broke."""
+        """Return the cells that are slower by more than the limit, or broke."""
         return [
             *(cell for cell in self.with_verdict(SLOWER) if cell.slowdown > self.limit),
             *(cell for cell in self.with_verdict(NOT_COMPARABLE) if cell.broke),
@@ -73,5 +73,5 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        """Whether anything could be said of any cell."""
+        """Return whether anything could be said of any cell."""
         return any(map(self.with_verdict, DECIDED))

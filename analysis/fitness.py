@@ -38,16 +38,16 @@ class Trial:
 
     @property
     def error(self) -> float:
-        """The estimate's distance from the truth, as a share of it; infinite where there is no estimate."""
+        """Return the estimate's distance from the truth, as a share of it; infinite where there is no estimate."""
         return abs(self.found.value / self.truth - 1) if self.found else math.inf
 
     @property
     def found_slower(self) -> bool:
-        """Whether the interval says that the step is slower than the plain one."""
+        """Return whether the interval says that the step is slower than the plain one."""
         return self.found is not None and self.found.high < 1
 
     def to_json(self) -> dict:
-        """The trial as JSON-ready data, the interval's parts by name."""
+        """Return the trial as JSON-ready data, the interval's parts by name."""
         return asdict(self) | {"found": self.found and self.found._asdict()}
 
 
@@ -79,7 +79,7 @@ def null_overhead(samples: int = 2000) -> tuple[float, float]:
 
 
 def clock_step() -> float:
-    """The smallest step seen between two readings of the clock, in seconds."""
+    """Return the smallest step seen between two readings of the clock, in seconds."""
     readings = [time.perf_counter() for _ in range(10_000)]
     return min(b - a for a, b in itertools.pairwise(readings) if b > a)
 
@@ -102,28 +102,28 @@ def machine_checks(sample_seconds: float) -> list[Check]:
 
 
 def parent_check(framework: str, cores: float) -> Check:
-    """Whether the process that waits for the worker left it the processor."""
+    """Check that the process that waits for the worker left it the processor."""
     return Check(
         framework, "the waiting parent uses under 1 % of a core", f"{cores:.2%} of a core", cores < PARENT_CORES
     )
 
 
 def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
-    """Whether the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
+    """Check that the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
     busiest = max(cores)
     question = f"{times(threads, 'thread')} asked for"
     return Check(framework, question, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
 
 
 def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
-    """The same questions over all frameworks together; none where there is one framework."""
+    """Return the same checks over all frameworks together; none for one framework."""
     if len({trial.framework for trial in trials}) < 2:
         return []
     return trial_checks([replace(trial, framework="all") for trial in trials])
 
 
 def trial_checks(trials: Sequence[Trial]) -> list[Check]:
-    """The answers that the trials of one framework give, one or two per question."""
+    """Return the answers that the trials of one framework give, one or two per question."""
     checks = []
     for question in dict.fromkeys(trial.question for trial in trials):
         same = [trial for trial in trials if trial.question == question]
@@ -166,12 +166,12 @@ def _check(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted
 
 
 def needed(trials: int) -> int:
-    """How many of the trials must hold: 95 %, less one among fewer than 20, where a single miss is chance."""
+    """Return how many of the trials must hold: 95 %, less one among fewer than 20, where a single miss is chance."""
     return math.ceil(FINDS * trials) - (1 < trials < FEW)
 
 
 def must_cover(trials: int) -> int:
-    """How many intervals must hold the truth: fewer would do so with a chance of at most 1 % if each holds it in 95 %.
+    """Return how many intervals must hold the truth: if each does in 95 %, fewer do with a chance of at most 1 %.
 
     A single one must.
     """
@@ -181,7 +181,7 @@ def must_cover(trials: int) -> int:
 
 
 def reach(trials: Sequence[Trial]) -> float | None:
-    """How far intervals reached from the truth, as a share of it; None without trials, or where one has no interval.
+    """Return how far intervals reached from the truth, as a share of it; None without trials, or without an interval.
 
     Of the same step against itself and against itself slowed: the farther end of each trial's interval, and of these
     the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's are left out:

@@ -12,7 +12,7 @@ from plan import plan, suggestions
 
 
 def labels() -> dict[tuple[str, str], Words]:
-    """What a user types for each mode of each framework, by their names."""
+    """Return what a user types for each mode of each framework, by their names."""
     by_mode = {}
     for name in frameworks.NAMES:
         framework = frameworks.describe(name)
@@ -25,14 +25,14 @@ def labels() -> dict[tuple[str, str], Words]:
 
 @functools.cache
 def replays(framework: str, mode: str) -> bool:
-    """Whether a call in this mode replays eager's own kernels; of a mode that the registry has no longer, no."""
+    """Return whether a call in this mode replays eager's own kernels; False for a mode that is not registered."""
     if framework not in frameworks.NAMES:
         return False
     return any(known.name == mode and known.replays for known in frameworks.describe(framework).modes)
 
 
 def words_for(framework: str, mode: str) -> list[str]:
-    """The words of MODE that mean this mode, on some device and in some pass; none where only its name does."""
+    """Return the words of MODE that mean this mode, on some device and in some pass; none if only its name does."""
     cases = list(itertools.product(("cpu", "gpu"), workloads.PASSES))
     return [
         word

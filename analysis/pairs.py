@@ -91,7 +91,7 @@ class Pair(NamedTuple):
 
 @cache  # a few, over and over
 def _concerning(raised: str, host_decides: bool) -> str:
-    """Those of a record's flags that concern its latency."""
+    """Return those of a record's flags that concern its latency."""
     return ", ".join(name for name in raised.split(";") if flags.disturbed([name], flags.LATENCY, host_decides))
 
 
@@ -109,7 +109,7 @@ _LATER = re.compile(r",(quant=none|product=matmul)(?=[,/])")
 
 @cache  # a few, over and over
 def _policies(settings: str | None) -> str | None:
-    """The choices of settings that a worker followed, as text; None where the record does not say."""
+    """Return the policies that a worker followed, as text; None where the record has none."""
     followed = json.loads(settings).get("policies") if settings else None
     return None if followed is None else ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
 
@@ -151,7 +151,7 @@ def _name(record: Record) -> str:
 
 @cache  # nearly always one and one
 def _unpaired(ours: int, theirs: int) -> str:
-    """Why a cell with so many records cannot be compared; empty where each run has one."""
+    """Return why a cell with so many records cannot be compared; empty where each run has one."""
     for side, count, other in (("A", ours, "B"), ("B", theirs, "A")):
         if not count:
             return f"only in {other}"

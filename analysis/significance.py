@@ -75,14 +75,14 @@ class Estimates:
 
     @property
     def chance(self) -> np.ndarray:
-        """How likely so large a mean, either way, is by chance (two-sided)."""
+        """Return the two-sided chance of so large a mean."""
         from scipy.special import stdtr  # type: ignore[import-untyped]
 
         return 2 * stdtr(self.degrees, -np.abs(self.mean) / self.error)
 
     @property
     def interval(self) -> Interval:
-        """The ratio that the mean is the logarithm of, with its 95 % interval."""
+        """Return the ratio that the mean is the logarithm of, with its 95 % interval."""
         half = quantile(self.degrees) * self.error
         return Interval(np.exp(self.mean), np.exp(self.mean - half), np.exp(self.mean + half))
 

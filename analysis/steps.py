@@ -52,7 +52,7 @@ class Scatter:
 
 
 def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.0) -> list[Step]:
-    """The steps of a series of logarithms, a point a run (None where it has none), in their order.
+    """Return the steps of a series of logarithms, a point a run (None where it has none), in their order.
 
     A step is one whose chance, times the splits that were tried and the `series` that are looked at (Bonferroni), is
     below `CHANCE`, and that is larger than the relative `floor`.
@@ -78,12 +78,12 @@ def _changes(points: Points, cuts: Sequence[int], scatter: Scatter) -> list[Esti
 
 
 def _is_step(change: Estimates, tried: int, floor: float) -> bool:
-    """Whether a change is no chance, of so many that were tried, and larger than the relative floor."""
+    """Return whether a change is no chance, among so many tried, and larger than the relative floor."""
     return float(change.chance) * tried < CHANCE and abs(float(change.mean)) > math.log1p(floor)
 
 
 def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: float) -> list[int]:
-    """Where the points are to be split, counted from `first`."""
+    """Return where the points are to be split, counted from `first`."""
     if len(points) < 2:
         return []
     tried = [(n, level(points[n:], scatter) - level(points[:n], scatter)) for n in range(1, len(points))]
@@ -95,7 +95,7 @@ def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: fl
 
 
 def level(points: Points, scatter: Scatter) -> Estimates:
-    """The mean over runs, its error what their own errors make it, or their scatter where that is larger."""
+    """Return the mean over runs; its error is what their own errors make it, or their scatter where that is larger."""
     values = [point for _, point in points]
     variances = [float(point.error) ** 2 for point in values]
     error = math.sqrt(sum(variances)) / len(values)

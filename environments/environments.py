@@ -74,24 +74,24 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """The environment's name, and the mode's behind it."""
+        """Return the environment's name, and the mode's behind it."""
         return "-".join(filter(None, (self.home.name, self.mode)))
 
     @property
     def fingerprint(self) -> str:
-        """A fingerprint of all that decides what the environment holds."""
+        """Return a fingerprint of all that decides what the environment holds."""
         deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
         content = json.dumps([self.requirements, list(self.from_index), deciding])
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def interpreter(self) -> Path:
-        """The interpreter of the environment."""
+        """Return the interpreter of the environment."""
         return self.home / "bin" / "python"
 
     @property
     def stamp(self) -> Path:
-        """The file that says what the environment was made of."""
+        """Return the file that names what the environment was made of."""
         return self.home / "-".join(filter(None, (".stamp", self.mode)))
 
     def is_made(self) -> bool:
@@ -100,7 +100,7 @@ class Recipe:
 
 
 def recipe(framework: str, device: str, mode: str = "") -> Recipe | None:
-    """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError.
+    """Return the recipe of the environment of `framework` for `device`; None if the runner's serves. Raises SetupError.
 
     With `mode`, what that mode adds; None for one that adds nothing.
     """
@@ -151,7 +151,7 @@ def ensure(
     python: str | None = None,
     report: Callable[[str], None] = print,
 ) -> Path:
-    """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
+    """Return the interpreter of a worker; make its environment first where it is missing or its lock has changed.
 
     Packages that one of `modes` adds are installed there as well. `python` names an interpreter to use instead, which
     is only checked. Raises SetupError. Safe to call from several processes at once.

@@ -37,14 +37,14 @@ def arguments(wheelhouse: Path | None) -> list[str]:
 
 
 def without_sources(env: dict[str, str], wheelhouse: Path | None) -> dict[str, str]:
-    """The variables less those that name other sources of packages, and no network at all, if there is a wheelhouse."""
+    """Return the variables less those that name other sources of packages; with a wheelhouse, without network."""
     if wheelhouse is None:
         return env
     return {**{name: value for name, value in env.items() if name not in _SOURCES}, "UV_OFFLINE": "1"}
 
 
 def machine() -> dict[str, str]:
-    """What decides which files fit: Python's version, the platform, and the C library's version where it is known."""
+    """Return what decides which files fit: Python's version, the platform, and the C library's version if known."""
     libc = " ".join(platform.libc_ver()).strip()
     version = ".".join(map(str, sys.version_info[:2]))
     return {"python": version, "platform": sysconfig.get_platform(), "libc": libc}
@@ -79,7 +79,7 @@ def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> 
 
 
 def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
-    """Why `environment` cannot be made from this wheelhouse, in a sentence with the way out; None if nothing is known.
+    """Return why `environment` cannot be made from this wheelhouse, with the way out; None if nothing is known.
 
     Older C libraries are no reason: most wheels run on much older ones than the collecting machine's.
     """

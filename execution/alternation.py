@@ -31,7 +31,7 @@ def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence
 
 
 def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
-    """The bundles that measure the same cells; one is None where a resumed side has nothing left to do there."""
+    """Return pairs of bundles that measure the same cells; None stands for a side with nothing left to do there."""
     pairs: dict[tuple[str | int, ...], list[Bundle | None]] = {}
     for side, plan in enumerate(plans):
         for bundle in plan.bundles:

@@ -135,17 +135,17 @@ class Campaign:
 
     @property
     def groups(self) -> list[Group]:
-        """The groups that are to be measured."""
+        """Return the groups that are to be measured."""
         return [group for bundle in self.plan.bundles for group in bundle.groups]
 
     @property
     def unseen(self) -> list[Group]:
-        """Those of them that meet another sequence length, at that length."""
+        """Return those of them that meet another sequence length, at that length."""
         return [other for group in self.groups if (other := plan.at_unseen_length(group, self.sweep.unseen_seq))]
 
     @cached_property
     def store(self) -> Store:
-        """The weights, inputs and reference outputs."""
+        """Return the weights, inputs and reference outputs."""
         return Store(self.sweep.weights, self.sweep.seed)
 
     @property
@@ -154,7 +154,7 @@ class Campaign:
 
     @property
     def estimates(self) -> dict[str, float]:
-        """About how many seconds each bundle adds to the run, by its first cell."""
+        """Return about how many seconds each bundle adds to the run, by its first cell."""
         return preparation.estimate(self.plan, self.sweep)
 
     def show(self) -> int:
@@ -173,7 +173,7 @@ class Campaign:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether workers run on a cluster's nodes."""
+        """Return whether workers run on a cluster's nodes."""
         return self.sweep.places.launcher == SLURM
 
     def prepare(self, *others: Iterable[Group], later: bool = False) -> None:
@@ -184,7 +184,7 @@ class Campaign:
         self.prepare_with(self.make_environments(), *others, later=later)
 
     def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
-        """The interpreters by framework and kind of device, made where they are missing. Raises UsageError.
+        """Return the interpreters by framework and kind of device; make missing ones. Raises UsageError.
 
         A dry run makes none, and has none for those that are missing.
         """
@@ -210,7 +210,7 @@ class Campaign:
             early_checks.check(self.groups, self.checker, self.console)
 
     def checker(self, folder: Path) -> Launcher:
-        """What starts workers that check models, with their files in a folder."""
+        """Return the launcher of workers that check models, with their files in a folder."""
         parts = self.sweep, self.profile, self.interpreters, lambda group: early_checks.NOTHING, self.request.timeout
         return Launcher(runs.Run(folder), *parts)
 
@@ -236,7 +236,7 @@ class Campaign:
             raise UsageError(f"{error}{again}") from None
 
     def launcher(self, run: runs.Run) -> Launcher:
-        """What starts workers for this sweep, with their files in the folder of `run`."""
+        """Return the launcher of workers for this sweep, with their files in the folder of `run`."""
         gpu = any(group.cells[0].device_kind == "gpu" for group in self.groups)
         prefix = self.around.prefix([run.folder], gpu, self.python)
         parts = run, self.sweep, self.profile, self.interpreters, self.store.for_worker, self.request.timeout
@@ -248,11 +248,11 @@ class Campaign:
 
     @property
     def around(self) -> Surroundings:
-        """What stands around a worker's command. Raises UsageError."""
+        """Return what surrounds a worker's command. Raises UsageError."""
         return surroundings.resolve(self.request.scratch, self.request.container, self.python)
 
     def slots(self, run: runs.Run) -> tuple[Slot, ...]:
-        """Where processes go side by side; none where they go one after the other on this machine."""
+        """Return the slots of processes side by side; none where they go one after the other on this machine."""
         places = self.sweep.places
         if self.cluster:
             own_gpu = ALL_GPUS in sweep.split_words(self.given.get("device") or "")
@@ -299,7 +299,7 @@ class Campaign:
 
 
 def is_noted(variable: str) -> bool:
-    """Whether an environment variable of that name may change what is measured, and stands beside the results."""
+    """Return whether an environment variable may change what is measured, so that the run notes it."""
     described = map(frameworks.describe, frameworks.NAMES)
     return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
 
@@ -314,7 +314,7 @@ def check_job(request: Request, resolved: Sweep) -> None:
 
 
 def with_requirements(path: str, request: Request, resolved: Sweep, console: Console) -> str | None:
-    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError.
+    """Return the interpreter of the environment that REQUIREMENTS makes. Raises UsageError.
 
     A dry run makes none: None where it is missing.
     """
@@ -327,7 +327,7 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:
-    """The flags and the interpreter that a resumed run was started with. Raises UsageError if any was changed."""
+    """Return the flags and the interpreter that a resumed run was started with. Raises UsageError if any changed."""
     given = run.plan["given"]
     # Older runs have the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}

@@ -31,7 +31,7 @@ class Checkpoint:
     files: tuple[Path, ...]
 
     def tensors(self, workload: Workload, parameters: Parameters) -> dict[str, np.ndarray]:
-        """The workload's weights, float32, under their canonical names. Raises CheckpointError.
+        """Return the workload's weights, float32, under their canonical names. Raises CheckpointError.
 
         Tensors that the workload does not have (a classifier's head, say) are left out.
         """
@@ -61,7 +61,7 @@ def check_place(source: str) -> None:
 
 
 def open_checkpoint(source: str) -> Checkpoint:
-    """The checkpoint at a path, or of a hub name such as `google-bert/bert-base-uncased`. Raises CheckpointError."""
+    """Return the checkpoint at a path, or of a hub name (`google-bert/bert-base-uncased`). Raises CheckpointError."""
     check_place(source)
     path = Path(source).expanduser()
     if not path.exists():

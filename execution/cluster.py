@@ -74,7 +74,7 @@ class Cluster:
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 
     def slots(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Slot, ...]:
-        """The slots of all nodes, those of the same place on their nodes together."""
+        """Return the slots of all nodes, those of the same place on their nodes together."""
         slots: list[Slot] = []
         for place in range(places.each):
             for node in self.serving:
@@ -85,7 +85,7 @@ class Cluster:
 
 
 def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
-    """By node what it is, or why that is not known. Nodes are asked at the same time."""
+    """Return by node its facts, or why they are not known; ask all nodes at the same time."""
     variables = slurm.of_srun(dict(os.environ))
 
     def asked(node: str) -> dict[str, Any] | str:
@@ -116,14 +116,14 @@ def _is_whole(facts: dict[str, Any]) -> bool:
 
 
 def described(facts: dict[str, Any]) -> str:
-    """A kind of node in few words."""
+    """Describe a kind of node in few words."""
     gpus = Counter(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in facts["gpus"])
     memory = [f"{facts['memory_bytes'] / 2**30:.0f} GiB"] if facts.get("memory_bytes") else []
     return ", ".join([facts["cpu"], f"{facts['cpus']} CPUs", *memory, *(f"{n} x {name}" for name, n in gpus.items())])
 
 
 def control_of(groups: Iterable[Group]) -> Group | None:
-    """The cell that every node measures, alone: the eager mode of the plan's smallest shape of its first framework."""
+    """Return the cell that every node measures: eager mode of the smallest shape of the plan's first framework."""
     groups = [group for group in groups if not group.controls]
     mine = [group for group in groups if group.cells[0].framework == groups[0].cells[0].framework]
     sized = sorted(mine, key=lambda group: int(group.parameters.get("batch_size", 0)))

@@ -120,7 +120,7 @@ class References:
         return Parity(worst, tolerance, name, first)
 
     def known(self, place: str, cell: Cell) -> tuple[str, Arrays] | None:
-        """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
+        """Return the name and outputs of another cell that stands in; None without one, or if its file is gone."""
         entry = self.standing_in.get(place)
         if entry is None or entry["cell"] == cell.id:
             return None

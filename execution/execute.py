@@ -87,7 +87,7 @@ class Executor:
             self.run.write_csv()
 
     def at(self, place: int) -> Executor:
-        """The same, with compiled code of its own."""
+        """Return the same with compiled code of its own."""
         return replace(self, launcher=replace(self.launcher, place=place))
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
@@ -110,12 +110,12 @@ class Executor:
         self.run.drop_reports()
 
     def run_bundle(self, bundle: Bundle) -> None:
-        """All processes of a bundle, then its records."""
+        """Run all processes of a bundle, then write its records."""
         for _ in self.steps(bundle):
             pass
 
     def steps(self, bundle: Bundle) -> Generator[int, None, None]:
-        """The same in steps: yields before each process its number, so that another executor's may come in between.
+        """Do the same in steps: yield before each process its number, so that another executor's may come in between.
 
         KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a process does.
         """
@@ -137,7 +137,7 @@ class Executor:
         self.display.bundle_done(bundle)
 
     def rest_of(self, bundle: Bundle) -> Bundle | None:
-        """The groups of a bundle that have no records yet; None if there are none."""
+        """Return the groups of a bundle that have no records yet; None if there are none."""
         left = tuple(group for group in bundle.groups if group not in self.recorder.written)
         return Bundle(left) if left else None
 
@@ -171,12 +171,12 @@ class Executor:
                 self.recorder.finish(group, results)
 
     def run_processes(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
-        """All processes of a bundle."""
+        """Run all processes of a bundle."""
         for _ in self.processes(bundle, results):
             pass
 
     def processes(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
-        """As many processes as the profile wants. They share a compile cache, which is empty before the first one.
+        """Run as many processes as the profile wants. They share a compile cache, which is empty before the first one.
 
         So the first process shows what compiling costs and the others load what it compiled, where the framework keeps
         compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
@@ -214,7 +214,7 @@ class Executor:
         self.breakdown.enter("records")
 
     def unfinished(self, group: Group, results: dict[str, CellResult], process: int) -> Group | None:
-        """What of a group the next process has to measure, if anything.
+        """Return what of a group the next process has to measure, if anything.
 
         Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
         and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where

@@ -41,17 +41,17 @@ class Launcher:
 
     @property
     def cache(self) -> Path:
-        """Where the workers of a bundle keep compiled code."""
+        """Return where the workers of a bundle keep compiled code."""
         number = self.place if self.slot.alone else self.slot.number
         return self.run.folder / "processes" / f"cache-{number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
-        """Why there is no interpreter for a bundle; None where there is one."""
+        """Return why there is no interpreter for a bundle; None where there is one."""
         interpreter = self.interpreters[bundle.first.framework, bundle.first.device_kind]
         return interpreter if isinstance(interpreter, Failure) else None
 
     def start_of(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
-        """How a worker for cells like this one is started; its files go into `folder`."""
+        """Return how a worker for cells like this one is started; its files go into `folder`."""
         interpreter = self.interpreters[cell.framework, cell.device_kind]
         if isinstance(interpreter, Failure):
             raise local.WorkerFailure(interpreter.status, interpreter.reason)
@@ -85,7 +85,7 @@ class Launcher:
         peaks_known_of: Mapping[str, str] | None = None,
         full_speed_s: float | None = None,
     ) -> Job:
-        """What a worker is to do; `number` is that of the process, `settled` the groups whose outputs are there."""
+        """Return a worker's job; `number` is that of the process, `settled` the groups whose outputs are there."""
         own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,
@@ -131,7 +131,7 @@ class Launcher:
 
 
 def changed_since(job: Job) -> Callable[[], bool]:
-    """What tells whether weights, inputs or models that a job names were deleted or written to since it was made."""
+    """Return a check whether weights, inputs or models of a job were deleted or written to since it was made."""
     groups = (*job.groups, *job.peak_benchmarks)
     paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
     paths += [Path(group.unseen.inputs) for group in groups if group.unseen]

@@ -31,11 +31,11 @@ class Busy:
 
     @property
     def disturbs(self) -> bool:
-        """Whether measuring now would be measuring the others as well."""
+        """Return whether other programs would change the figures."""
         return self.cores > max(MOST_CORES, MOST_SHARE * self.cpus) or self.gpu_percent > MOST_GPU_PERCENT
 
     def sentence(self) -> str:
-        """What is busy, and who keeps it so."""
+        """Return a sentence on what is busy, and with which programs."""
         on_gpu = f" and {self.gpu_percent} % of the GPU" if self.gpu_percent > MOST_GPU_PERCENT else ""
         who = f": {', '.join(self.names)}" if self.names else ""
         return f"Other programs use {self.cores:.1f} of {self.cpus} cores{on_gpu} now{who}."

@@ -43,12 +43,12 @@ VISIBLE_SHARE = 0.2
 
 
 def key(cell: Cell) -> str:
-    """What a peak benchmark depends on."""
+    """Return what a peak benchmark depends on."""
     return f"{cell.framework}/{cell.device}/{cell.dtype}/threads={cell.threads}"
 
 
 def groups_for(cell: Cell) -> tuple[Group, ...]:
-    """The cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
+    """Return the cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
     groups = []
     for name, parameters in SIZES[cell.device_kind]:
         peak_benchmark = Cell(
@@ -61,7 +61,7 @@ def groups_for(cell: Cell) -> tuple[Group, ...]:
 
 
 def peaks_from(results: Iterable[CellResult]) -> Peaks | None:
-    """The rates of the fastest samples; None unless all peak benchmarks were measured, in the order of `SIZES`."""
+    """Return the rates of the fastest samples; None unless all were measured, in the order of `SIZES`."""
     seconds, costs, names = [], [], []
     for result in results:
         if not result.reports:

@@ -20,7 +20,7 @@ from records.cell_result import Failure
 
 
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
-    """About how many seconds each bundle adds to the run, by its first cell."""
+    """Return about how many seconds each bundle adds to the run, by its first cell."""
     profile = plan.profile_of(resolved)
     slots = max(1, min(resolved.places.slots, len(planned.bundles)))
     how = profile, resolved.compile_cache, resolved.energy
@@ -53,7 +53,7 @@ def show_total(
 
 
 def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
-    """Why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
+    """Return why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
     needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
     if python or not needed or machine.has_gpu():
         return None
@@ -63,7 +63,7 @@ def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
 def environments_of(
     planned: plan.Plan, python: str | None, console: Console, inside: bool, make: bool
 ) -> dict[tuple[str, str], Path | Failure]:
-    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
+    """Return the interpreter, or its failure, for every framework and kind of device in the plan.
 
     `inside` says that PYTHON is a container's. Without `make` nothing is installed, and what is missing has no entry.
     Raises UsageError for a PYTHON that cannot be measured.

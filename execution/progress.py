@@ -94,7 +94,7 @@ class Bar:
         return Group(grid, Text(self.step(width), no_wrap=True), *self.rows())
 
     def rows(self) -> list[Text]:
-        """The figures so far of cells without a record, a line each below a title."""
+        """Return the figures so far of cells without a record, a line each below a title."""
         cells = list(self._figures)[-MOST_ROWS:]
         if not cells or self._console.height < len(cells) + 4:
             return []
@@ -109,13 +109,13 @@ class Bar:
         return [Text(line, no_wrap=True) for line in lines]
 
     def share(self) -> float:
-        """How much of the expected seconds is done; of the process at work at most what it was thought to take."""
+        """Return the share of the expected seconds that is done; the present process counts at most its estimate."""
         done = self._whole - sum(self._estimates.values())
         at_work = min(self._clock() - self._process_begun, self._current)
         return min((done + at_work) / self._whole, 1.0) if self._whole else 0.0
 
     def step(self, room: int = LINE) -> str:
-        """What is being done now, with the seconds it has taken where nothing else shows that it goes on.
+        """Return the present step, with its seconds where nothing else shows that it goes on.
 
         In so many columns: the names are cut before what is done with them.
         """
@@ -144,13 +144,13 @@ class Bar:
         self._step, self._timed = (names, doing), timed
 
     def bundle(self, bundle: Bundle, process: int) -> None:
-        """A worker is being started."""
+        """Show that a worker is being started."""
         self._process, self._framework = process, bundle.first.framework
         self._current = self._shares.get(bundle.first.id, 0.0)
         self._begin(self._framework, "starting")
 
     def phase(self, cell_id: str | None, phase: str) -> None:
-        """The worker began something new."""
+        """Show the worker's new phase."""
         if phase == "first call":
             eager = self._modes.get(cell_id or "") == frameworks.describe(self._framework).baseline.name
             doing = "first call" if eager else "compiling"
@@ -194,18 +194,18 @@ class Bar:
             self._console.print(Text(plain(text + ("" if process else ", provisional"))), soft_wrap=True)
 
     def record(self, record: Record) -> None:
-        """A cell is finished."""
+        """Show a finished cell."""
         self._figures.pop(record.cell, None)
         if self._lines:
             self._console.print(line(record, self._names), soft_wrap=True)
 
     def bound(self, cell_id: str, sentence: str) -> None:
-        """What a cell's graphs can bring is known, before any is compiled."""
+        """Show what a cell's graphs can bring, before any is compiled."""
         if self._lines:
             self._console.print(Text(f"{self._named(cell_id)}: {plain(sentence)}", style="dim"), soft_wrap=True)
 
     def process_done(self, bundle: Bundle) -> None:
-        """What is left is one process less, and the pace of those so far is known."""
+        """Count a finished process."""
         name = bundle.first.id
         self._settle(name, min(self._shares.get(name, 0.0), self._estimates.get(name, 0.0)))
 
@@ -247,7 +247,7 @@ def _failure(record: Record) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """The text in so many columns, padded, or cut in its middle: names differ at both their ends."""
+    """Return the text in so many columns, padded, or cut in its middle: names differ at both their ends."""
     if len(text) <= width:
         return text.ljust(width)
     head = max(width * 3 // 5, 0)

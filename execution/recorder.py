@@ -53,14 +53,14 @@ class Recorder:
         self.peaks |= _kept_peaks(self.run)
 
     def in_slot(self, slot: Slot) -> Recorder:
-        """A recorder for the cells of a slot; it shares with the others what all slots know."""
+        """Return a recorder for the cells of a slot; it shares with the others what all slots know."""
         its = copy.copy(self)
         its.context = replace(self.context, side_by_side=slot.of, served_by=slot.served_by(), node=slot.node)
         its.waiting = slot.given_away
         return its
 
     def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:
-        """The records of the cells that were known beforehand to be impossible."""
+        """Write the records of the cells that were known beforehand to be impossible."""
         for cell in plan.cells:
             if cell.id in plan.impossible and cell.id not in finished:
                 result = CellResult(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
@@ -99,12 +99,12 @@ class Recorder:
             self.display.record(record)
 
     def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
-        """The peak benchmarks that a process has to measure for this cell: none if the run has their peaks."""
+        """Return the peak benchmarks that a process has to measure for this cell: none if the run has their peaks."""
         lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
         return peak_benchmarks.groups_for(cell) if lacking else ()
 
     def kept_peaks(self, cell: Cell) -> Kept | None:
-        """The peaks that an earlier run measured for such cells on this machine."""
+        """Return the peaks that an earlier run measured for such cells on this machine."""
         return peak_benchmarks.kept(cell, self.context.machine_id, self.context.policies) if self.with_peaks else None
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], results: dict[str, CellResult]) -> None:
@@ -123,7 +123,7 @@ class Recorder:
 
 
 def _kept_peaks(run: Run) -> dict[str, Peaks]:
-    """The peaks that an earlier part of the run measured. Raises UsageError where the file holds something else."""
+    """Return the peaks of an earlier part of the run. Raises UsageError where the file holds something else."""
     kept: dict[str, Peaks] = {}
     for name, values in run.read(PEAKS).items():
         try:

@@ -62,12 +62,12 @@ class ReferenceData:
 
     @property
     def kept(self) -> list[Path]:
-        """What lies in the cache."""
+        """Return what lies in the cache."""
         return [path for path in (self.weights, self.inputs, self.reference) if path]
 
 
 def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[ReferenceData]:
-    """The reference data of each request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
+    """Return the reference data of each request, as `Store` makes it; make what the cache lacks or holds damaged.
 
     The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
     this run has compared with their digests; others are added. Raises ReferenceDataError.
@@ -154,7 +154,7 @@ class Store:
             self._made[key] = self._made[key][0], reference_data
 
     def __call__(self, group: Group) -> ReferenceData:
-        """The reference data of a group that was prepared for, its reference among them."""
+        """Return the reference data of a prepared group, with its reference."""
         self.complete()
         return self.for_worker(group)
 
@@ -179,7 +179,7 @@ class Store:
 
 
 def with_conventions(group: Group) -> Parameters:
-    """The parameters of a group, and the framework's conventions that its reference follows."""
+    """Return the parameters of a group, and the framework's conventions that its reference follows."""
     cell, parameters = group.cells[0], group.parameters
     followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
     conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
@@ -248,7 +248,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
 
 
 def _outputs(workload: Workload, parameters: Parameters, weights: Weights, sets: list[Arrays], held: str) -> Arrays:
-    """The reference outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    """Return reference outputs of the compared calls, `<call>.<name>`, on inputs as the dtype `held` has them."""
     import numpy as np
 
     from workloads.rounding import stored
@@ -265,7 +265,7 @@ def _outputs(workload: Workload, parameters: Parameters, weights: Weights, sets:
 def _weights_source(
     workload: Workload, parameters: Parameters, source: str | None, seed: int
 ) -> tuple[str, Callable[[], Arrays]]:
-    """A name for the weights that changes with their values, and a function that loads them."""
+    """Return a name for the weights that changes with their values, and a function that loads them."""
     if source is None:
         return f"seed:{seed}", lambda: workload.kept_weights(parameters, seed)
     from execution.checkpoints import open_checkpoint
@@ -276,7 +276,7 @@ def _weights_source(
 
 @contextlib.contextmanager
 def _temporary() -> Iterator[Path]:
-    """A folder beside the cache's entries, gone afterwards; held, so that what a killed process left can be told."""
+    """Yield a locked folder beside the cache's entries, removed afterwards; a killed process leaves it unlocked."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
         with locks.exclusive(CACHE / LOCK):
@@ -301,7 +301,7 @@ class Cache:
         self.seals = dict(seals)
 
     def holds(self, entry: Path) -> bool:
-        """Whether there is an entry that is what was written; read through once a run, and again once changed."""
+        """Return whether there is an entry that is what was written; read it once a run, and again once changed."""
         now = durable.seal(entry)
         if now is None or self.seals.get(str(entry)) == now:
             return now is not None

@@ -55,7 +55,7 @@ class Slot:
         return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 
     def messages(self, launch: local.Launch, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """A worker's messages, as `start` gives them; the turn is others' while this slot waits for the next."""
+        """Yield a worker's messages; other slots have the turn while this one waits for the next."""
         messages = self.start(launch, job, self.stop)
         try:
             while True:
@@ -85,7 +85,7 @@ ALONE = Slot()
 
 
 def of_gpus(gpus: Sequence[str], shares: list[list[int]]) -> tuple[Slot, ...]:
-    """A slot for each GPU of this host, by number in nvidia-smi's order or UUID, with its share of the CPUs."""
+    """Return a slot for each GPU of this host, by number in nvidia-smi's order or UUID, with its share of the CPUs."""
     return tuple(
         Slot(number, len(gpus), {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}, tuple(cpus))
         for number, (name, cpus) in enumerate(zip(gpus, shares, strict=True))
@@ -110,7 +110,7 @@ class Queue:
         self._changed = threading.Condition(turn)
 
     def take(self, slot: Slot, failures: list[BaseException]) -> Task | None:
-        """The next task of a slot; None where none is left, nor can come back. Waits while one still can."""
+        """Return the next task of a slot; None where none is left, nor can come back. Wait while one still can."""
         while not failures:
             for task in self._waiting:
                 if task.left != slot.node or self.is_last(slot):
@@ -123,13 +123,13 @@ class Queue:
         return None
 
     def done(self, rest: Task | None) -> None:
-        """An task is served, or `rest` of it is for another slot."""
+        """Count a task as served, or put `rest` of it back for another slot."""
         self._served -= 1
         self._waiting += [rest] if rest else []
         self._changed.notify_all()
 
     def is_last(self, slot: Slot) -> bool:
-        """Whether no other node serves any more."""
+        """Return whether no other node serves any more."""
         return all(node == slot.node for node in self._nodes.values())
 
     def leave(self, slot: Slot) -> bool:

@@ -22,7 +22,7 @@ class Surroundings:
     image: str | None = None
 
     def prefix(self, folders: list[Path], gpu: bool, python: str | None) -> tuple[str, ...]:
-        """The words before a worker's command; the container shows the suite, `folders` and the scratch disk."""
+        """Return the words before a worker's command; the container shows the suite, `folders` and the scratch disk."""
         words: list[str] = []
         if self.tool == APPTAINER:
             binds = [word for folder in self._shown(folders) for word in ("--bind", str(folder))]
@@ -32,14 +32,14 @@ class Surroundings:
         return tuple(words)
 
     def options(self, folders: list[Path]) -> tuple[str, ...]:
-        """The words that srun needs."""
+        """Return the words that srun needs."""
         if self.tool != PYXIS:
             return ()
         mounts = ",".join(f"{folder}:{folder}" for folder in self._shown(folders))
         return (f"--container-image={self.image}", f"--container-mounts={mounts}", f"--container-workdir={SUITE}")
 
     def relay(self, python: str | None) -> str:
-        """The interpreter that runs the suite's own part on a node: within a pyxis container that of the image."""
+        """Return the interpreter of the suite's own part on a node: within a pyxis container that of the image."""
         return (python or "python3") if self.tool == PYXIS else sys.executable
 
     def _shown(self, folders: list[Path]) -> list[Path]:
@@ -47,7 +47,7 @@ class Surroundings:
 
 
 def resolve(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
-    """What SCRATCH and CONTAINER ask for. Raises UsageError."""
+    """Return what SCRATCH and CONTAINER ask for. Raises UsageError."""
     if scratch and not Path(scratch).is_absolute():
         raise UsageError(
             f"SCRATCH={scratch} is not an absolute path; name a folder on each node's own disk, such as /tmp."

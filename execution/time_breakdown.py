@@ -18,7 +18,7 @@ class TimeBreakdown:
         self.seconds: dict[str, float] = defaultdict(float)
 
     def enter(self, phase: str) -> None:
-        """What is being done from now on."""
+        """Book the time so far, and begin a phase."""
         now = self._clock()
         self.seconds[self._phase] += now - self._since
         self._since, self._phase = now, phase
@@ -32,7 +32,7 @@ class TimeBreakdown:
         self._since = self._clock()
 
     def sentence(self) -> str:
-        """How much of the time besides environments and compilation went into sampling, and where the rest went."""
+        """Return a sentence on the share of sampling, environments and compilation apart, and on the rest."""
         self.enter(self._phase)
         counted = {name: seconds for name, seconds in self.seconds.items() if name not in NOT_COUNTED}
         total, sampling = sum(counted.values()), counted.pop("sampling", 0.0)

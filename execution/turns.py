@@ -9,7 +9,7 @@ from plan.plan import Bundle
 
 
 def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: float) -> list[tuple[Bundle, ...]]:
-    """The bundles whose processes take turns: neighbours that together take no longer than `seconds`, or one alone.
+    """Return bundles whose processes take turns: neighbours that together take at most `seconds`, or one alone.
 
     `estimates` are seconds of a bundle by its first cell. Wider windows would keep records back for longer.
     """

@@ -91,7 +91,7 @@ class WorkerRun:
         self.done.add(message.cell)
 
     def _placed(self, hello: Hello) -> Hello:
-        """What the worker says it runs on, with the GPU and the CPUs that it was given of a shared node."""
+        """Return what the worker says it runs on, with the GPU and the CPUs that it was given of a shared node."""
         if not self.where or not self.where.served_by:
             return hello
         settings = {**hello.effective.settings, "served_by": self.where.served_by}
@@ -99,16 +99,16 @@ class WorkerRun:
 
     @property
     def node(self) -> str:
-        """The cluster's node on which it runs; empty without a cluster."""
+        """Return the cluster's node on which it runs; empty without a cluster."""
         return self.where.node if self.where else ""
 
     @property
     def step(self) -> str:
-        """The step of the job as which it runs there."""
+        """Return the job's step in which it runs there."""
         return f"{self.where.job}.{self.where.step}" if self.where else ""
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:
-        """The cell has no figures; the first reason counts."""
+        """Note that the cell has no figures; the first reason counts."""
         result = self.results[cell_id]
         self.done.add(cell_id)
         result.hello = result.hello or self.hello
@@ -118,7 +118,7 @@ class WorkerRun:
             self.kept.append(Kept(cell_id, failure=result.failure, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
-        """The cell has been measured."""
+        """Take the report of a measured cell."""
         result = self.results[report.cell]
         result.hello = result.hello or self.hello
         result.add(report)
@@ -129,7 +129,7 @@ class WorkerRun:
 
     @property
     def marked(self) -> str:
-        """The cell that is at work, by the messages or the file in which the worker notes it; empty if none is."""
+        """Return the cell that is at work, by the messages or the worker's marker file; empty if none is."""
         try:
             return self.at_work or (self.folder / "marker").read_bytes().decode().strip()
         except OSError:
@@ -141,7 +141,7 @@ class WorkerRun:
         return not (self.done or (self.hello and self.marked))
 
     def culprits(self, left: list[Group]) -> set[str]:
-        """The cells to blame for the worker's death: the one at work, or all if it died before any.
+        """Return the cells to blame for the worker's death: the one at work, or all if it died before any.
 
         None if it died between two groups, or when it was done with the one at work: a new worker goes on from there.
         """

@@ -89,7 +89,7 @@ def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> G
 
 @contextlib.contextmanager
 def _guarded(launch: Launch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """A worker below its guard (`guard.py`): the pipes of its results, and of what the guard says of its end."""
+    """Yield the pipes of a worker below its guard (`guard.py`): its results, and the guard's word on its end."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         results, kept = _pipe(ours, theirs)
         status, said = _pipe(ours, theirs)

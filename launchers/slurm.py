@@ -264,7 +264,7 @@ class _Process:
         return local.log_tail(self._said)
 
     def _silent(self) -> None:
-        """The worker was silent too long, or its node is: which of them, the guard's last word tells."""
+        """Return the failure of a silent worker or node; the guard's last word says which."""
         self.stop()
         if not self._ended:
             raise SlotFailure(f"{self._node} was silent for {self._launch.timeout_s:g} s.", bool(self._began))

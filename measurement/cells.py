@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def group_id(self) -> str:
-        """The identity of the cell without its mode: cells with one `group_id` are compared with each other."""
+        """Return the cell's name without its mode: cells with one `group_id` are compared with each other."""
         shape = ",".join(f"{name}={value}" for name, value in self.parameters)
         return "/".join(
             (
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """A stable name for the cell: what `--filter` matches and what `--resume` looks up."""
+        """Return a stable name for the cell: what `--filter` matches and what `--resume` looks up."""
         return f"{self.group_id}/{self.mode}"
 
     @property

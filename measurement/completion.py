@@ -17,7 +17,7 @@ def outstanding_share(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> float:
-    """The share of a call's time (call, `synchronize` and `fetch`) that is left to do when `synchronize` has returned.
+    """Return the share of a call's time (call, `synchronize`, `fetch`) that is left once `synchronize` has returned.
 
     `fetch` brings the output to the host, which no framework can do before it is there. It is timed right after
     `synchronize`, and again on another call after a sleep as long as a whole call, when nothing can be outstanding.

@@ -28,7 +28,7 @@ def replace(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """The same for content that is written bit by bit: what is written takes the file's place when the block ends."""
+    """Yield a file for content written bit by bit; it takes the place of `path` when the block ends."""
     temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb", opener=no_link) as file:

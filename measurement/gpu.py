@@ -107,7 +107,7 @@ def _value(function, *arguments) -> int | None:
 
 
 def _open(index: int):
-    """The library and the handle of the GPU that CUDA_VISIBLE_DEVICES makes `index`; (None, None) without a driver."""
+    """Return the library and the handle of GPU `index` by CUDA_VISIBLE_DEVICES; (None, None) without a driver."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -123,6 +123,6 @@ def _open(index: int):
 
 
 def visible(index: int, variable: str | None) -> str:
-    """The driver's name, a number or a UUID, of the GPU that a process with this CUDA_VISIBLE_DEVICES calls `index`."""
+    """Return the number or UUID of the GPU that a process with this CUDA_VISIBLE_DEVICES calls `index`."""
     names = [name.strip() for name in (variable or "").split(",") if name.strip()]
     return names[index] if index < len(names) else str(index)

@@ -101,7 +101,7 @@ def is_softmax(name: str) -> bool:
 
 
 def is_batched(name: str) -> bool | None:
-    """Whether a product of matrices is one of two activations, as in attention; None where its name does not tell."""
+    """Return whether a matrix product is one of two activations, as in attention; None where its name is unclear."""
     text = name.lower()
     # TensorFlow's product of matrices is its capitalised name; Paddle's small one has any number of axes.
     return True if _BATCHED.search(text) else False if _OF_A_WEIGHT.search(text) or name == "MatMul" else None

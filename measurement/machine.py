@@ -169,7 +169,7 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
 
 
 def allotted_cpus() -> list[int] | None:
-    """The CPUs that this process may use where that is a part of the machine's (taskset, a job's share); else None."""
+    """Return the CPUs that this process may use if they are a part of the machine's (taskset, a job); else None."""
     allowed = sorted(os.sched_getaffinity(0))
     return allowed if len(allowed) < (os.cpu_count() or 0) else None
 

@@ -49,7 +49,7 @@ class Difference:
 
     @property
     def needed(self) -> float:
-        """The smallest tolerance that the errors are within."""
+        """Return the smallest tolerance that the errors are within."""
         return max(self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED)
 
     def worst(self, other: Difference) -> Difference:
@@ -158,7 +158,7 @@ def _kind(values: np.ndarray) -> str:
 def nearest_to_its_limit(
     pairs: Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]], allowed: Callable[[str], float]
 ) -> tuple[Difference, float]:
-    """The worst errors of all processes, among the outputs that are furthest towards their tolerance, and that one.
+    """Return the worst errors of all processes for the output nearest to its tolerance, and that output.
 
     `pairs` are outputs and reference by `<call>.<name>`, and `allowed` is the tolerance of an output by its name.
     """

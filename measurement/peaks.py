@@ -32,7 +32,7 @@ class Peaks:
 
     @property
     def are_rates(self) -> bool:
-        """Whether all of them are positive numbers: what was read from a file may hold anything."""
+        """Return whether all are positive numbers, as a file may hold anything."""
         known = [self.flops_per_s, self.bytes_per_s]
         optional = (self.cached_bytes_per_s, self.transcendentals_per_s, self.matvec_bytes_per_s)
         known += [rate for rate in optional if rate is not None]

@@ -141,7 +141,7 @@ def take_single_calls(variant: Variant, clocks: Clocks) -> None:
 
 
 def take_parts(variant: Variant, clocks: Clocks) -> None:
-    """Where a call's outputs come one after the other, one more call: the seconds until each is there."""
+    """Make one more call where its outputs come one by one; return the seconds until each is there."""
     if variant.parts is None:
         return
     seconds, before = [], clocks.wall()

@@ -104,7 +104,7 @@ def scope(processes: int) -> str:
 
 
 def batch_medians(values: Sequence[float]) -> list[float]:
-    """The medians of consecutive batches of about five values in the order they were taken; three to eight batches.
+    """Return the medians of consecutive batches of about five values, in order; three to eight batches.
 
     Empty for fewer than six values, of which no batches are to be made.
     """
@@ -117,7 +117,7 @@ def batch_medians(values: Sequence[float]) -> list[float]:
 
 
 def widening(batch_length: float) -> float:
-    """By which factor Student's interval over batches is widened, since short batches are not independent.
+    """Return the factor that widens Student's interval over batches, since short batches are not independent.
 
     1 + 0.8 / length was chosen by simulation: on autoregressive values of order one with a coefficient of 0 to 0.6,
     10 to 70 of them, the interval covers the truth in 93 to 97 % (tests/measurement/test_statistics.py).
@@ -126,7 +126,7 @@ def widening(batch_length: float) -> float:
 
 
 def batch_interval(values: Sequence[float]) -> Interval | None:
-    """The median of values in the order they were taken, with an interval that allows for their serial correlation.
+    """Return the median of values in order, with an interval that allows for their serial correlation.
 
     Batch means (Law and Kelton, Simulation Modeling and Analysis, ch. 9.5.3) with medians for means: Student's
     half-width over the batches' medians, widened. None for fewer than six values.
@@ -146,7 +146,7 @@ def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> li
 
 
 def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -> bool:
-    """Whether the medians of two windows of samples differ by no more than a relative tolerance, or than by scatter.
+    """Return whether the medians of two windows of samples differ within a relative tolerance, or within scatter.
 
     Scatter is what a difference of two medians has by chance in 1 of 20 cases, with the standard deviation as
     1.48 times the median absolute deviation from each window's median, and 1.25 times the mean's error for a median's.

@@ -85,7 +85,7 @@ def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
 
 
 def queue_seconds(single: float, mean: float, calls: int) -> float:
-    """What filling and emptying the queue takes, from a single call's seconds t + q and the mean t + q / n of n queued.
+    """Return the time to fill and empty the queue, from a single call's t + q and the mean t + q / n of n queued.
 
     Negative where scatter hides it.
     """

@@ -212,13 +212,13 @@ def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, A
 
 
 def _versions(result: CellResult) -> str | None:
-    """The deciding packages' versions, those of the GPU's libraries as the framework reports them among them."""
+    """Return the deciding packages' versions, with those of the GPU's libraries as the framework reports them."""
     versions = {**result.hello.versions, **result.hello.effective.libraries} if result.hello else {}
     return json.dumps(versions) if versions else None
 
 
 def _framework_version(result: CellResult, context: Context) -> str | None:
-    """The version of the first of the framework's distributions that is installed (paddle has one per device)."""
+    """Return the version of the first installed one of the framework's distributions (paddle has one per device)."""
     versions = result.hello.versions if result.hello else {}
     return next((versions[n] for n in context.distributions[result.cell.framework] if n in versions), None)
 
@@ -326,7 +326,7 @@ def bandwidth(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
-    """The vendor's peak, and those that the cell's framework reaches; the machine's hang on all records."""
+    """Return the vendor's peak, and those that the cell's framework reaches; the machine's depend on all records."""
     sheet = datasheet(row["device_name"])
     columns = {
         "datasheet_tflops": sheet.tflops.get(row["dtype"]) if sheet else None,
@@ -374,5 +374,5 @@ def _communication(result: CellResult) -> dict[str, Any]:
 
 
 def parameters_text(shape: dict[str, Any]) -> str:
-    """A workload's other parameters as they stand in a record."""
+    """Return a workload's other parameters as a record holds them."""
     return ";".join(f"{name}={value}" for name, value in shape.items())

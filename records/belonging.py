@@ -12,7 +12,7 @@ from records.recordfile import Loaded
 
 
 def of_run(loaded: Loaded, folder: Path) -> Loaded:
-    """The records of a run's folder that belong to the run: each cell once, and none that it did not plan."""
+    """Return the records of a folder that belong to its run: each cell once, and only planned ones."""
     kept, remarks = places_of(folder, loaded.columns["cell"])
     if len(kept) < len(loaded):
         loaded.columns = {name: [column[index] for index in kept] for name, column in loaded.columns.items()}

@@ -17,7 +17,7 @@ def places(result: CellResult, kind: str) -> dict[str, str]:
 
 
 def outside_share(result: CellResult) -> float | None:
-    """The share of a call's time outside of graphs, median over processes; None where nothing was broken."""
+    """Return the share of a call's time outside of graphs, median over processes; None where nothing was broken."""
     shares = [
         max(0.0, 1 - model.inside_s / model.whole_s)
         for report in result.reports
@@ -27,7 +27,7 @@ def outside_share(result: CellResult) -> float | None:
 
 
 def columns(result: CellResult) -> dict[str, Any]:
-    """The columns on graph breaks and recompilations by place."""
+    """Return the columns on graph breaks and recompilations by place."""
     share = outside_share(result)
     broken, again = places(result, "breaks"), places(result, "recompiled")
     return {
@@ -39,7 +39,7 @@ def columns(result: CellResult) -> dict[str, Any]:
 
 
 def sentence(result: CellResult) -> str | None:
-    """What breaks the model, and what mending all of it would gain at best; None where nothing does."""
+    """Return a sentence on the model's graph breaks and the most that one without them gains; None without breaks."""
     broken, share = places(result, "breaks"), outside_share(result)
     if not broken:
         return None

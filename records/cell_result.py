@@ -30,7 +30,7 @@ class Failure:
 
     @classmethod
     def over(cls, error: Exception) -> Failure:
-        """What a cell has in place of figures where its worker left something that no record can be made of."""
+        """Return the failure of a cell whose worker left something that no record can be made of."""
         words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
         return cls("error", f"The worker's report could not be turned into a record: {words}")
 
@@ -68,7 +68,7 @@ class Kept:
 
 
 def _holds_arrays(path: Path) -> bool:
-    """Whether the file's arrays can be read; outputs are not on disk for certain when the report of them is."""
+    """Return whether the file's arrays can be read; a report may be on disk before its outputs are."""
     try:
         if not path.is_file():  # a pipe would be waited for
             return False
@@ -105,7 +105,7 @@ class CellResult:
 
     @property
     def comparable(self) -> bool:
-        """Whether the cell's time may be set against another's: it was measured, and computed what it should."""
+        """Return whether the cell's time may be compared: it was measured, and its outputs are right."""
         return not self.failure and (self.parity is None or self.parity.holds)
 
     @property
@@ -156,7 +156,7 @@ class CellResult:
         return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
-        """The median over processes of what workers reported under `name`; None where none did."""
+        """Return the median over processes of what workers reported under `name`; None where none did."""
         values = [value for report in self.reports if (value := getattr(report, name)) is not None]
         return median(values) if values else None
 
@@ -198,7 +198,7 @@ class CellResult:
         self.reports = [report for report in self.reports if report.process != process]
 
     def has_report(self, process: int) -> bool:
-        """Whether that process measured the cell."""
+        """Return whether that process measured the cell."""
         return any(report.process == process for report in self.reports)
 
 

@@ -10,12 +10,12 @@ from workloads.spec import Cost, OperatorCost
 
 
 def cost_of(cell: Cell) -> Cost:
-    """The analytic cost of one call."""
+    """Return the analytic cost of one call."""
     return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
 
 
 def known_cost(cell: Cell, user_model: UserModelReport | None) -> Cost | None:
-    """The cost of one call: analytic, or what the worker counted of a user's model; None where nobody did."""
+    """Return the cost of one call: analytic, or the worker's count of a user's model; None without either."""
     if workloads.get(cell.workload, cell.pass_name).has_reference:
         return cost_of(cell)
     if user_model is None or user_model.flops is None:
@@ -37,13 +37,13 @@ def tokens_of(cell: Cell) -> dict[str, int | None]:
 
 
 def moved_bytes(cell: Cell, cost: Cost) -> int:
-    """The traffic of the cell's mode: a graph that does not fuse runs eager's kernels and moves what they move."""
+    """Return the traffic of the cell's mode: a graph that does not fuse runs eager's kernels and moves their bytes."""
     fuses = frameworks.describe(cell.framework).mode(cell.mode).fuses
     return cost.fused_bytes if fuses else cost.unfused_bytes
 
 
 def fuses_attention(cell: Cell) -> bool:
-    """Whether the scores of a cell's attention stay within one kernel."""
+    """Return whether the scores of a cell's attention stay within one kernel."""
     if cell.implementation == "plain" and cell.parameter("attention", "explicit") == "explicit":
         return False
     kernel = frameworks.describe(cell.framework).attention_kernel

@@ -22,7 +22,7 @@ def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def trend(values: Sequence[float]) -> tuple[float, float]:
-    """The slope of the least-squares line through three or more values in a row, with its standard error."""
+    """Return the slope of the least-squares line through three or more values in a row, with its standard error."""
     count, (slope, intercept) = len(values), linear_regression(range(len(values)), values)
     rest = sum((value - intercept - slope * place) ** 2 for place, value in enumerate(values))
     return slope, math.sqrt(rest / (count - 2) / (count * (count**2 - 1) / 12))  # the places' variance in closed form
@@ -70,7 +70,7 @@ def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
 
 
 def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
-    """How far the mean of the processes' medians may be off for the scatter within them; None where one has few values.
+    """Return the half-width of the processes' mean by the scatter within them; None where one has few values.
 
     As `batch_interval`, with the variance of batches pooled over the processes.
     """
@@ -85,7 +85,7 @@ def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
 
 
 def change_between_halves(samples: Sequence[float], processes: int = 1) -> float:
-    """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
+    """Return by which share the second half's median differs from the first's; 0 within scatter, from ten samples on.
 
     Two tests on the medians of batches, each at 0.5 % shared by as many processes as are looked at: whether a line
     through them rises or falls, which shows a trend, and Student's of the halves, which shows a step. Both allow for

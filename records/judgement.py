@@ -27,7 +27,7 @@ COMPUTED_IN = {
 
 
 def noise(result: CellResult) -> dict[str, Any]:
-    """The columns on threads and disturbances: the worst of any process."""
+    """Return the columns on threads and disturbances: the worst of any process."""
     seen = [report.noise for report in result.reports]
 
     gpu = [entry.gpu for entry in seen if entry.gpu]
@@ -75,7 +75,7 @@ def host_limit(baseline: CellResult | None) -> dict[str, Any]:
 
 
 def _queue_share(report: Report) -> float | None:
-    """How much of a sample its queue took; None where calls are not queued, or are too few to tell."""
+    """Return the queue's share of a sample; None where calls are not queued, or are too few."""
     calls, synchronized = report.calls_per_sample, report.latency_sync_s
     if synchronized is None or calls < FEW_CALLS:
         return None
@@ -121,7 +121,7 @@ def _finite(value: float) -> float | None:
 
 
 def _how_far(parity: Parity) -> str:
-    """What went beyond the tolerance, in words."""
+    """Return a clause on what went beyond the tolerance."""
     error, allowed = parity.difference, parity.tolerance
     if not math.isfinite(error.largest):
         return "in shape, kind or number"

@@ -47,7 +47,7 @@ def write_compressed(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
 
 
 def distinct(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The entries, each once; kept of those that came is a digest."""
+    """Yield the entries, each once; keep a digest of those that came."""
     seen = set()
     for entry in entries:
         if (digest := hashlib.blake2b(json.dumps(entry).encode(), digest_size=16).digest()) not in seen:
@@ -67,7 +67,7 @@ def amend(path: Path, changes: Mapping[str, dict[str, Any]]) -> None:
 
 
 def line_count(path: Path) -> int:
-    """How many lines a file has, the last one also where nothing ends it. Raises Unreadable."""
+    """Return how many lines a file has, the last one also without an end. Raises Unreadable."""
     count, last = 0, b"\n"
     with jsonfiles.opened(path) as file:
         while block := file.read(1 << 20):
@@ -77,7 +77,7 @@ def line_count(path: Path) -> int:
 
 
 def sealed(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry with a digest of what it says; `intact` takes it back."""
+    """Return the entry with a digest of its content; `intact` takes it back."""
     return {**entry, _DIGEST: _digest(entry)}
 
 

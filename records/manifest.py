@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def number_of(folder: Path) -> int:
-    """A folder's place in the order in which runs were started, by no clock, which may be wrong; 0 if unknown."""
+    """Return a folder's place in the order of starts, which needs no clock; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
             if content := jsonfiles.read_object(folder / name):

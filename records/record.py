@@ -345,7 +345,7 @@ _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "b
 
 
 def table_schema() -> dict[str, Any]:
-    """The columns as a Table Schema (Frictionless Data, specs.frictionlessdata.io/table-schema)."""
+    """Return the columns as a Table Schema (Frictionless Data, specs.frictionlessdata.io/table-schema)."""
     fields = []
     for column in COLUMNS:
         field: dict[str, Any] = {"name": column.name, "type": _TABLE_TYPES[column.kind], "description": column.meaning}
@@ -362,5 +362,5 @@ def table_schema() -> dict[str, Any]:
 
 
 def table_schema_text() -> str:
-    """The same as it stands in a file."""
+    """Return the same as text."""
     return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"

@@ -135,7 +135,7 @@ def _keep_firsts(loaded: Loaded, path: Path) -> None:
 
 
 def _name(path: Path) -> str:
-    """The file and its folder: remarks go into pages that are shared, and a whole path is private."""
+    """Return the file and its folder: remarks go into pages that are shared, and a whole path is private."""
     return f"{path.parent.name}/{path.name}"
 
 
@@ -287,12 +287,12 @@ def write_rows(rows: Iterable[Iterable[Value | None]], path: Path) -> None:
 
 
 def schema_path(table: Path) -> Path:
-    """Where the Table Schema file of a CSV lies: beside it, but once for all tables that are published."""
+    """Return where the Table Schema file of a CSV lies: beside it, or one for all published tables."""
     return PUBLISHED_SCHEMA if is_published(table) else table.with_suffix(SCHEMA_SUFFIX)
 
 
 def is_published(path: Path) -> bool:
-    """Whether it lies among what is committed."""
+    """Return whether a path lies among committed results."""
     place = path.resolve()
     return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
 

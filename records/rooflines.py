@@ -41,7 +41,7 @@ def completed(records: Sequence[Record]) -> list[Record]:
 
 
 def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
-    """By cell the columns in which `completed` records differ from those that `read` gives.
+    """Return by cell the columns in which `completed` records differ from those that `read` gives.
 
     It is called several times, and what it gives may come one at a time: a record is kept only where it is another's
     cell at twice the batch.
@@ -94,7 +94,7 @@ def _kind(record: Record) -> tuple[Any, ...]:
 
 
 def _group(record: Record) -> str:
-    """The cell's name without its mode."""
+    """Return the cell's name without its mode."""
     return record.cell.rpartition("/")[0]
 
 
@@ -161,7 +161,7 @@ def bound_earlier(columns: dict[str, list[Any]]) -> None:
 
 
 def doubled(cell: str) -> str | None:
-    """The name of the same cell at twice the batch; None for a workload without batches."""
+    """Return the name of the same cell at twice the batch; None for a workload without batches."""
     name, edits = _BATCH.subn(lambda match: f"batch_size={2 * int(match[1])}", cell)
     return name if edits else None
 
@@ -213,7 +213,7 @@ def _is_cached(record: Record) -> bool:
 
 
 def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | None) -> dict[str, Any]:
-    """The columns of one record; `twice` is the record of the same cell at twice the batch, where there is one."""
+    """Return the columns of one record; `twice` is the record at twice the batch, where there is one."""
     row: dict[str, Any] = {column: peaks.get(column, (None, ""))[0] for column in RATES}
     row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
     row["batch_doubling_growth"] = twice.median_ms / record.median_ms - 1 if twice else None
@@ -274,5 +274,5 @@ def _product_bytes(record: Record) -> int:
 
 
 def _growth_at_most(record: Record, twice: Record) -> float | None:
-    """The upper end of what twice the batch adds, as a share; None without intervals."""
+    """Return the upper end of what twice the batch adds, as a share; None without intervals."""
     return twice.latency.high / record.latency.low - 1 if twice.latency and record.latency else None

@@ -50,7 +50,7 @@ class Run:
 
     @classmethod
     def create(cls, out: str | None) -> Run:
-        """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
+        """Make a new run in `out`, or in a folder named after the time; overwrite nothing. Raises UsageError."""
         check_free(out)
         folder = Path(out) if out else RUNS
         try:
@@ -63,7 +63,7 @@ class Run:
     @classmethod
     @contextlib.contextmanager
     def begin(cls, out: str | None) -> Iterator[Run]:
-        """A new run, held until it is done. What was made of it goes again where it ends before it has a plan."""
+        """Yield a new run, held until it is done; remove what was made of it where it ends before it has a plan."""
         place = Path(out).absolute() if out else RUNS
         missing = [path for path in (place, *place.parents) if not path.exists()]
         run = cls.create(out)
@@ -117,7 +117,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | None) -> Run:
-        """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
+        """Return an existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
             folders = manifest.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
             if not folders:
@@ -148,7 +148,7 @@ class Run:
         return manifest.read(self.folder / PLAN)
 
     def new_process_folder(self) -> Path:
-        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        """Make a folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
         processes = self.folder / PROCESSES
         if self._processes is None:
@@ -218,7 +218,7 @@ class Run:
         self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
-        """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
+        """Return the run's records, in the order of writing: the first of each cell, none of another plan."""
         return list(self._each(self._places()))
 
     def _places(self) -> frozenset[int]:
@@ -231,7 +231,7 @@ class Run:
                 yield Record.from_row({name: row.get(name) for name in NAMES})
 
     def finished(self) -> frozenset[str]:
-        """The names of the cells that have a record."""
+        """Return the names of the cells that have a record."""
         return frozenset(record.cell for record in self.records())
 
     def judged(self) -> list[str]:

@@ -23,6 +23,6 @@ def waited_for(result: CellResult) -> dict[str, float | None]:
 
 
 def break_even(workload: Workload, result: CellResult, row: dict[str, Any]) -> dict[str, float]:
-    """The tokens that are generated until compiling has paid for itself; empty where it never does."""
+    """Return the generated tokens until compiling has paid for itself; empty where it never does."""
     made, calls = workload.tokens_made(dict(result.cell.parameters)), row.get("break_even_calls")
     return {"break_even_tokens": made * calls} if made and calls is not None else {}

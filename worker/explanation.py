@@ -40,7 +40,7 @@ class Explanation(GroupWork):
 
     @property
     def profiler(self) -> Profiler:
-        """The framework's profiler. Raises Unsupported where it has none here."""
+        """Return the framework's profiler. Raises Unsupported where it has none here."""
         if self._profiler is None:
             raise Unsupported(f"{self.context.description.title} has no profiler on this device.")
         return self._profiler

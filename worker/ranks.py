@@ -163,7 +163,7 @@ class RankedAdapter(Adapter):
 
     @property
     def device(self) -> Any:
-        """The framework's own device."""
+        """Return the framework's own device."""
         return self._adapter.device
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:

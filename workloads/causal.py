@@ -95,7 +95,7 @@ class Causal(Workload):
 
     @property
     def model(self) -> Self:
-        """The model itself, as other passes of it have it."""
+        """Return the model itself, as its other passes have it."""
         return self
 
     @property

@@ -70,7 +70,7 @@ class ResNet(Classifier):
 
     @property
     def stem(self) -> Convolution:
-        """The first convolution, in front of the max pool of 3 x 3 with stride 2."""
+        """Return the first convolution, in front of the max pool of 3 x 3 with stride 2."""
         return Convolution("conv1", "bn1", CHANNELS, self.width, 7, 2)
 
     def blocks(self) -> Iterator[Block]:

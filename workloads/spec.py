@@ -94,7 +94,7 @@ class Cost:
 
     @property
     def fused_bytes(self) -> int:
-        """What is left to move where all is fused that can be."""
+        """Return the bytes left to move where all is fused that can be."""
         return self.compulsory_bytes + self.repeated_bytes
 
     def plus(self, more: OperatorCost) -> Cost:
