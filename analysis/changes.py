@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison, Reason
 from analysis.pairs import Pair, few_processes, joined
 from analysis.significance import CHANCE, Estimates, holm
 from measurement.statistics import INCONCLUSIVE, Interval
@@ -46,14 +46,14 @@ def latency(pairs: Sequence[Pair], side: int) -> Estimates:
     )
 
 
-def _open(pair: Pair) -> str:
-    """Return why the times of a cell decide nothing; empty where they may."""
+def _open(pair: Pair) -> Reason | None:
+    """Return why the times of a cell decide nothing; None where they may."""
     for side, (record, letter) in enumerate(zip(pair.records, "AB", strict=True)):
         if few_processes(record):
-            return f"{letter}has too few processes for an interval; at least three are needed"
+            return Reason("few processes", (letter,))
         if not record.headline and pair.host_decides(side):
-            return f"{letter}'s host never ran at full speed for long enough (host_slowed)"
-    return ""
+            return Reason("host slowed", (letter,))
+    return None
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Moves:
 
     pairs: Sequence[Pair]
     change: Estimates
-    open: Sequence[str]
+    open: Sequence[Reason | None]
     taken_in_turn: bool = False
 
     @cached_property
@@ -103,21 +103,22 @@ class Moves:
             cells.append(Compared(pair.cell, times_ms, ratio, verdict, why, beside_eager=beside.get(n)))
         return cells
 
-    def _verdict(self, n: int, ratio: Interval, limit: float, of_machine: Mapping[int, str]) -> tuple[str, str]:
+    def _verdict(
+        self, n: int, ratio: Interval, limit: float, of_machine: Mapping[int, Reason]
+    ) -> tuple[str, Reason | None]:
         if self.open[n]:
             return INCONCLUSIVE, self.open[n]
         if self.moved[n]:
             if n in of_machine:
                 return INCONCLUSIVE, of_machine[n]
-            return (SLOWER if ratio.value > 1 else FASTER), ""
+            return (SLOWER if ratio.value > 1 else FASTER), None
         bound = 1 + max(limit, SAME_WITHIN)
         if 1 / bound <= ratio.low and ratio.high <= bound:
-            return SAME, ""
-        why = f"no difference is shown, and one beyond {100 * (bound - 1):g} % is not ruled out"
-        return INCONCLUSIVE, "; ".join(filter(None, (why, self.pairs[n].conditions)))
+            return SAME, None
+        return INCONCLUSIVE, Reason("not ruled out", (100 * (bound - 1),), self.pairs[n].conditions)
 
     @cached_property
-    def machines(self) -> dict[int, str]:
+    def machines(self) -> dict[int, Reason]:
         """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
@@ -149,7 +150,7 @@ class Moves:
                 devices[pair.records[0].device].append(n)
         return {device: np.array(members) for device, members in devices.items()}
 
-    def _beyond_company(self, n: int) -> tuple[Estimates | None, int, str]:
+    def _beyond_company(self, n: int) -> tuple[Estimates | None, int, Reason]:
         """Return by how much a cell moved beyond the least moved mode beside it, or beyond other shapes if it is alone.
 
         None where it moved least itself, or nothing is beside it. Second comes of how many modes that one was picked,
@@ -161,18 +162,17 @@ class Moves:
             return self._beyond_others(n)
         least = min(company, key=lambda other: sign * mean[other])
         nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
-        whose = f"{self.pairs[nearest].mode} changed by a factor of {np.exp(mean[nearest]):.2f} as well"
-        why = f"{whose}: the cause may be the machine"
+        why = Reason("mode moved too", (self.pairs[nearest].mode, float(np.exp(mean[nearest]))))
         return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
 
-    def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
+    def _beyond_others(self, n: int) -> tuple[Estimates | None, int, Reason]:
         """Return the same for a mode that is alone: by how much beyond the median of all others on the device."""
         on_device = self._devices[self.pairs[n].records[0].device]
         others = on_device[on_device != n]
         if not len(others):
-            return None, 1, "no other mode of the shape shows whether the machine changed"
+            return None, 1, Reason("nothing beside")
         centre = _median(self.change, others)
-        why = f"the other shapes changed by a factor of {np.exp(centre.mean):.2f} as well: the cause may be the machine"
+        why = Reason("mode moved too", ("the other shapes", float(np.exp(centre.mean))))
         return _one(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from measurement.statistics import Interval
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
 # What is decided of a cell; the other verdicts leave it open.
 DECIDED = (SLOWER, FASTER, SAME)
+
+
+class Reason(NamedTuple):
+    """Why a cell is not decided: the rule and its values, of which reports make a sentence, and flags of the sides."""
+
+    rule: str
+    values: tuple[object, ...] = ()
+    conditions: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -21,7 +30,7 @@ class Compared:
     times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured
     ratio: Interval | None
     verdict: str
-    why: str = ""
+    why: Reason | None = None
     broke: bool = False  # B fails where A was measured
     beside_eager: Interval | None = None  # speedup over eager, A's over B's: what eager moved too is not in it
 

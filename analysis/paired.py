@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 
 from analysis.changes import LIMIT, Moves, in_order
-from analysis.comparison import Comparison
+from analysis.comparison import Comparison, Reason
 from analysis.pairs import Pair, joined
 from analysis.significance import Estimates, independent_ratio
 from measurement import host
@@ -93,9 +93,7 @@ def compare(
     found = [change(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
     ratios = [ratio or _not_in_turn(pair) for pair, (ratio, _) in zip(both.pairs, found, strict=True)]
     moved = Estimates.from_intervals(ratios, [count for _, count in found])
-    why = [
-        "" if ratio else f"A and B share only {count} processes; at least three are needed" for ratio, count in found
-    ]
+    why = [None if ratio else Reason("few shared processes", (count,)) for ratio, count in found]
     cells = [*Moves(both.pairs, moved, why, taken_in_turn=True).judged(limit), *both.others]
     return Comparison(in_order(cells), both.in_both, limit, in_turn=True)
 

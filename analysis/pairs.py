@@ -10,7 +10,7 @@ from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from analysis.comparison import NOT_COMPARABLE, Compared
+from analysis.comparison import NOT_COMPARABLE, Compared, Reason
 from measurement import flags
 from measurement.statistics import ENOUGH_PROCESSES, WITHIN_PROCESS, Interval
 from records import figures
@@ -133,7 +133,7 @@ def joined(a: Sequence[Record], b: Sequence[Record]) -> Joined:
     return Joined(pairs, others, len(cells_a.keys() & cells_b.keys()))
 
 
-def _not_comparable(name: str, a: Record | None, b: Record | None, why: str) -> Compared:
+def _not_comparable(name: str, a: Record | None, b: Record | None, why: Reason | None) -> Compared:
     a_ms, b_ms = (record.latency_ms_median if record and record.is_measured else None for record in (a, b))
     broke = a is not None and b is not None and not a.excluded and b.excluded is not None
     return Compared(name, (a_ms, b_ms), None, NOT_COMPARABLE, why, broke)
@@ -150,36 +150,35 @@ def _name(record: Record) -> str:
 
 
 @cache  # nearly always one and one
-def _unpaired(ours: int, theirs: int) -> str:
-    """Return why a cell with so many records cannot be compared; empty where each run has one."""
+def _unpaired(ours: int, theirs: int) -> Reason | None:
+    """Return why a cell with so many records cannot be compared; None where each run has one."""
     for side, count, other in (("A", ours, "B"), ("B", theirs, "A")):
         if not count:
-            return f"only in {other}"
+            return Reason("only in one", (other,))
         if count > 1:
-            return f"{side} holds it {count} times"
-    return ""
+            return Reason("held several times", (side, count))
+    return None
 
 
-def _excluded(a: Record, b: Record) -> str:
+def _excluded(a: Record, b: Record) -> Reason | None:
     """Return why times of these records cannot be compared where one of them is excluded."""
     for side, record in (("A", a), ("B", b)):
         if record.excluded:
             why = WORDS.get(record.excluded) or record.reason or "no reason given"
-            return f"{side}: {record.excluded}: {why.rstrip('.')}"
-    return ""
+            return Reason("excluded", (side, record.excluded, why.rstrip(".")))
+    return None
 
 
-def _unlike(a: Record, b: Record) -> str:
+def _unlike(a: Record, b: Record) -> Reason | None:
     """Return why times of these records cannot be compared: they are not of the same thing."""
-    for name, *both in (("weights differ", a.weights, b.weights), ("TF32 setting differs", a.tf32, b.tf32)):
-        if None not in both and both[0] != both[1]:
-            return f"the {name}: {both[0]} and {both[1]}"
     policies = (None, None) if a.settings == b.settings else (_policies(a.settings), _policies(b.settings))
-    if None not in policies and policies[0] != policies[1]:
-        return f"the policies differ: {policies[0]} and {policies[1]}"
-    return ""
+    each = {"weights": (a.weights, b.weights), "tf32": (a.tf32, b.tf32), "policies": policies}
+    for name, both in each.items():
+        if None not in both and both[0] != both[1]:
+            return Reason(f"other {name}", both)
+    return None
 
 
-def _unbounded(a: Interval | None, b: Interval | None) -> str:
-    """Return which side's latency has no interval; empty where both have one."""
-    return "" if a and b else f"{'B' if a else 'A'} has too few samples for an interval"
+def _unbounded(a: Interval | None, b: Interval | None) -> Reason | None:
+    """Return which side's latency has no interval; None where both have one."""
+    return None if a and b else Reason("few samples", ("B" if a else "A",))

@@ -264,7 +264,7 @@ class _Process:
         return local.log_tail(self._said)
 
     def _silent(self) -> None:
-        """Return the failure of a silent worker or node; the guard's last word says which."""
+        """Raise WorkerFailure for a silent worker, SlotFailure for a silent node; the guard's last word decides."""
         self.stop()
         if not self._ended:
             raise SlotFailure(f"{self._node} was silent for {self._launch.timeout_s:g} s.", bool(self._began))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison
+from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison, Reason
 from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import as_code, in_markdown, make_command, times
 from reports import markdown, numbers
@@ -24,6 +24,21 @@ METHOD_IN_TURN = (
     "neighbouring processes, with Holm's correction for the number of cells."
 )
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "B is")
+REASONS = {  # by the rule, for its values
+    "few processes": "{} has too few processes for an interval; at least three are needed",
+    "few shared processes": "A and B share only {} processes; at least three are needed",
+    "few samples": "{} has too few samples for an interval",
+    "host slowed": "{}'s host never ran at full speed for long enough (host_slowed)",
+    "not ruled out": "no difference is shown, and one beyond {:g} % is not ruled out",
+    "mode moved too": "{} changed by a factor of {:.2f} as well: the cause may be the machine",
+    "nothing beside": "no other mode of the shape shows whether the machine changed",
+    "only in one": "only in {}",
+    "held several times": "{} holds it {} times",
+    "excluded": "{}: {}: {}",
+    "other weights": "the weights differ: {} and {}",
+    "other tf32": "the TF32 setting differs: {} and {}",
+    "other policies": "the policies differ: {} and {}",
+}
 BESIDE_EAGER = "beside eager"  # the ratio once more, less what eager mode moved
 
 
@@ -54,6 +69,11 @@ def answer(comparison: Comparison) -> str:
     return f"no cell is shown to be slower by more than {limit}"
 
 
+def describe(why: Reason) -> str:
+    """Return why a cell is not decided, as a clause."""
+    return "; ".join(filter(None, (REASONS[why.rule].format(*why.values), why.conditions)))
+
+
 def undecided(comparison: Comparison, names: Names) -> list[str]:
     """Return a line for each reason why cells have no verdict: how many, and the first of them."""
     cells = [cell for verdict in (INCONCLUSIVE, NOT_COMPARABLE) for cell in comparison.with_verdict(verdict)]
@@ -68,7 +88,7 @@ def _reasons(cells: Iterable[Compared], names: Names) -> Iterable[tuple[str, str
             by_reason[cell.verdict, cell.why].append(names[cell.cell])
     ordered = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
     for (verdict, why), of_cells in ordered[:MOST_REASONS]:
-        yield verdict, f"{times(len(of_cells), 'cell')} ({listed(of_cells)}): {why}."
+        yield verdict, f"{times(len(of_cells), 'cell')} ({listed(of_cells)}): {describe(why)}."
     if len(ordered) > MOST_REASONS:
         yield INCONCLUSIVE, f"and {len(ordered) - MOST_REASONS:,} more reasons."
 

@@ -19,7 +19,7 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from analysis import paired
-from analysis.comparison import SAME, SLOWER
+from analysis.comparison import SAME, SLOWER, Reason
 from commands.ab import label, titles
 from environments.uv import SetupError
 from execution import turns
@@ -99,7 +99,7 @@ def test_flags_disturb_no_pair():
 
 def test_fewer_than_three_pairs_decide_nothing():
     (cell,) = sides([0.02, 0.02], [0.03, 0.03]).cells
-    assert (cell.verdict, "share only 2 processes" in cell.why) == (INCONCLUSIVE, True)
+    assert (cell.verdict, cell.why) == (INCONCLUSIVE, Reason("few shared processes", (2,)))
     (cell,) = sides([0.02], [0.03]).cells
     assert cell.verdict == INCONCLUSIVE
 
