@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from analysis import ladders, modes, select
 from analysis.ladders import Ladder
@@ -23,7 +23,7 @@ from plan.sweep import UsageError
 from records import belonging, jsonfiles, lines, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
-from records.shapes import Profile
+from records.shapes import MachineFacts, NodeLine, Profile, SampleLine
 from reports import explanation, terminal
 from reports.numbers import listed
 
@@ -41,7 +41,7 @@ class Source:
     names: list[str] = field(default_factory=list)
     loaded: list[recordfile.Loaded] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
-    machines: dict[str, dict] = field(default_factory=dict)
+    machines: dict[str, MachineFacts] = field(default_factory=dict)
     folders: dict[Path, int] = field(default_factory=dict)  # of runs, and which of `loaded` is theirs
     remarks: list[str] = field(default_factory=list)
     commands: dict[str, None] = field(default_factory=dict)  # that measured the records
@@ -65,14 +65,14 @@ class Source:
         for home, place in self.folders.items():
             yield from ladders.of_run(home, [record for record in self.by_file[place] if id(record) in asked_for])
 
-    def samples(self) -> Iterator[dict[str, Any]]:
+    def samples(self) -> Iterator[SampleLine]:
         """Yield the samples of all folders, each with the run of its cell's record, else of its folder."""
         for home, place in self.folders.items():
             columns = self.loaded[place].columns
             run_ids = dict(zip(columns["cell"], columns["run_id"], strict=True))
             others = next(iter(run_ids.values())) if len(set(run_ids.values())) == 1 else home.name
             for entry in runs.Run(home).samples():
-                yield {"run_id": run_ids.get(entry.get("cell"), others), **entry}
+                yield cast(SampleLine, {"run_id": run_ids.get(entry["cell"], others), **entry})
 
     def check_measured(self) -> None:
         """Raise UsageError where no file holds records."""
@@ -216,10 +216,10 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     plan = runs.Run(folder).read(runs.PLAN)
     if plan.get("given") is not None:  # empty where the run had no flags
         source.commands[published.command("bench", plan["given"])] = None
-    facts = runs.Run(folder).read("machine.json")
+    facts = cast(MachineFacts, runs.Run(folder).read("machine.json"))
     if facts.get("machine_id"):
         known = source.machines.setdefault(facts["machine_id"], facts)
-        known.setdefault("controls", []).extend(jsonfiles.lines(folder / manifest.NODES))
+        known.setdefault("controls", []).extend(cast(Iterator[NodeLine], jsonfiles.lines(folder / manifest.NODES)))
 
 
 def _is_behind(folder: Path) -> bool:

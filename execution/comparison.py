@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -40,6 +41,14 @@ AFTER_MANY_CALLS = (
 )
 
 
+class StandIn(TypedDict):
+    """Whose outputs stand in for a reference: the cell, its name in texts, and their file within the run's folder."""
+
+    cell: str
+    name: str
+    outputs: str
+
+
 @dataclass
 class References:
     """Outputs that stand in for the reference's where that would take too long: the first at a shape and dtype.
@@ -48,10 +57,10 @@ class References:
     """
 
     run: Run
-    standing_in: dict[str, dict[str, str]] = field(init=False)  # by shape and dtype: cell, its name, the outputs' path
+    standing_in: dict[str, StandIn] = field(init=False)  # by shape and dtype
 
     def __post_init__(self) -> None:
-        self.standing_in = self.run.read(STANDING_IN)
+        self.standing_in = cast(dict[str, StandIn], self.run.read(STANDING_IN))
 
     def check(
         self,
@@ -83,9 +92,7 @@ class References:
                 for each in (results[cell.id] for cell in group.cells):  # no mode of it can be compared
                     each.failure = each.failure or Failure("unsupported", str(error))
                 return
-            except (
-                Exception
-            ) as error:  # a truncated file, or arrays of another form: that cell's trouble, not the run's
+            except Exception as error:  # a truncated file, or arrays of another form: the cell's trouble alone
                 for report in result.reports:  # unless a folder or its disk is gone
                     if report.outputs:
                         durable.check_room(Path(report.outputs).parent, os.environ)
@@ -135,7 +142,7 @@ class References:
             self.run.write(STANDING_IN, self.standing_in)
 
 
-def with_own_eager(result: CellResult, outputs: list[dict], workload: Workload) -> Parity:
+def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload) -> Parity:
     """Return how far outputs of a user model are from those of its own eager mode in the same process.
 
     It is the parity of the output that is nearest to its limit. Where eager mode in the cell's
@@ -158,7 +165,7 @@ class Changed(Exception):
     """A user model computes something else after many calls; the message is the reason."""
 
 
-def _of_process(result: CellResult, report: Report, values: dict, workload: Workload) -> list[Parity]:
+def _of_process(result: CellResult, report: Report, values: Arrays, workload: Workload) -> list[Parity]:
     """Return the parity of each output of a user model in one process."""
     tolerance, model = workload.tolerance[result.cell.dtype], report.user_model
     if model is None:

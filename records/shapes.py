@@ -192,6 +192,28 @@ class SampleLine(TypedDict, total=False):
     worker: str
     host_loop_s: list[float]
     full_speed_s: float
+    run_id: str  # where samples of several runs stand together
+
+
+class NodeLine(TypedDict, total=False):
+    """A line of `nodes.jsonl` as readers have it, once it was checked as `Node`."""
+
+    node: str
+    latency_ms: float
+
+
+class MachineFacts(TypedDict, total=False):
+    """`machine.json` as readers have it, once it was checked as `Machine`; `controls` are the lines of its nodes."""
+
+    machine_id: str
+    cpu: str
+    cpus_usable: int
+    memory_bytes: int
+    virtualised: bool
+    gpus: list[dict[str, str]]
+    left_out: dict[str, str]
+    python: str
+    controls: list[NodeLine]
 
 
 # By the name of the file.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from analysis.answers import Answer, by_setting
 from analysis.ladders import Ladder
 from analysis.points import Point, Points
 from analysis.settings import Known
-from records.shapes import Profile
+from records.shapes import MachineFacts, Profile
 from reports import drawing
 
 
@@ -24,7 +23,7 @@ class ReportData:
 
     points: Points
     profiles: tuple[Profile, ...] = ()
-    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by machine_id
+    machines: Mapping[str, MachineFacts] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
     known: Known = field(default_factory=dict)
     commands: tuple[str, ...] = ()  # that measured the records

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from operator import attrgetter
 from statistics import median
-from typing import Any
 
 from analysis.points import Point, natural
 from measurement.flags import FLAGS
 from measurement.text import plain, times
+from records.shapes import MachineFacts
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.numbers import text_of
 from reports.report_data import ReportData
@@ -39,13 +38,15 @@ def _machines(data: ReportData) -> Table:
     cells = Counter(point.record.machine for point in data.points.all)
     for (machine_id, device), name in data.points.machines.items():
         facts = data.machines.get(str(machine_id), {})
-        parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
+        parts = [
+            f"{title} {_fact(fact)}" for key, title in _FACTS.items() if (fact := facts.get(key)) not in (None, "")
+        ]
         described = "; ".join(parts + _gpus(facts)) or "its machine.json is missing"
         rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
     return Table.make(("machine", "id", "what it is", "cells"), rows)
 
 
-def _gpus(facts: Mapping[str, Any]) -> list[str]:
+def _gpus(facts: MachineFacts) -> list[str]:
     """List the GPUs, those that are alike counted."""
     described = Counter(
         ", ".join(f"{title}{gpu[key]}" for key, title in _GPU.items() if gpu.get(key))
