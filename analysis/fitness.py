@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from statistics import median
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from measurement.flags import THREADS_MARGIN
 from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
-from measurement.text import times
 from records.intervals import CONFIDENCE
 
 WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
@@ -53,12 +52,12 @@ class Trial:
 
 @dataclass(frozen=True)
 class Check:
-    """One question with its answer."""
+    """One check by its rule, whether it holds, and the values of which reports make the question and the answer."""
 
     framework: str
-    question: str
-    found: str
+    rule: str
     holds: bool
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 def null_overhead(samples: int = 2000) -> tuple[float, float]:
@@ -88,31 +87,22 @@ def machine_checks(sample_seconds: float) -> list[Check]:
     """Questions that no framework is needed for."""
     per_sample, per_call = null_overhead()
     step = clock_step()
+    cost = {"per_sample_s": per_sample, "sample_s": sample_seconds, "per_call_s": per_call}
     return [
-        Check(
-            "", "timing a sample costs under 0.1 % of it",
-            f"{per_sample * 1e6:.1f} µs of {sample_seconds * 1e3:.0f} ms, and {per_call * 1e9:.0f} ns a call",
-            per_sample < NULL_SHARE * sample_seconds,
-        ),
-        Check(
-            "", "the clock resolves a thousandth of a sample",
-            f"steps of {step * 1e9:.0f} ns", step < 1e-3 * sample_seconds,
-        ),
-    ]  # fmt: skip
+        Check("", "sample cost", per_sample < NULL_SHARE * sample_seconds, cost),
+        Check("", "clock", step < 1e-3 * sample_seconds, {"step_s": step}),
+    ]
 
 
 def parent_check(framework: str, cores: float) -> Check:
     """Check that the process that waits for the worker left it the processor."""
-    return Check(
-        framework, "the waiting parent uses under 1 % of a core", f"{cores:.2%} of a core", cores < PARENT_CORES
-    )
+    return Check(framework, "parent", cores < PARENT_CORES, {"cores": cores})
 
 
 def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
     """Check that the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
     busiest = max(cores)
-    question = f"{times(threads, 'thread')} asked for"
-    return Check(framework, question, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
+    return Check(framework, "threads", busiest <= threads + THREADS_MARGIN, {"threads": threads, "cores": busiest})
 
 
 def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
@@ -127,42 +117,26 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
     checks = []
     for question in dict.fromkeys(trial.question for trial in trials):
         same = [trial for trial in trials if trial.question == question]
-        truth = same[0].truth
         near = [trial.error <= WITHIN for trial in same]
         covering = [trial.covers for trial in same]
         if question == "timer":
-            checks.append(_finds(same, "an independent timer agrees within 2 %", near))
+            checks.append(_check(same, "timer agrees", near, needed(len(same))))
         elif question == "again":
-            checks.append(_finds(same, "A/A: the same step twice agrees within 2 %", near))
-            checks.append(_covers(same, "A/A: the interval contains 1", covering))
+            checks.append(_check(same, "again agrees", near, needed(len(same))))
+            checks.append(_check(same, "again covered", covering, must_cover(len(same))))
         else:
-            slower = f"a step slowed by {float(question):.0%}"
-            checks.append(_covers(same, f"{slower}: the interval contains {truth:.4f}", covering))
+            checks.append(_check(same, "delay covered", covering, must_cover(len(same))))
             if float(question) >= 0.05:
-                detected = [trial.found_slower for trial in same]
-                checks.append(_finds(same, f"{slower} is found to be slower", detected))
+                checks.append(_check(same, "delay found", [trial.found_slower for trial in same], needed(len(same))))
     return checks
 
 
-def _covers(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
-    return _check(trials, question, holds, must_cover(len(trials)))
-
-
-def _finds(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
-    return _check(trials, question, holds, needed(len(trials)))
-
-
-def _check(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted: int) -> Check:
-    values = [trial.found for trial in trials if trial.found]
-    if not values:
-        answer = "too few samples"
-    elif len(trials) == 1:
-        answer = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
-    else:
-        farthest = max((trial.error, trial.found.value) for trial in trials if trial.found)[1]
-        middle = median(value.value for value in values)
-        answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {farthest:.4f}"
-    return Check(trials[0].framework, question, answer, sum(holds) >= wanted)
+def _check(trials: Sequence[Trial], rule: str, holds: Sequence[bool], wanted: int) -> Check:
+    """Return the check of trials of one question, of which so many are to hold."""
+    values: dict[str, Any] = {"question": trials[0].question, "truth": trials[0].truth, "held": sum(holds)}
+    values["found"] = [(trial.error, trial.found) for trial in trials if trial.found]
+    values["trials"] = len(trials)
+    return Check(trials[0].framework, rule, sum(holds) >= wanted, values)
 
 
 def needed(trials: int) -> int:

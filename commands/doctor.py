@@ -12,7 +12,6 @@ import json
 import resource
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -95,7 +94,7 @@ def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Che
     results, parent_cores = measure(campaign, groups, bar)
     failures = [failure for g in groups if (failure := results[g.cells[0].id].failure)]
     if failures:
-        return [], [Check(framework, "it runs", failures[0].reason, False)]
+        return [], [Check(framework, "runs", False, {"reason": failures[0].reason})]
     trials = [trial for group in groups for trial in trials_of(group, results)]
     checks = fitness.trial_checks(trials)
     cores = [median(report.cpu_per_wall or 0.0 for report in results[g.cells[0].id].reports) for g in groups]
@@ -114,7 +113,7 @@ def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -
         try:
             campaign.interpreters = {(name, kind): environments.ensure(name, kind, python=python, report=console.print)}
         except environments.SetupError as error:
-            missing.append(Check(name, "it is installed", str(error), False))
+            missing.append(Check(name, "installed", False, {"reason": str(error)}))
         else:
             campaigns.append(campaign)
     return campaigns, missing
@@ -172,7 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
             "threads": threads,
         }
         kept: dict[str, Any] = {"machine": machine.facts(), "asked": conditions}
-        kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
+        kept |= {"checks": report.to_json(checks), "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = report.trusted(trials)
         durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())
     return int(not all(check.holds for check in checks))

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from analysis.fitness import Check, Trial, reaches
+from measurement.text import times
 
+QUESTIONS = {  # by the rule
+    "installed": "it is installed",
+    "runs": "it runs",
+    "sample cost": "timing a sample costs under 0.1 % of it",
+    "clock": "the clock resolves a thousandth of a sample",
+    "parent": "the waiting parent uses under 1 % of a core",
+    "timer agrees": "an independent timer agrees within 2 %",
+    "again agrees": "A/A: the same step twice agrees within 2 %",
+    "again covered": "A/A: the interval contains 1",
+}
 MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 
 
@@ -19,10 +31,53 @@ def show(checks: Sequence[Check], trials: Sequence[Trial], repeats: int, console
     table = Table("", "check", "found", "holds")
     for check in checks:
         holds = "yes" if check.holds else Text("no", style="red")
-        table.add_row(check.framework, check.question, check.found, holds)
+        table.add_row(check.framework, question_of(check), found_in(check), holds)
     console.print(table)
     console.print(verdict(checks, repeats), highlight=False)
     console.print(trusted(trials), style="bold", highlight=False)
+
+
+def question_of(check: Check) -> str:
+    """Return what is checked, as a clause."""
+    values = check.values
+    if check.rule == "threads":
+        return f"{times(values['threads'], 'thread')} asked for"
+    if check.rule in ("delay covered", "delay found"):
+        slower = f"a step slowed by {float(values['question']):.0%}"
+        found = check.rule == "delay found"
+        return f"{slower} is found to be slower" if found else f"{slower}: the interval contains {values['truth']:.4f}"
+    return QUESTIONS[check.rule]
+
+
+def found_in(check: Check) -> str:
+    """Return what was found, as a clause."""
+    values = check.values
+    if check.rule in ("installed", "runs"):
+        return str(values["reason"])
+    if check.rule == "sample cost":
+        per_sample, sample, per_call = values["per_sample_s"], values["sample_s"], values["per_call_s"]
+        return f"{per_sample * 1e6:.1f} µs of {sample * 1e3:.0f} ms, and {per_call * 1e9:.0f} ns a call"
+    if check.rule == "clock":
+        return f"steps of {values['step_s'] * 1e9:.0f} ns"
+    if check.rule == "parent":
+        return f"{values['cores']:.2%} of a core"
+    if check.rule == "threads":
+        return f"at most {values['cores']:.2f} cores busy"
+    found = values["found"]
+    if not found:
+        return "too few samples"
+    if values["trials"] == 1:
+        return "{:.4f} [{:.4f}, {:.4f}]".format(*found[0][1])
+    middle, farthest = median(interval.value for _, interval in found), max(found)[1].value
+    return f"{values['held']} of {values['trials']}; median {middle:.4f}, farthest {farthest:.4f}"
+
+
+def to_json(checks: Sequence[Check]) -> list[dict[str, object]]:
+    """Return the checks as JSON-ready data."""
+    return [
+        {"framework": check.framework, "question": question_of(check), "found": found_in(check), "holds": check.holds}
+        for check in checks
+    ]
 
 
 def trusted(trials: Sequence[Trial]) -> str:
@@ -45,7 +100,7 @@ def verdict(checks: Sequence[Check], repeats: int) -> str:
     failed = [check for check in checks if not check.holds]
     if not failed:
         return f"This machine is fit for measuring: all {len(checks)} checks hold."
-    names = "; ".join(f"{check.framework or 'the machine'}: {check.question}" for check in failed[:MOST_NAMED])
+    names = "; ".join(f"{check.framework or 'the machine'}: {question_of(check)}" for check in failed[:MOST_NAMED])
     names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
     chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
     return (

@@ -24,7 +24,7 @@ from analysis.fitness import (
     trial_checks,
 )
 from measurement.statistics import Interval
-from reports.fitness import trusted, verdict
+from reports.fitness import found_in, trusted, verdict
 
 
 def trials(question: str, truth: float, *ratios: tuple[float, float, float]) -> list[Trial]:
@@ -84,7 +84,7 @@ def test_trials_of_all_frameworks_are_judged_together_as_well():
     assert pooled_checks(one) == []
     pooled = pooled_checks([*one, replace(one[0], framework="beta")])
     assert [check.framework for check in pooled] == ["all", "all"]
-    assert pooled[0].found.startswith("2 of 2")
+    assert found_in(pooled[0]).startswith("2 of 2")
 
 
 def test_a_small_delay_must_be_covered_a_larger_one_found_as_well():
@@ -96,7 +96,7 @@ def test_a_small_delay_must_be_covered_a_larger_one_found_as_well():
 def test_too_few_samples_hold_nothing():
     checks = trial_checks([Trial("alpha", "again", 1.0, None)])
     assert held(checks) == [False, False]
-    assert checks[0].found == "too few samples"
+    assert found_in(checks[0]) == "too few samples"
 
 
 def test_threads_and_the_parent():
@@ -107,12 +107,11 @@ def test_threads_and_the_parent():
 
 
 def test_the_verdict_is_a_sentence():
-    good, bad = Check("alpha", "a", "", True), Check("", "b", "", False)
+    good, bad = Check("alpha", "timer agrees", True), Check("", "clock", False)
+    clock = "the machine: the clock resolves a thousandth of a sample"
     assert verdict([good], 1) == "This machine is fit for measuring: all 1 checks hold."
-    assert verdict([good, bad], 40).startswith(
-        "1 of 2 checks hold. Failed: the machine: b. Stop other work on the machine"
-    )
-    assert "Failed: the machine: b; the machine: b; the machine: b; and 2 more. Stop" in verdict([bad] * 5, 40)
+    assert verdict([good, bad], 40).startswith(f"1 of 2 checks hold. Failed: {clock}. Stop other work on the machine")
+    assert f"Failed: {clock}; {clock}; {clock}; and 2 more. Stop" in verdict([bad] * 5, 40)
     assert "one 95 % interval in twenty" in verdict([good, bad], 1)
 
 
