@@ -173,7 +173,7 @@ class Moves:
             return None, 1, Reason("nothing beside")
         centre = _median(self.change, others)
         why = Reason("mode moved too", ("the other shapes", float(np.exp(centre.mean))))
-        return _one(self.change, n) - centre, 1, why
+        return _take(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:
         """Return what a mode moved beyond another one of its shape, by speedups where both were timed in turn."""
@@ -182,7 +182,7 @@ class Moves:
         if self.pairs[n].baseline and other in self.beside_eager:
             graph = self.beside_eager[other]
             return replace(graph, mean=-graph.mean)
-        return _one(self.change, n) - _one(self.change, other)
+        return _take(self.change, n) - _take(self.change, other)
 
     def _beyond_drift(self, n: int) -> bool:
         """Return whether a cell moved by more than a machine with a steady clock does."""
@@ -208,8 +208,8 @@ def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
     return Estimates(middle, np.sqrt(variance), degrees)
 
 
-def _one(estimates: Estimates, place: int) -> Estimates:
-    """One element of all."""
+def _take(estimates: Estimates, place: int) -> Estimates:
+    """Return one of the elements."""
     return Estimates(*(getattr(estimates, name)[place] for name in _PARTS))
 
 

@@ -83,7 +83,7 @@ class Cell:
     record: StreamRecord  # any, for what they have in common
     arms: tuple[Arm, ...]
 
-    def of(self, caches: str) -> list[Arm]:
+    def with_caches(self, caches: str) -> list[Arm]:
         """Return the arms with one kind of caches."""
         return [arm for arm in self.arms if arm.caches == caches]
 
@@ -93,7 +93,7 @@ class Cell:
         The fastest on average is the choice where the paired ratio of every other to it has an interval above 1. A
         strategy that fell back to eager mode is no choice.
         """
-        there = [arm for arm in self.of(caches) if not arm.fell_back]
+        there = [arm for arm in self.with_caches(caches) if not arm.fell_back]
         return least({arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there})
 
 

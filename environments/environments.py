@@ -42,7 +42,7 @@ from environments.uv import SetupError, environment, exclusive, run, use, uv
 from measurement import programs
 from measurement.places import INSTALLED, SUITE, VENVS
 
-__all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
+__all__ = ["Recipe", "SetupError", "ensure", "lock", "make", "path", "recipe", "runner", "runner_recipe"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
@@ -162,7 +162,7 @@ def ensure(
         return _users_interpreter(python)
     recipes = _recipes(framework, device, modes)
     for one in recipes:
-        _environment(one, report)
+        make(one, report)
     return recipes[0].interpreter if recipes else Path(sys.executable)
 
 
@@ -195,14 +195,9 @@ def found(recipe: Recipe) -> Path | None:
     return recipe.interpreter if recipe.is_made() else None
 
 
-def made(recipe: Recipe, report: Callable[[str], None] = print) -> Path:
-    """Return the interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
-    return _environment(recipe, report)
-
-
 def runner(report: Callable[[str], None] = print) -> Path:
     """Return the interpreter of the runner's own environment. Raises SetupError."""
-    return _environment(runner_recipe(), report)
+    return make(runner_recipe(), report)
 
 
 def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: Callable[[str], None] = print) -> None:
@@ -235,8 +230,8 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
         (SUITE / target).write_text(text)
 
 
-def _environment(recipe: Recipe, report: Callable[[str], None]) -> Path:
-    """Make an environment unless its stamp says that this was done; returns its interpreter.
+def make(recipe: Recipe, report: Callable[[str], None]) -> Path:
+    """Make an environment unless its stamp says that this was done; return its interpreter. Raises SetupError.
 
     No other process changes the environment before this one ends: all processes of a run have the same packages.
     """

@@ -114,7 +114,7 @@ class Records:
         """Return those of any graph mode."""
         return Records(record for record in self if not record.is_baseline)
 
-    def one(self, **criteria) -> Record | None:
+    def find_one(self, **criteria) -> Record | None:
         """Return the only measured one with these values; None where there is none or more than one."""
         matching = list(self.where(**criteria).included)
         return matching[0] if len(matching) == 1 else None

@@ -145,19 +145,19 @@ class Cores:
         return Answer(verdict, f"{self.label} {self.busy:.2f} cores{note}")
 
     @property
-    def one(self) -> bool:
+    def used_one_core(self) -> bool:
         """Return whether it used one core although it could have had another."""
         return self.busy < ONE_CORE and self.others <= OTHERS
 
 
 def used_one_core(points: Iterable[Cores]) -> Answer:
     """Check that everything kept one core busy, by process CPU time over wall time."""
-    return all_of(point.answer(holds=point.one, fails=point.busy > TWO_CORES) for point in points)
+    return all_of(point.answer(holds=point.used_one_core, fails=point.busy > TWO_CORES) for point in points)
 
 
 def used_more_cores(points: Iterable[Cores]) -> Answer:
     """Check that everything kept more than one core busy."""
-    return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.one) for point in points)
+    return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.used_one_core) for point in points)
 
 
 def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency_of) -> Estimate:

@@ -47,7 +47,7 @@ def main(words: list[str]) -> None:
     ended = _watch(process, lifeline, child_ended, log)
     ended |= _end_all(child_ended)
     with contextlib.suppress(BrokenPipeError):
-        os.write(status, _told(ended.get(process)).encode())
+        os.write(status, _name_end(ended.get(process)).encode())
 
 
 def _become(command: list[str], cpus: set[int], usual: dict, status: int) -> None:
@@ -136,7 +136,7 @@ def _shorten(log: Path) -> None:
             file.write(b"[the beginning was longer than a log may be]\n" + end)
 
 
-def _told(wait_status: int | None) -> str:
+def _name_end(wait_status: int | None) -> str:
     if wait_status is None:
         return "stuck\n"
     code = os.waitstatus_to_exitcode(wait_status)

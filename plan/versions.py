@@ -56,7 +56,7 @@ def ensure(
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
-    return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
+    return _make_with(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
 
 
 def ensure_beside(
@@ -70,7 +70,7 @@ def ensure_beside(
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
     digest = hashlib.sha256(requirements.encode()).hexdigest()[:12]
-    return _made(base, f"{framework}-{device}-with-{digest}", requirements, "", report, make)
+    return _make_with(base, f"{framework}-{device}-with-{digest}", requirements, "", report, make)
 
 
 def _base(framework: str, device: str) -> environments.Recipe:
@@ -80,7 +80,7 @@ def _base(framework: str, device: str) -> environments.Recipe:
     return base
 
 
-def _made(
+def _make_with(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
     """Return the interpreter of the environment `name`; keep with it what is resolved."""
@@ -90,7 +90,7 @@ def _made(
             return None
         durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
-    return environments.made(recipe, report) if make else environments.found(recipe)
+    return environments.make(recipe, report) if make else environments.found(recipe)
 
 
 def pinned(requirements: str, framework: str, word: str) -> str:

@@ -32,7 +32,7 @@ def _why(loss: Loss) -> list[str]:
 
 def _shows(graph: Profile, finding: Finding) -> str:
     """Say in a sentence what a control shows."""
-    mode, (circumstances, part) = graph["mode"], _words(graph, finding)
+    mode, (circumstances, part) = graph["mode"], _describe(graph, finding)
     if finding.speedup is None:
         return f"The control {circumstances} has no result for {mode}: {finding.reason}."
     words = {
@@ -43,7 +43,7 @@ def _shows(graph: Profile, finding: Finding) -> str:
     return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(finding.speedup)}: {words}."
 
 
-def _words(graph: Profile, finding: Finding) -> tuple[str, str]:
+def _describe(graph: Profile, finding: Finding) -> tuple[str, str]:
     """Say how a control differs, and what of the losing cell it leaves out."""
     name, changes = finding.control, finding.changes
     if name == MASK and changes["parameters"]["mask"] == "full":

@@ -28,12 +28,12 @@ def title(ladder: Ladder) -> str:
 
 def sentences(ladder: Ladder) -> list[str]:
     """Return what the whole is, which step is the largest, how two crossed things combine, and what is missing."""
-    said = [_whole(ladder), _most(ladder)] if ladder.steps else []
+    said = [_sum_up(ladder), _most(ladder)] if ladder.steps else []
     said += [_crossed(ladder.crossed)] if ladder.crossed else []
     return [*said, *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
 
 
-def _whole(ladder: Ladder) -> str:
+def _sum_up(ladder: Ladder) -> str:
     first, last = ladder.rungs[0], ladder.rungs[-1]
     times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
     whole = f", {multiple(ladder.end_to_end)}" if ladder.end_to_end else ""

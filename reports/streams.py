@@ -70,7 +70,7 @@ def recommendation(cell: Cell, caches: str) -> str:
     begin = f"With {caches} caches"
     if len(names) > 1:
         return f"{begin}: inconclusive between {listed(names)}."
-    arms = {arm.name: arm for arm in cell.of(caches)}
+    arms = {arm.name: arm for arm in cell.with_caches(caches)}
     best, eager = arms[names[0]], arms.get(EAGER)
     if best.name == EAGER:
         return f"{begin} stay eager: {_interval(best.total)} s for the stream, less than any graph."

@@ -33,7 +33,7 @@ class Channel:
 
     def __init__(self, results: str, marker: str):
         self._results, self._path, self._marker = results, marker, -1
-        with writing.own(results):
+        with writing.suite_file(results):
             self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
         os.set_inheritable(int(Path(results).name), False)  # or a child that outlives this process would keep it open
         self.prefix = ""  # before every cell's name
@@ -44,12 +44,12 @@ class Channel:
         if data.get("cell"):
             data["cell"] = self.prefix + data["cell"]
         # The line end before it closes what a framework may have written to the pipe, which then spoils itself alone.
-        with writing.own(self._results):
+        with writing.suite_file(self._results):
             self._pipe.write("\n" + json.dumps(data) + "\n")
 
     def mark(self, cell_id: str) -> None:
         self.at_work = cell_id
-        with writing.own(self._path):
+        with writing.suite_file(self._path):
             if self._marker < 0:
                 self._marker = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)

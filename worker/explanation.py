@@ -112,7 +112,7 @@ class Explanation(GroupWork):
         calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
         self.channel.phase(member.cell, "profile")
         folder = self.traces / member.cell.mode
-        with writing.own(folder):
+        with writing.suite_file(folder):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         self.profiles[member.cell.id] = (
@@ -157,6 +157,6 @@ class EagerProfile(Explanation):
 
 def load_profiler(framework: str, dumps: Path) -> Profiler | None:
     """Return the framework's profiler, made before anything is compiled; None where it has none."""
-    with writing.own(dumps):
+    with writing.suite_file(dumps):
         dumps.mkdir(parents=True, exist_ok=True)
     return frameworks.load_profiler(framework, dumps)

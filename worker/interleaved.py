@@ -350,7 +350,7 @@ class InterleavedComparison(GroupWork):
             kind = None if step.user_model else np.float32
             values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
         folder = Path(self.context.job.folder) / OUTPUTS
-        with writing.own(folder):
+        with writing.suite_file(folder):
             number = len(list(folder.iterdir()))
         return writing.save(folder / f"{number}.npz", values)
 

@@ -30,7 +30,7 @@ class Unwritten(BaseException):
 
 
 @contextlib.contextmanager
-def own(path: Path | str) -> Iterator[None]:
+def suite_file(path: Path | str) -> Iterator[None]:
     """Write a file of the suite inside. Raises Unwritten, and OSError for what a cell did to this process."""
     try:
         yield
@@ -50,7 +50,7 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """Write arrays into a file and return its path. Raises Unwritten."""
     packed = io.BytesIO()  # packing can fail for the arrays alone, and writing for the disk alone
     np.savez(packed, **arrays)  # type: ignore[arg-type]
-    with own(path):
+    with suite_file(path):
         path.write_bytes(packed.getbuffer())
     return str(path)
 

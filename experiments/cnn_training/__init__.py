@@ -57,7 +57,7 @@ def mixed_over_tf32(evidence: Evidence) -> Answer:
     answers = []
     for layout in dict.fromkeys(record.parameter("layout") for record in eager):
         ours = eager.where(layout=layout)
-        mixed, tf32 = ours.one(dtype=MIXED), ours.one(dtype="tf32")
+        mixed, tf32 = ours.find_one(dtype=MIXED), ours.find_one(dtype="tf32")
         if mixed and tf32:
             ratio = ratio_of(mixed, tf32, throughput)
             answers.append(between(gains.named(mixed), ratio, *gains.about(2.63), "×"))

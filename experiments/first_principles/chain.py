@@ -25,7 +25,7 @@ def chain(evidence: Evidence, graph: bool) -> Records:
 
 def at_repeat(records: Records, repeat: int) -> Record | None:
     """Return the record of so many multiplications or cosines."""
-    return records.one(repeat=repeat)
+    return records.find_one(repeat=repeat)
 
 
 def untellable(records: Records) -> str | None:
@@ -125,7 +125,7 @@ def flat_up_to(evidence: Evidence) -> str:
 
 def rate_of_one(evidence: Evidence) -> str:
     """Return TFLOP/s of a single multiplication."""
-    record = chain(evidence, graph=True).one(repeat=1)
+    record = chain(evidence, graph=True).find_one(repeat=1)
     return text_of(rates(record)["tflops"] if record else None)
 
 

@@ -16,7 +16,7 @@ PYTHON = "python"
 
 def additions(records: Records) -> Record | None:
     """Return the only record of op-overhead among `records`."""
-    return records.one(workload="op-overhead")
+    return records.find_one(workload="op-overhead")
 
 
 def additions_per_s(record: Record | None) -> Interval | None:
@@ -35,7 +35,7 @@ def python_is_faster(evidence: Evidence) -> Answer:
 
 def growth(records: Records, batch: int) -> Estimate:
     """Return the share of the time that twice the batch adds."""
-    ratio = ratio_of(records.one(batch_size=2 * batch), records.one(batch_size=batch))
+    ratio = ratio_of(records.find_one(batch_size=2 * batch), records.find_one(batch_size=batch))
     return ratio.map(lambda value: value - 1) if isinstance(ratio, Interval) else ratio
 
 

@@ -39,7 +39,7 @@ def _pairs(evidence: Evidence, mode: str, other: str, device: str) -> Iterator[t
     records = evidence.records.on(device).included
     for this in records.where(mode=mode):
         alike = {name: getattr(this, name) for name in ("machine_id", "device_name", "workload", "batch_size", "dtype")}
-        if beside := records.one(mode=other, seq_len=this.seq_len, parameters=this.parameters, **alike):
+        if beside := records.find_one(mode=other, seq_len=this.seq_len, parameters=this.parameters, **alike):
             yield this, beside
 
 

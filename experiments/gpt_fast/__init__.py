@@ -58,7 +58,7 @@ def int8_is_faster(evidence: Evidence) -> Answer:
     graphs = evidence.records.graph.where(workload="llama-7b", dtype="bf16", product=USUAL).included
     answers = []
     for run, mode in product(graphs.values("run_id"), graphs.values("mode")):
-        small, large = (graphs.one(run_id=run, mode=mode, quant=quant) for quant in ("int8", "none"))
+        small, large = (graphs.find_one(run_id=run, mode=mode, quant=quant) for quant in ("int8", "none"))
         if small and large:
             answers.append(between(f"int8 over bf16 in {mode}", ratio_of(large, small), 1.4, 1.6, "×"))
     return all_of(answers) if answers else inconclusive("not run here")

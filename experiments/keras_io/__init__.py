@@ -29,7 +29,7 @@ def published_records(rows: Published) -> list[Record]:
 
 def compiled(records: Records, framework: str) -> Record | None:
     """Return the framework's compiled arm, the first of them that was measured."""
-    arms = (records.one(framework=framework, mode=mode) for mode in COMPILED[framework])
+    arms = (records.find_one(framework=framework, mode=mode) for mode in COMPILED[framework])
     return next(filter(None, arms), None)
 
 
@@ -53,7 +53,7 @@ def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answe
 
     def check(evidence: Evidence) -> Answer:
         ours = evidence.records.where(framework="torch", **{"pass": pass_name})
-        eager, graph = ours.one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
+        eager, graph = ours.find_one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
         if eager is None or graph is None:
             return inconclusive("eager in fp32 and compiled in tf32 were not both measured at one shape on one machine")
         return between(gains.named(eager), ratio_of(eager, graph), *gains.about(published), "×")

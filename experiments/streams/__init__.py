@@ -21,7 +21,7 @@ REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce
 
 def arm(cell: Cell, name: str) -> Arm | None:
     """Return a strategy with cold caches; None where no process of it was right."""
-    return next((one for one in cell.of(COLD) if one.name == name and one.records), None)
+    return next((one for one in cell.with_caches(COLD) if one.name == name and one.records), None)
 
 
 def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Interval | None:
@@ -97,7 +97,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
             *(_mean(one, figure) for figure in FIGURES),
         )
         for cell in evidence.streams
-        for one in cell.of(COLD)
+        for one in cell.with_caches(COLD)
         if one.records
     ]
     titles = ("cell", "strategy", "whole stream, s", "median call, ms", "longest call, ms", "compiled", "recorded")

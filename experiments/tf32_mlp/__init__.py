@@ -47,7 +47,7 @@ def less_than_half_with(evidence: Evidence) -> Answer:
 
 def graph_gains_more(evidence: Evidence) -> Answer:
     """Check that the graph's speedup is larger with TF32."""
-    on, off = (evidence.records.graph.one(dtype=DTYPES[name]) for name in ("on", "off"))
+    on, off = (evidence.records.graph.find_one(dtype=DTYPES[name]) for name in ("on", "off"))
     if on is None or off is None:
         return inconclusive("no speedup with TF32 off and on")
     return greater_of(speedup_of, "speedup with TF32 on", on, "off", off, "x")

@@ -89,7 +89,7 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
     """Return a check that a compiled mode cuts the iteration time by about so much."""
 
     def check(evidence: Evidence) -> Answer:
-        record = compiled(evidence).one(workload=model)
+        record = compiled(evidence).find_one(workload=model)
         if record is None:
             return inconclusive(f"no compiled {model} was measured")
         return between(f"{model} saves", gain_of(record), percent - POINTS, percent + POINTS, " % of the time")
@@ -104,7 +104,7 @@ def compiled(evidence: Evidence) -> Records:
 
 def more_on_the_small_one(evidence: Evidence) -> Answer:
     """Check that the small model gains more."""
-    small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
+    small, medium = (compiled(evidence).find_one(workload=model) for model in (SMALL, MEDIUM))
     if small is None or medium is None:
         return inconclusive("both models, compiled, were not measured")
     return greater_of(gain_of, SMALL, small, MEDIUM, medium, " %")

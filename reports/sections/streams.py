@@ -37,8 +37,8 @@ def html(cells: Sequence[Cell], title: str, command: str) -> str:
 
 
 def _panel(cell: Cell) -> Panel:
-    caches = COLD if any(arm.records for arm in cell.of(COLD)) else cell.arms[0].caches
-    drawn = {arm.name: _curve(arm) for arm in cell.of(caches) if arm.records}
+    caches = COLD if any(arm.records for arm in cell.with_caches(COLD)) else cell.arms[0].caches
+    drawn = {arm.name: _curve(arm) for arm in cell.with_caches(caches) if arm.records}
     charts, legend = rounds.charts(drawn, STRATEGIES, f"Seconds over calls with {caches} caches, by strategy")
     kinds = dict.fromkeys(arm.caches for arm in cell.arms)
     notes = (*filter(None, (streams.recommendation(cell, kind) for kind in kinds)), *streams.notes(cell))

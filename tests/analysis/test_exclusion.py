@@ -160,7 +160,7 @@ CONSUMERS = {
     "a geometric mean": in_a_geometric_mean,
     "figures over several runs": in_several_runs,
     "a claim's records": lambda changes: len(claims(changes).records.graph.included) > 0,
-    "a claim's speedup": lambda changes: claims(changes).records.graph.one() is not None,
+    "a claim's speedup": lambda changes: claims(changes).records.graph.find_one() is not None,
     "a claim's answer": lambda changes: gains.times_as_fast(1, 2)(claims(changes)).verdict is Verdict.HOLDS,
     "a claim's ratio": lambda changes: ratio_of(*two(changes)) is not None,
     "a claim's latency": lambda changes: latency_of(two(changes)[1]) is not None,

@@ -16,7 +16,7 @@ from reports.sections import streams as section
 
 def by_name(records, caches="cold"):
     (cell,) = analysis.cells(records)
-    return {arm.name: arm for arm in cell.of(caches)}
+    return {arm.name: arm for arm in cell.with_caches(caches)}
 
 
 def test_figures_of_a_stream_are_those_of_its_calls():

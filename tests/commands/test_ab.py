@@ -184,7 +184,7 @@ def resolver(monkeypatch, tmp_path, answer) -> list[list[str]]:
 
     monkeypatch.setattr(versions, "VENVS", tmp_path)
     monkeypatch.setattr(versions, "uv", uv)
-    monkeypatch.setattr(versions.environments, "made", lambda recipe, report: recipe)
+    monkeypatch.setattr(versions.environments, "make", lambda recipe, report: recipe)
     return calls
 
 

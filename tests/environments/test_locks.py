@@ -109,7 +109,7 @@ def test_an_environment_in_use_is_not_made_anew_meanwhile(tmp_path, monkeypatch)
     (home / "bin/python").touch()
     recipe = Recipe(home, tmp_path / "requirements.txt", "alpha==1", (), {})
     (home / ".stamp").write_text(recipe.fingerprint)
-    environments._environment(recipe, print)  # in use until this process ends
+    environments.make(recipe, print)  # in use until this process ends
 
     code = "import sys; from pathlib import Path; from environments import uv\nuv.VENVS = Path(sys.argv[1])\n"
     code += "with uv.exclusive(uv.VENVS / 'alpha-cpu', lambda text: print(text, flush=True)): print('mine', flush=True)"

@@ -63,7 +63,7 @@ def test_a_disk_without_room_is_named(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOMEM, errno.EBADF])
 def test_what_a_cell_did_to_its_process_is_its_own_failure(tmp_path, number):
-    with pytest.raises(OSError), writing.own(tmp_path):
+    with pytest.raises(OSError), writing.suite_file(tmp_path):
         raise OSError(number, "as a leak of descriptors ends")
 
 
@@ -147,7 +147,7 @@ EXEMPT = {"writing.py": "writes for the others", "probe.py": "answers `make list
 
 
 def unguarded(source: str) -> list[int]:
-    """Lines that write outside of `with writing.own(…)` and of `with contextlib.suppress(OSError)`, which a log has."""
+    """Lines that write outside of `with writing.suite_file(…)` and `contextlib.suppress(OSError)`, which a log has."""
     tree = ast.parse(source)
     guarded = {
         id(inner)
@@ -165,7 +165,7 @@ def name_of(call: ast.Call) -> str:
 
 
 def is_guard(expression: ast.expr) -> bool:
-    return ast.unparse(expression).startswith(("writing.own(", "own(", "contextlib.suppress(OSError)"))
+    return ast.unparse(expression).startswith(("writing.suite_file(", "suite_file(", "contextlib.suppress(OSError)"))
 
 
 def is_harmless(call: ast.Call) -> bool:

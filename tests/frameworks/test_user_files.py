@@ -214,7 +214,7 @@ def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkey
 
     monkeypatch.setattr(versions, "VENVS", tmp_path)
     monkeypatch.setattr(versions, "_resolved", resolved)
-    monkeypatch.setattr(environments, "made", lambda recipe, report: recipe.home / "bin" / "python")
+    monkeypatch.setattr(environments, "make", lambda recipe, report: recipe.home / "bin" / "python")
     more = tmp_path / "more.txt"
     more.write_text("timm\n")
     pythons = {requirements.interpreter(str(more), ["torch"], ["cpu"], print) for _ in range(2)}
