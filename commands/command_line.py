@@ -27,8 +27,7 @@ MEASURING = ("profile", "timeout")  # options of a command that measures: it has
 GROUPS = {
     WHAT: "framework workload strategy lengths calls caches impl mode pass dtype shapes unseen-seq weights sweep "
     "preset table filter seed",
-    "how long and how carefully": "profile budget processes timeout isolate compile-cache policy force energy repeats "
-    "load",
+    "how long and how carefully": "profile budget processes timeout isolate compile-cache policy force energy repeats",
     WHERE: "device threads python requirements",
     "on a cluster": "launcher nodes partition account time gres constraint lines scratch container",
     "output": "out resume dry-run json max-slowdown across watch gather site from edition place minutes",

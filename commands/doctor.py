@@ -28,7 +28,7 @@ from execution.campaign import Campaign, Request
 from execution.execute import Executor
 from execution.progress import Bar
 from execution.recorder import Recorder
-from measurement import durable, load, machine
+from measurement import durable, machine
 from measurement.protocol import Control
 from plan import plan, sweep
 from plan.options import Option, chosen
@@ -134,7 +134,6 @@ def options() -> list[Option]:
         *chosen(of_bench, "framework device threads profile budget", help="as in bench"),
         *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of these; PROFILE may then be a list"),
         Option("repeats", "trials per framework; with WORKLOAD whole runs (default: 1)", default=1, parse=int),
-        Option("load", "busy processes to run at the same time (default: 0)", default=0, parse=int),
         Option("python", "check with this interpreter instead of the locked environments"),
         Option("out", "JSON file for the checks; with WORKLOAD the folder for the runs", "PATH"),
     ]
@@ -142,11 +141,10 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
-    if arguments.repeats < 1 or arguments.load < 0:
-        raise sweep.UsageError("REPEATS must be a whole number of at least 1, and LOAD of at least 0.")
+    if arguments.repeats < 1:
+        raise sweep.UsageError("REPEATS must be a whole number of at least 1.")
     if arguments.workload:
-        with load.busy(arguments.load):
-            return repeatability.repeat(arguments)
+        return repeatability.repeat(arguments)
     console = terminal.console()
     chosen = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
@@ -158,18 +156,12 @@ def run(arguments: argparse.Namespace) -> int:
     estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
     with Bar(console, cells, estimates, lines=False) as bar:
         for campaign in campaigns:
-            with load.busy(arguments.load):
-                tried, answers = check_framework(campaign, bar)
+            tried, answers = check_framework(campaign, bar)
             trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     report.show(checks, trials, arguments.repeats, console)
     if arguments.out:
-        conditions = {
-            "profile": profile.to_json(),
-            "repeats": arguments.repeats,
-            "load": arguments.load,
-            "threads": threads,
-        }
+        conditions = {"profile": profile.to_json(), "repeats": arguments.repeats, "threads": threads}
         kept: dict[str, Any] = {"machine": machine.facts(), "asked": conditions}
         kept |= {"checks": report.to_json(checks), "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = report.trusted(trials)

@@ -1,21 +1,16 @@
-"""How often `make compare` and `make ab` are right: `python studies/compare_power.py [--real] [--trials N]`.
+"""How often `make compare` and `make ab` are right: `python studies/compare_power.py [--trials N]`.
 
 Counts, of comparisons of the same code with itself, those with any *slower* or *faster*, and of cells that are slowed
-by 5 % those that are found. Without `--real` runs are drawn from a hierarchy whose scatter between launches and rounds
-is that of committed samples (`tests/doubles/drawn.py`), and a drift of each run as a whole. With `--real` they are
-measured: the test double of a framework, whose calls are slowed down where options, through the command line.
+by 5 % those that are found. Runs are drawn from a hierarchy whose scatter between processes and rounds is that of
+committed samples (`tests/doubles/drawn.py`), and a drift of each run as a whole.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,14 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles import drawn  # noqa: E402
-from doubles.suite import Suite, copy_with_fake  # noqa: E402
 
-from analysis import changes, paired, pairs  # noqa: E402
 from analysis.comparison import FASTER, SLOWER, Comparison  # noqa: E402
-from commands import report  # noqa: E402
-from measurement import load  # noqa: E402
 from measurement.statistics import INCONCLUSIVE  # noqa: E402
-from records.runs import Run  # noqa: E402
 
 SLOWED = 1.05
 # Deviation of what runs of the same code differ in as a whole, of launches where two sides take turns: of a machine
@@ -120,89 +110,12 @@ def drawn_rows(trials: int) -> Iterator[str]:
             yield count.row(f"{name}, drift {drift:.0%}, {profile}, {command}")
 
 
-class Real:
-    """Comparisons of measured runs: the double of a framework, two modes of a small model at two batch sizes."""
-
-    WORDS = ("--framework", "fake", "--mode", "eager,graph", "--workload", "mlp", "--width", "512", "--depth", "4",
-             "--batch", "8,16", "--threads", "1")  # fmt: skip
-
-    def __init__(self, suite: Suite, folder: Path, profile: str, budget: str | None):
-        self.suite, self.folder, self.number = suite, folder, itertools.count()
-        self.words = (*self.WORDS, "--profile", profile, *(("--budget", budget) if budget else ()))
-
-    def bench(self, **delayed: str) -> Path:
-        """A run; `FAKE_DELAY` and `FAKE_DELAYED` slow it down."""
-        out = self.folder / f"run-{next(self.number)}"
-        words = (*self.words, "--python", sys.executable, "--out", str(out))
-        done = self.suite.bench(out, *words, environment=delayed)
-        assert (out / "records.jsonl").exists(), done.output
-        return out
-
-    def compared(self, a: Path, b: Path) -> Comparison:
-        return changes.compare(*(report.read([str(path)], pairs.COLUMNS_READ).columns for path in (a, b)))
-
-    def ab(self, **delayed: str) -> Comparison:
-        """A pair of runs in turn, B slowed down so."""
-        out = self.folder / f"pair-{next(self.number)}"
-        sides = []
-        for name, variables in (("a", {}), ("b", delayed)):
-            path = self.folder / f"{out.name}-{name}.sh"
-            lines = [f"export {variable}={value}" for variable, value in variables.items()]
-            path.write_text("\n".join(["#!/bin/sh", *lines, f'exec {sys.executable} "$@"', ""]))
-            path.chmod(0o755)
-            sides += [f"--{name}", str(path)]
-        command = [sys.executable, "runner.py", "ab", *self.words, *sides, "--out", str(out)]
-        done = subprocess.run(command, cwd=self.suite.folder, env=dict(os.environ), capture_output=True, text=True)
-        assert (out / "comparison.md").exists(), done.stdout + done.stderr
-        runs = [Run(out / f"{out.name}-{letter}") for letter in "ab"]
-        columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in runs]
-        return paired.compare(*columns, [paired.processes_of(run.samples()) for run in runs])
-
-
-def real(profile: str, trials: int, budget: str | None, say: Callable[[str], None] = print) -> dict[str, Count]:
-    """The same counts of measured runs: each is compared with the one before it."""
-    counts = {"compare": Count(), "ab": Count()}
-    delay = f"{SLOWED - 1:g}"
-    with tempfile.TemporaryDirectory(prefix="compare-power-") as name:
-        folder = Path(name)
-        measured = Real(copy_with_fake(folder / "suite"), folder, profile, budget)
-        before = measured.bench()
-        for trial in range(trials):
-            same, slowed = measured.bench(), measured.bench(FAKE_DELAY=delay, FAKE_DELAYED="graph")
-            counts["compare"].same(measured.compared(before, same))
-            counts["compare"].changed(measured.compared(same, slowed), ("graph",))
-            counts["ab"].same(measured.ab())
-            counts["ab"].changed(measured.ab(FAKE_DELAY=delay), ("eager", "graph"))
-            before = same
-            say(json.dumps({"trial": trial + 1, **{command: vars(count) for command, count in counts.items()}}))
-    return counts
-
-
-def progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--real", action="store_true", help="measured runs instead of drawn ones")
-    parser.add_argument("--trials", type=int, help="comparisons of each kind (default: 200 drawn, 20 measured)")
-    parser.add_argument("--profile", default="quick,standard", help="of measured runs: quick, standard or both")
-    parser.add_argument("--budget", help="seconds of sampling per cell, of measured runs")
-    parser.add_argument("--load", type=int, default=0, help="busy processes to run at the same time (default: 0)")
-    options = parser.parse_args()
-    if not options.real:
-        print(HEADER)
-        for line in drawn_rows(options.trials or 200):
-            print(line, flush=True)
-        return
-    for profile in options.profile.split(","):
-        with load.busy(options.load):
-            counts = real(
-                profile, options.trials or 20, options.budget, lambda text: print(text, file=sys.stderr, flush=True)
-            )
-        print(HEADER)
-        for command, count in counts.items():
-            print(count.row(f"measured, {profile}, {options.load} busy beside, {command}"), flush=True)
+    parser.add_argument("--trials", type=int, default=200, help="comparisons of each kind (default: 200)")
+    print(HEADER)
+    for line in drawn_rows(parser.parse_args().trials):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

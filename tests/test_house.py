@@ -328,7 +328,6 @@ def test_a_circle_of_files_is_found():
 # What starts a process by itself, and why; all else asks through `measurement.programs`, which has limits.
 STARTERS = {
     "measurement/programs.py": "has the limits",
-    "measurement/load.py": "starts neighbours that tell nothing, and ends them",
     "launchers/local.py": "starts the guard, whose pipes it reads within TIMEOUT",
     "launchers/slurm.py": "starts a worker's step, whose pipe it reads within TIMEOUT",
     "launchers/guard.py": "becomes the worker",

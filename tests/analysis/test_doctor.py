@@ -162,7 +162,6 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
     assert "All cells: plain, cpu, fp32, 1 thread" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])
-def test_senseless_numbers_are_refused(words, capsys):
-    assert runner.main(["doctor", *words]) == 2
+def test_a_senseless_number_is_refused(capsys):
+    assert runner.main(["doctor", "--repeats", "0"]) == 2
     assert "REPEATS must be a whole number" in capsys.readouterr().err
