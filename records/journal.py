@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from measurement import durable
-from records import jsonfiles, lines
+from records import jsonfiles, lines, recordfile
 from records.process import ProcessRecord
 from records.record import Column
 
@@ -57,19 +54,9 @@ class Journal(Generic[Row]):
     def write_csv(self, folder: Path, records: Iterable[Row]) -> None:
         """Write the records as CSV, at once and whole."""
         names = [column.name for column in self.columns]
-        with durable.replacing(folder / self.table) as file:
-            table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
-            writer = csv.writer(table)
-            writer.writerow(names)
-            writer.writerows([_text(getattr(record, name)) for name in names] for record in records)
-            table.detach()
+        rows = ([getattr(record, name) for name in names] for record in records)
+        recordfile.write_table(names, rows, folder / self.table)
 
 
 def _immutable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)

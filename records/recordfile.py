@@ -275,15 +275,20 @@ def write_csv(records: Iterable[Record], path: Path) -> None:
 
 def write_rows(rows: Iterable[Iterable[Value | None]], path: Path) -> None:
     """Write the same from the values of all columns, in the schema's order."""
+    write_table(schema.NAMES, rows, path)
+    if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
+        durable.replace(beside, schema.table_schema_text().encode())
+
+
+def write_table(names: Iterable[str], rows: Iterable[Iterable[Value | None]], path: Path) -> None:
+    """Write columns of these names as CSV, at once and whole."""
     with durable.replacing(path) as file:
         # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
         table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
         writer = csv.writer(table)
-        writer.writerow(schema.NAMES)
+        writer.writerow(names)
         writer.writerows(map(_cell_text, row) for row in rows)
         table.detach()
-    if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
-        durable.replace(beside, schema.table_schema_text().encode())
 
 
 def schema_path(table: Path) -> Path:
