@@ -158,7 +158,7 @@ def reach(trials: Sequence[Trial]) -> float | None:
     """Return how far intervals reached from the truth, as a share of it; None without trials, or without an interval.
 
     Of the same step against itself and against itself slowed: the farther end of each trial's interval, and of these
-    the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's are left out:
+    the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's do not count:
     it measures with other means.
     """
     asked = [trial for trial in trials if trial.question != "timer"]

@@ -67,7 +67,7 @@ def controls(cell: Profile) -> dict[str, dict[str, Any]]:
     `cell` has the keys of a profiled cell. The mask is given where it was not, and removed where it was. The suite's
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
     written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32. Of a
-    user's model the last alone is changed: what an argument of its is called, `mask` say, tells nothing of it.
+    user's model only the last is changed: the name of its argument, `mask` say, has no fixed meaning.
     """
     changes: dict[str, dict[str, Any]] = {}
     implementation = cell["implementation"]

@@ -210,7 +210,7 @@ def _model(record: Record) -> tuple:
 def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ...]]:
     """Return parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
 
-    Where they would be all that tells the shape, they stay there.
+    Where nothing else names the shape, they stay there.
     """
     shared_by_model: dict[tuple, dict[str, None]] = {}
     sized: dict[tuple, bool] = {}

@@ -2,7 +2,7 @@
 
 Binary segmentation looks for the best split, and in both parts again (Sen and Srivastava, Annals of Statistics 3,
 1975). To test splits by Student's t rather than by permutations is what Hunter does with E-divisive's (Fleming et al.,
-ICPE 2023): few runs have few permutations. How runs scatter is told by the differences of successive ones (von Neumann,
+ICPE 2023): few runs have few permutations. The differences of successive runs show how runs scatter (von Neumann,
 Annals of Mathematical Statistics 12, 1941; here their median, which a few steps do not move), and how each run's
 processes scatter by its interval: the larger counts, so that two runs suffice and a drifting machine makes no steps.
 """

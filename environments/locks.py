@@ -28,7 +28,7 @@ class Busy(Exception):
 def alone(path: Path) -> Iterator[Callable[[], bool]]:
     """Hold `path`, which is gone afterwards, and leave word in it. Raises Busy at once where another process has it.
 
-    Yields what tells whether the lock still lies there: not once its folder was moved, or the file removed.
+    Yield a check whether the lock still lies there: not once its folder was moved, or the file removed.
     """
     descriptor = _claimed(path)
     try:

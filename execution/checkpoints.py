@@ -33,7 +33,7 @@ class Checkpoint:
     def tensors(self, workload: Workload, parameters: Parameters) -> dict[str, np.ndarray]:
         """Return the workload's weights, float32, under their canonical names. Raises CheckpointError.
 
-        Tensors that the workload does not have (a classifier's head, say) are left out.
+        Tensors that the workload does not have (a classifier's head, say) are dropped.
         """
         tensors: dict[str, np.ndarray] = {}
         shapes = workload.weight_shapes(parameters)

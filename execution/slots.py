@@ -29,7 +29,7 @@ class Slot:
     """Where processes run one after the other: the whole machine, one GPU and some CPUs beside other slots, or a node.
 
     `environment` shows a worker its GPU alone, which is then `gpu:0` to it, whichever it is. `of` counts the slots of
-    the same host. On a cluster `start` runs workers on `node`, and `unfit` tells why that is to serve no more,
+    the same host. On a cluster `start` runs workers on `node`, and `unfit` returns why that is to serve no more,
     given whether it is the last one, and `stop`, or raises OSError where none may serve any more.
     """
 
@@ -50,7 +50,7 @@ class Slot:
     def served_by(self) -> dict[str, Any]:
         """Return which GPU and CPUs the processes of this slot get, for the record; empty for the whole machine.
 
-        Empty on a cluster as well, where each step tells what it was given (`protocol.Where`).
+        Empty on a cluster as well, where each step reports what it was given (`protocol.Where`).
         """
         return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 

@@ -31,7 +31,7 @@ def exactly(ms: float) -> dict[str, float]:
 
 
 def shape_of(record: Record) -> str:
-    """Return the batch and what else tells shapes of one workload apart, for texts."""
+    """Return the batch and what else distinguishes shapes of one workload, for texts."""
     if not record.batch_size:
         return ", ".join(part.replace("=", " ") for part in record.other_parameters[-1:]) or "any batch"
     return f"{record.batch_size}×{record.seq_len}" if record.seq_len else f"batch {record.batch_size}"

@@ -8,7 +8,7 @@ not end even when killed. The guard has to be started in a session of its own.
 
 Whatever the command starts stays below this process, sessions of its own and double forks included: Linux gives
 orphans to the nearest ancestor that is a subreaper. The lifeline is a pipe and not PR_SET_PDEATHSIG, which would kill
-the command when the thread ends that asked for it; the guard has one thread, so the command is told to die with it so.
+the command when the thread ends that asked for it; the guard has one thread, so the command dies with it in that way.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from measurement.places import SUITE
 
 GUARD = SUITE / "launchers" / "guard.py"
 KILL_SECONDS = 5.0
-DAY = 86400.0  # longer than a selector can be told to wait at once
+DAY = 86400.0  # longer than a selector can wait at once
 HELD_UP_SECONDS = 1.0  # later than asked to be woken: this process was stopped, and perhaps its worker with it
 NOTES = 20
 # Thread settings of the user's shell would contradict the sweep's. Other framework switches are kept and recorded.
@@ -39,7 +39,7 @@ class WorkerFailure(Exception):
 
 
 class SlotFailure(WorkerFailure):
-    """Where the worker ran is gone or was taken away, which is no cell's doing; `began` tells if it had started."""
+    """Where the worker ran is gone or was taken away, which is no cell's doing; `began` says if it had started."""
 
     def __init__(self, reason: str, began: bool):
         super().__init__("crash", reason)
@@ -212,7 +212,7 @@ def note(log: Path, count: Iterator[int], line: bytes) -> None:
 
 
 def _death(status: BinaryIO) -> str:
-    """Return how the worker ended, as its guard tells."""
+    """Return how the worker ended, as its guard reports."""
     if not _readable(status, KILL_SECONDS):
         return "The worker closed its results pipe before it was done."
     return reason_of(status.read(1 << 10).decode(errors="replace").partition("\n")[0])

@@ -88,7 +88,7 @@ def allocation() -> Allocation | None:
 def gpus_on_node(job: Allocation) -> int:
     """Return how many GPUs the job has of its first node. Raises OSError where that node does not tell.
 
-    Slurm tells it to scripts and to steps, but not to the shell that salloc starts.
+    Scripts and steps know it from Slurm, but not the shell that salloc starts.
     """
     if known := os.environ.get(GPUS):
         return int(known)
@@ -117,7 +117,7 @@ def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
-    """Return why a node is to serve no more, as Slurm tells; None where it may.
+    """Return why a node is to serve no more, by Slurm's word; None where it may.
 
     One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
     is restarted, and for a node that does not, which Slurm takes for dead after a while or hears of again, until `stop`
@@ -146,7 +146,7 @@ def run(
 ) -> Generator[Message, None, None]:
     """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
 
-    The first message tells where it runs. Raises WorkerFailure, and SlotFailure where the step was lost with its node
+    The first message says where it runs. Raises WorkerFailure, and SlotFailure where the step was lost with its node
     or taken away.
     """
     (launch.folder / "job.json").write_text(json.dumps(job))

@@ -92,7 +92,7 @@ def classify(
     4. elsewhere latency, if the call is one operator, or what is computed takes the framework's own operators at least
        40 % of the time, one term after the other, and the cell is not flat; else overhead.
 
-    What the framework's operators take, its products of one row among them, is all that tells overhead on a CPU.
+    What the framework's operators take, its products of one row among them, alone shows overhead on a CPU.
     So latency is time that the device spends in operators far from any roof, and overhead is time spent around them.
     """
     share = roof.larger_s / seconds

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and kept files whose digest tells whether they are what was written.
+"""Files that appear whole or not at all, and kept files whose digest shows whether they are what was written.
 
 A digest lies beside its file, in the format of `sha256sum`: `name.sha256`, or `sha256sums` within a folder.
 """

@@ -282,7 +282,7 @@ def host_bound(host_share: float | None) -> bool:
 def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:
     """Return whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
 
-    `host_decides` tells whether the host decides the figure: a ratio's is one in either of its modes.
+    `host_decides` says whether the host decides the figure: a ratio's is one in either of its modes.
     """
     raised_flags = [flag for flag in FLAGS if flag.name in names and (host_decides or not flag.host_bound_only)]
     return any(figure in flag.disturbs for flag in raised_flags)

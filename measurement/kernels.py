@@ -53,7 +53,7 @@ PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _TABLE)
 UNFUSED_ATTENTION = "unfused attention"
 _ATTENTION = re.compile(r"scaled_dot_product|flash_att|multihead|fused_attention|unfused attention")
 # `_safe_softmax` is made by the decomposition of torch's attention alone. Where softmax is spelled out, the maximum
-# over the scores tells it; a loss has a log_softmax, which is none of attention's.
+# over the scores shows it; a loss has a log_softmax, which is none of attention's.
 _SOFTMAX = re.compile(
     r"(?<!log_)softmax|reduce_max|reduce,maximum|\{[^}]*exponential[^}]*reduce|\{[^}]*reduce[^}]*exponential"
 )

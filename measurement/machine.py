@@ -156,7 +156,7 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
     """Return the CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
 
     Only with `exactly` is the set narrowed to `threads` CPUs, the last ones, since system work tends to run on the
-    first: elsewhere a framework that ignores its thread setting could not be told from one that keeps it.
+    first: elsewhere a framework that ignores its thread setting would look like one that keeps it.
     """
     usable = sorted(os.sched_getaffinity(0))
     chosen: list[int] = []

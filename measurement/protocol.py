@@ -117,7 +117,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a worker. `TYPE` tells which, and of those that end a cell also the status."""
+    """One message of a worker. `TYPE` says which, and of those that end a cell also the status."""
 
     TYPE: ClassVar[str]
 
@@ -156,7 +156,7 @@ class Provisional(Message):
 
 @dataclass(frozen=True)
 class Where(Message):
-    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells.
+    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` sends it.
 
     `served_by` names the GPU and the CPUs that it has of a node that slots share.
     """
@@ -185,7 +185,7 @@ class Refused(Message):
 
     @classmethod
     def error_of(cls, data: Mapping[str, Any]) -> OSError:
-        """Return the error that such a message tells of, as the parent's own."""
+        """Return the error that such a message reports, as the parent's own."""
         try:
             refused = read(cls, data)
         except Misfit:
@@ -222,7 +222,7 @@ class Hello(Message):
 
 @dataclass(frozen=True)
 class Ended(Message):
-    """The worker is done with a cell; `status` tells how."""
+    """The worker is done with a cell; `status` says how."""
 
     TYPE = "cell"
     cell: str

@@ -197,7 +197,7 @@ _PROBES: dict[str, dict[str, Callable[[Record], Any]]] = {
     "matvec": {"peak_gb_per_s": lambda record: record.moved_bytes},
     "stream": {"peak_gb_per_s": lambda record: record.moved_bytes},
     "pointwise-chain": {"peak_gb_per_s": lambda record: record.moved_bytes},
-    # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds tells nothing of it.
+    # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds does not show it.
     "fused-cos": {"peak_gb_per_s": lambda record: record.moved_bytes},
 }
 _PEAK_BENCHMARKS = {

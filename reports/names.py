@@ -1,4 +1,4 @@
-"""Short names of cells: what all of them share is said once, what tells them apart stays."""
+"""Short names of cells: what all of them share is said once, what distinguishes them stays."""
 
 from __future__ import annotations
 

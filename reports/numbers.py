@@ -30,7 +30,7 @@ def span(low: float | None, high: float | None, show: Callable[[float], str] = t
 
 
 def _apart(show: Callable[[float], str], low: float, high: float) -> Callable[[float], str]:
-    """Return the first way of showing, of those with ever more digits, that tells two ends apart."""
+    """Return the first way of showing, of those with ever more digits, that distinguishes two ends."""
     ways = (show, lambda value: f"{value:.3g}", lambda value: f"{value:.4g}")
     return next((way for way in ways if way(low) != way(high)), show)
 

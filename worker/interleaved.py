@@ -192,7 +192,7 @@ class InterleavedComparison(GroupWork):
             )
 
     def sample(self, members: list[Member]) -> Noise | None:
-        """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
+        """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin again."""
         last_progress = last_reading = time.perf_counter()
         device = self.cells[0].device
         gpu = GpuMeter(int(device.partition(":")[2])) if device != "cpu" else None
