@@ -19,9 +19,10 @@ class Others(ranks.Others):
     """Ranks 1 and up, each started with the variables that Paddle reads; rank 0 sets its own."""
 
     def __init__(self, count: int, command: Sequence[str]):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+        self._port = socket.socket()  # stays open, so that no other program takes the port before Paddle listens on it
+        self._port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._port.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{self._port.getsockname()[1]}"
         common = {"PADDLE_DISTRI_BACKEND": "gloo", "PADDLE_MASTER": endpoint, "PADDLE_CURRENT_ENDPOINT": endpoint}
         os.environ |= common | {"PADDLE_TRAINERS_NUM": str(count), "PADDLE_TRAINER_ID": "0"}
         places = ({ranks.RANK: str(rank), "PADDLE_TRAINER_ID": str(rank)} for rank in range(1, count))
