@@ -228,6 +228,8 @@ def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
     family = workloads.get(cell.workload, cell.pass_name).family
     if cell.parameter("checkpoint", "none") != "none" and family not in description.checkpointed:
         return f"{description.title} does not support CHECKPOINT={cell.parameter('checkpoint')} for {cell.workload}."
+    if cell.parameter("states", cell.dtype) not in ("fp32", cell.dtype):
+        return f"STATES={cell.parameter('states')} needs DTYPE={cell.parameter('states')}."
     return None
 
 

@@ -46,7 +46,6 @@ class Rank:
         self.adapter, self.job = adapter, job
         self.steps: dict[str, Step] = {}
         self._outputs: deque[Any] = deque(maxlen=OUTPUTS_KEPT)
-        self._meter: Meter | None = None
         self.group = adapter.join(count)
 
     def follow(self) -> NoReturn:
@@ -109,8 +108,8 @@ class Rank:
 
     def memory(self, cell_id: str, question: str) -> int | None:
         """Return what the cell's meter answers; None where the device has none."""
-        self._meter = self._meter or self.adapter.meter(self.cell(cell_id))
-        return getattr(self._meter, question)() if self._meter else None
+        meter = self.adapter.meter(self.cell(cell_id))
+        return getattr(meter, question)() if meter else None
 
 
 class RankedAdapter(Adapter):
@@ -251,6 +250,9 @@ class RankedMeter(Meter):
 
     def allocated_bytes(self) -> int | None:
         return self._ask("allocated_bytes")
+
+    def shared_bytes(self) -> int:
+        return self._ask("shared_bytes") or 0
 
     def reset_peak(self) -> None:
         self._ask("reset_peak")

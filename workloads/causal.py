@@ -11,8 +11,8 @@ import numpy as np
 
 from workloads import causal_cost, drawn
 from workloads.products import MATMUL
-from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
+from workloads.reference import cross_entropy, softmax
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's prefill pass
 OUTPUTS = ("logits", "keys", "values")
@@ -29,6 +29,13 @@ Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def prompt_of(positions: int) -> Parameter:
     """Return the parameter of how long a prompt is, for a model of so many positions."""
     return Parameter("prompt", "prompt", min(128, positions), "tokens of a prompt (prefill)", maximum=positions)
+
+
+def successors(parameters: Parameters, vocabulary: int, seed: int) -> Arrays:
+    """Return token ids (B, T) and the ids that follow them (B, T), as language models are trained."""
+    shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + 1)
+    tokens = np.random.default_rng(seed).integers(0, vocabulary, shape, dtype=np.int64)
+    return {"input_ids": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
 
 
 class Causal(Workload):
@@ -138,24 +145,44 @@ class Causal(Workload):
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         """Return logits (B, V), and keys and values (layers, B, nkv, n, hs) at the cache's places that are compared."""
         ids, places = inputs["input_ids"], self.places_compared(parameters)
-        future = np.triu(np.full((ids.shape[1],) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
         cached: list[tuple[np.ndarray, np.ndarray]] = []
 
         def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
             cached.append((k[:, :, places], v[:, :, places]))
-            scores = q @ k[:, :, None].swapaxes(-1, -2) / math.sqrt(self.head_size)  # (B, nkv, nh / nkv, T, T)
-            return softmax(scores + future) @ v[:, :, None]
+            return self.attended(q, k, v)
 
         model = self.given(parameters)
         states = model.states(weights, ids, np.arange(ids.shape[1]), attend)
         keys, values = (np.stack(parts) for parts in zip(*cached, strict=True))
         return {"logits": model.logits(weights, states[:, -1]), "keys": keys, "values": values}
 
+    def attended(self, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the context of whole sequences, in the queries' shape: each token attends up to itself."""
+        *_, length, size = q.shape
+        future = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
+        keys, values = (y.reshape(-1, self.kv_heads, 1, length, size) for y in (k, v))
+        scores = q @ keys.transpose(0, 1, 2, 4, 3) / math.sqrt(self.head_size)  # (B, nkv, nh / nkv, T, T)
+        return softmax(scores + future) @ values
+
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return successors(parameters, self.vocabulary, seed)
+
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
+        """Return the mean cross-entropy of every token's successor."""
+        ids = inputs["input_ids"]
+        states = self.states(weights, ids, np.arange(ids.shape[1]), lambda _, q, k, v: self.attended(q, k, v))
+        logits = self.logits(weights, states)  # (B, T, V)
+        return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))
+
+    def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        forward = causal_cost.prefill(self, parameters, dtype, fused_attention, every_token=True)
+        return forward.with_loss(self.tokens_per_call(parameters) * self.vocabulary, BYTES_PER_VALUE[dtype])
+
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         return causal_cost.prefill(self.given(parameters), parameters, dtype, fused_attention)
 
     def tokens_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"]) * int(parameters["prompt"])
+        return int(parameters["batch_size"]) * causal_cost.length_of(parameters)
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:

@@ -10,11 +10,19 @@ from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, line
 from workloads.transformer import cost_of_layers
 
 
-def prefill(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
-    """Return a prompt read, its keys and values written to the cache, and the logits of its last token."""
-    batch, length = int(parameters["batch_size"]), int(parameters["prompt"])
+def prefill(model, parameters: Parameters, dtype: str, fused: bool, every_token: bool = False) -> Cost:
+    """Return a prompt read, its keys and values written to the cache, and the logits of its last token.
+
+    With `every_token`, return a sequence read as in training: no cache, and the logits of each token.
+    """
+    batch, length = int(parameters["batch_size"]), length_of(parameters)
     attended = length * (length + 1) // 2 if fused else length * length
-    return _cost(model, BYTES_PER_VALUE[dtype], batch, length, attended, length, fused, None)
+    return _cost(model, BYTES_PER_VALUE[dtype], batch, length, attended, length, fused, None, every_token)
+
+
+def length_of(parameters: Parameters) -> int:
+    """Return the tokens of a prompt, or of a sequence in training."""
+    return int(parameters.get("prompt") or parameters["seq_len"])
 
 
 def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
@@ -28,17 +36,29 @@ def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
     )
 
 
-def _cost(model, w: int, batch: int, length: int, attended: int, context: int, fused: bool, cache: str | None) -> Cost:
+def _cost(
+    model,
+    w: int,
+    batch: int,
+    length: int,
+    attended: int,
+    context: int,
+    fused: bool,
+    cache: str | None,
+    every_token: bool = False,
+) -> Cost:
     """Count `length` tokens a sequence, with `attended` pairs of query and key and `context` keys in all.
 
-    `cache` is the kind of the one that keys are read from; None where there is none yet.
+    `cache` is the kind of the one that keys are read from; None where there is none yet. With `every_token` each has
+    logits, and no cache is written.
     """
     rows, h, size = batch * length, model.hidden, model.head_size
     kv, (inner, inner_reads) = model.kv_heads * size, model.activation
     scores = batch * model.heads * attended
     stored = 0 if fused else scores  # that reach memory
     cached, appended = 2 * batch * context * kv, 2 * rows * kv  # values of a layer's cache
-    written = cached if cache == "dynamic" else appended
+    written = 0 if every_token else cached if cache == "dynamic" else appended
+    logit_rows = rows if every_token else batch
     read = cached if cache else 0
     matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in model.products]
     norms = (2 * model.layers + 1) * rows * h + model.layers * rows * model.normed
@@ -49,11 +69,11 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     pointwise_bytes = w * (2 * turned + (inner_reads + 1) * rows * inner + 4 * stored + 2 * 3 * rows * h)
     weights = sum(math.prod(shape) for shape in model.weight_shapes({}).values())
     layers = model.layers
-    moved = weights - model.unread(rows, length) + layers * (written + read) + batch * model.vocabulary
+    moved = weights - model.unread(rows, length) + layers * (written + read) + logit_rows * model.vocabulary
     cost = cost_of_layers(
         layers,
         matmuls,
-        [linear_cost(batch, h, model.vocabulary, w)],
+        [linear_cost(logit_rows, h, model.vocabulary, w)],
         (2 * 2 * scores * size, w * (2 * rows * model.heads * size + cached + 2 * stored)),
         OperatorCost(
             "normalisation",

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from workloads.causal import Attend
+from workloads.causal import Attend, successors
 from workloads.passes import WITH_CACHE
 from workloads.reference import cross_entropy, gelu, layer_norm, softmax
 from workloads.spec import (
@@ -22,7 +22,7 @@ from workloads.spec import (
     Workload,
     linear_cost,
 )
-from workloads.transformer import ATTENTION, cost_of_layers, normal_weights, tolerance
+from workloads.transformer import ATTENTION, cost_of_layers, normal_weights, sequence_of, tolerance
 
 LAYER_NORM_EPSILON = 1e-5
 OUTPUTS = ("logits",)
@@ -64,16 +64,11 @@ class Gpt(Workload):
         return {name: draw * residual if "c_proj" in name else draw for name, draw in weights.items()}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        return {"input_ids": self._tokens(parameters, seed, 0)}
+        shape = (int(parameters["batch_size"]), int(parameters["seq_len"]))
+        return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return token ids (B, T) and the ids that follow them (B, T)."""
-        tokens = self._tokens(parameters, seed, 1)  # (B, T + 1)
-        return {"input_ids": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
-
-    def _tokens(self, parameters: Parameters, seed: int, more: int) -> np.ndarray:
-        shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + more)
-        return np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)
+        return successors(parameters, self.vocabulary, seed)
 
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         """Map (B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
@@ -176,7 +171,7 @@ class Gpt(Workload):
 def _gpt(name: str, *, layers: int, hidden: int, heads: int, vocabulary: int, positions: int) -> Gpt:
     parameters = (
         Parameter("batch_size", "batch", 1, "sequences per call"),
-        Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
+        sequence_of(positions),
         ATTENTION,
     )  # fmt: skip
     return Gpt(

@@ -18,13 +18,18 @@ from workloads.causal import Attend, Causal, prompt_of
 from workloads.passes import WITH_CACHE
 from workloads.products import MATMUL, PRODUCT
 from workloads.quantized import NONE, QUANT, restored
+from workloads.reference import concatenated
 from workloads.spec import Parameter, Parameters, Weights
-from workloads.transformer import ATTENTION, tolerance
+from workloads.transformer import ATTENTION, sequence_of, tolerance
 
 NORM_EPSILON = 1e-5
 # Times BERT's rounding: a layer has more products in a row. In bf16 7e-3 was seen of torch, over 16 layers.
 ROUNDING_OF_BERT, BERT_INTERMEDIATE = 2, 3072
 EMBEDDING, HEAD, LAST_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
+STATES = Parameter(
+    "states", "states", "fp32", "dtype of a Llama's parameters, gradients and AdamW's moments (training)",
+    choices=("fp32", "bf16"), implementations=("plain",),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,11 @@ class Llama(Causal):
     def activation(self) -> tuple[int, int]:
         return self.intermediate, 2
 
+    @property
+    def training_parameters(self) -> tuple[Parameter, ...]:
+        (batch,) = (parameter for parameter in self.parameters if parameter.name == "batch_size")
+        return batch, sequence_of(self.positions), ATTENTION, STATES
+
     def library_config(self) -> dict[str, object]:
         """Return the configuration under the names that transformers uses; dropout there is none."""
         rope: dict[str, object] = {"rope_type": "default", "rope_theta": self.theta}
@@ -166,7 +176,8 @@ class Llama(Causal):
             return y @ restored(weights[f"{name}_proj.weight"], self.quant).T
 
         def turned(y: np.ndarray) -> np.ndarray:
-            return y * cosines + np.roll(y, self.head_size // 2, -1) * sines
+            half = self.head_size // 2
+            return y * cosines + concatenated([y[..., half:], y[..., :half]], -1) * sines
 
         def heads(y: np.ndarray) -> np.ndarray:  # (B, T, n * hs) -> (B, n, T, hs)
             return y.reshape(batch, length, -1, self.head_size).transpose(0, 2, 1, 3)
@@ -229,7 +240,7 @@ def _llama(name: str, family: str = "llama", **sizes) -> Llama:
         implementations=("plain", "library"),
         parameters=parameters,
         tolerance=rounding(sizes["layers"], sizes["intermediate"]),
-        passes=WITH_CACHE,
+        passes=WITH_CACHE if sizes.get("head_norms") else ("training", *WITH_CACHE),
         **sizes,
     )
 

@@ -218,6 +218,11 @@ class Workload(ABC):
 
     # What the training pass asks of a workload that has one.
 
+    @property
+    def training_parameters(self) -> tuple[Parameter, ...]:
+        """The model's parameters in training."""
+        return self.parameters
+
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """Return one seeded micro-batch: the model's inputs, and last what the loss compares with."""
         raise NotImplementedError(f"{self.name} has no training pass")

@@ -12,6 +12,7 @@ import numpy as np
 from workloads.autograd import Variable
 from workloads.reference import cross_entropy
 from workloads.spec import (
+    BYTES_PER_VALUE,
     Arrays,
     Cost,
     OperatorCost,
@@ -27,7 +28,7 @@ from workloads.spec import (
 LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
 STEPS_COMPARED = 3
 AT_ONCE = 1 << 14  # weights
-UPDATE_BYTES = 7 * 4  # a weight: it, its gradient and two moments read, all but the gradient written, in float32
+UPDATED = 7  # values a weight: it, its gradient and two moments read, all but the gradient written
 # Relative, of mean losses, through two updates; in fp32 2e-6 was seen.
 TOLERANCE = {"fp32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 _ACCUMULATE = Parameter(
@@ -64,18 +65,25 @@ class Training(PassOf):
 
     def named(self, parameters: Parameters) -> Parameters:
         alone, kept = parameters.get("ranks", 1) == 1, parameters.get("checkpoint", "none") != "none"
-        silent = {"ranks": alone, "strategy": alone, "checkpoint": not kept}
+        wide = parameters.get("states", "fp32") == "fp32"
+        silent = {"ranks": alone, "strategy": alone, "states": wide, "checkpoint": not kept}
         return {name: value for name, value in parameters.items() if not silent.get(name)}
 
     def reference_parameters(self, parameters: Parameters) -> Parameters:
         kept = super().reference_parameters(parameters)
-        return {name: value for name, value in kept.items() if name not in ("strategy", "checkpoint")}
+        return {name: value for name, value in kept.items() if name not in ("strategy", "states", "checkpoint")}
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return super().weight_shapes(parameters) | self.model.head_shapes(parameters)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.seeded_weights(parameters, seed) | self.seeded_head(parameters, seed)
+
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.kept_weights(parameters, seed) | self.seeded_head(parameters, seed)
+
+    def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
+        return self.model.weights_from(parameters, kept)
 
     def seeded_head(self, parameters: Parameters, seed: int) -> Arrays:
         """Return what training adds to the model, normal of standard deviation 0.02; no checkpoint has it."""
@@ -145,8 +153,8 @@ class Training(PassOf):
         """Count forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
 
         An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
-        gradient, in float32. Whatever is fused, that traffic is there once. Transcendentals are the forward pass's.
-        With the strategy fsdp a rank updates its share of the weights.
+        gradient, in the dtype of `states`. Whatever is fused, that traffic is there once. Transcendentals are the
+        forward pass's. With the strategy fsdp a rank updates its share of the weights.
         """
         forward = self.model.training_forward_cost(parameters, dtype, fused_attention)
         count = int(parameters["accumulate"])
@@ -156,7 +164,8 @@ class Training(PassOf):
             OperatorCost(o.operator_class, 3 * count * o.flops, 3 * count * o.bytes, count * o.transcendentals)
             for o in forward.operators
         ]
-        update = OperatorCost("pointwise", 14 * weights, UPDATE_BYTES * weights)
+        traffic = UPDATED * BYTES_PER_VALUE[str(parameters.get("states", "fp32"))] * weights
+        update = OperatorCost("pointwise", 14 * weights, traffic)
         repeated = 2 * count * forward.repeated_bytes  # gradients of weights are products over all positions
         return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes, repeated).plus(update)
 
@@ -240,5 +249,5 @@ def adamw(
 def training_of(model: Workload) -> Training:
     """Return the training pass of `model`."""
     common = fields_of(model) | {"implementations": ("plain",), "tolerance": TOLERANCE}
-    parameters = (*model.parameters, _ACCUMULATE, *_OF_RANKS)
+    parameters = (*model.training_parameters, _ACCUMULATE, *_OF_RANKS)
     return Training(parameters=parameters, input_sets=model.input_sets, parity_calls=STEPS_COMPARED, **common)

@@ -15,6 +15,12 @@ ATTENTION = Parameter(
     choices=("fused", "explicit"), implementations=("plain",),
 )  # fmt: skip
 
+
+def sequence_of(positions: int) -> Parameter:
+    """Return the parameter of how long a sequence is, for a model of so many positions."""
+    return Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions)
+
+
 # Relative root mean square of the errors of BERT's states after one layer.
 ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}
 

@@ -42,6 +42,7 @@ class Adapter(boundary.Adapter):
     def __init__(self):
         super().__init__()
         self.compilations = graphs.Compilations()
+        self.sharded: dict[str, tuple] = {}  # by group, whose modes train one state, as `modes.training.built` makes it
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         problem = runtime.problem(device)
@@ -115,8 +116,12 @@ class Adapter(boundary.Adapter):
         for model in self.user_models.values():
             model.release()
         super().release()
+        self.sharded.clear()
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
     def meter(self, cell: Cell) -> runtime.Meter | None:
-        return runtime.Meter(self.device) if cell.device_kind == "gpu" else None
+        if cell.device_kind != "gpu":
+            return None
+        sharded = self.sharded.get(cell.group_id)
+        return runtime.Meter(self.device, sharded[0].bytes_of(self.device) if sharded else 0)

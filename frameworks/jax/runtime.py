@@ -133,14 +133,17 @@ def libraries() -> dict[str, str]:
 
 
 class Meter(adapter.Meter):
-    """Memory of a GPU as its allocator counts it."""
+    """Memory of a GPU as its allocator counts it; `shared` bytes hold what modes share."""
 
-    def __init__(self, device: jax.Device):
-        self._device, self._ballast = device, None
+    def __init__(self, device: jax.Device, shared: int):
+        self._device, self._shared, self._ballast = device, shared, None
 
     def allocated_bytes(self) -> int | None:
         statistics = memory(self._device)
         return statistics and statistics["bytes_in_use"]
+
+    def shared_bytes(self) -> int:
+        return self._shared
 
     def reset_peak(self) -> None:
         # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.

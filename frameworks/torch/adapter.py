@@ -31,6 +31,7 @@ class Adapter(adapter.Adapter):
         super().__init__()
         self.device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
+        self.sharded: dict[str, Any] = {}  # by group, whose modes train one set of shards
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
@@ -111,6 +112,7 @@ class Adapter(adapter.Adapter):
     def release(self) -> None:
         super().release()
         self._models.clear()
+        self.sharded.clear()
         torch.compiler.reset()
         gc.collect()  # modules and their compiled code refer to each other
         if self.device.type == "cuda":
@@ -119,8 +121,12 @@ class Adapter(adapter.Adapter):
     def meter(self, cell: Cell) -> gpu.Meter | None:
         if self.device.type != "cuda":
             return None
-        model = self.user_models.get(cell.group_id) if cell.pass_name != "training" else None
-        return gpu.Meter(self.device, model.module if model else self._models.get(cell.group_id))
+        if cell.pass_name == "training":
+            sharded = self.sharded.get(cell.group_id)
+            return gpu.Meter(self.device, sharded.tensors() if sharded else ())
+        user_model, model = self.user_models.get(cell.group_id), self._models.get(cell.group_id)
+        module = user_model.module if user_model else model
+        return gpu.Meter(self.device, module.state_dict().values() if module else ())
 
 
 def _device(name: str) -> torch.device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -57,13 +57,13 @@ def _runs(architecture: str, capability: tuple[int, int]) -> bool:
 
 
 class Meter(adapter.Meter):
-    """Memory and time of a cell on `device`, a GPU; `model` is the one that its modes share, if it is built yet.
+    """Memory and time of a cell on `device`, a GPU; `shared` are the tensors that its modes share, if they exist yet.
 
     Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
     """
 
-    def __init__(self, device: torch.device, model: torch.nn.Module | None):
-        self._device, self._model = device, model
+    def __init__(self, device: torch.device, shared: Iterable[torch.Tensor]):
+        self._device, self._shared = device, sum(tensor.nbytes for tensor in shared)
 
     def allocated_bytes(self) -> int:
         torch.cuda.synchronize(self._device)
@@ -72,7 +72,7 @@ class Meter(adapter.Meter):
         return torch.cuda.memory_reserved(self._device)
 
     def shared_bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self._model.state_dict().values()) if self._model else 0
+        return self._shared
 
     def reset_peak(self) -> None:
         self.allocated_bytes()  # the new peak begins from what is needed now

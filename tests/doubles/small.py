@@ -20,7 +20,8 @@ OTHERS = {
 def small_parameters(name: str) -> dict[str, int | str]:
     """Parameters by which the workload `name` takes loops in Python no time."""
     given: dict[str, int | str] = {}
-    for parameter in workloads.get(name).parameters:
+    workload = workloads.get(name)
+    for parameter in (*workload.parameters, *workload.training_parameters):
         default = parameter.default
         least = min(default, max(parameter.minimum, 5)) if isinstance(default, int) else default
         given[parameter.name] = TINY.get(parameter.name, least)

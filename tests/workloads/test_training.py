@@ -151,6 +151,20 @@ def test_micro_batches_differ_and_lie_along_the_first_axis():
     assert trained.items_per_call(parameters) == 6
 
 
+def test_a_llama_s_products_are_six_operations_a_weight_and_token():
+    trained = workloads.get("llama-8b", "training")
+    parameters = {"batch_size": 2, "seq_len": 16, "accumulate": 1, "ranks": 1}
+    shapes = trained.weight_shapes(parameters)
+    weights = sum(math.prod(shape) for name, shape in shapes.items() if len(shape) == 2 and "embed" not in name)
+    wide, narrow = (
+        {o.operator_class: o for o in trained.cost({**parameters, "states": states}, "bf16").operators}
+        for states in ("fp32", "bf16")
+    )
+    assert wide["matmul"].flops == 6 * trained.tokens_per_call(parameters) * weights
+    updated = 7 * 2 * sum(map(math.prod, shapes.values()))
+    assert wide["pointwise"].bytes - narrow["pointwise"].bytes == updated
+
+
 def test_what_the_oracle_does_not_use_cannot_be_differentiated():
     with pytest.raises(TypeError):
         np.sin(Variable(np.ones(2)))

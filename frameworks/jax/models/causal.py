@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks.adapter import Unsupported
+from frameworks.jax.models.layers import STATE
 from workloads.causal import Causal
 from workloads.decode import PAST
 from workloads.spec import Arrays
@@ -98,6 +99,33 @@ def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     future = jnp.triu(jnp.ones((length, length), bool), 1)  # (T, T)
     shares = jax.nn.softmax(jnp.where(future, -jnp.inf, scores)).astype(v.dtype)
     return jnp.einsum("bkgts,bskd->btkgd", shares, v).reshape(batch, length, heads, size)
+
+
+def every_logit(
+    kind: ModuleType,
+    model: Causal,
+    attend: Callable,
+    around: Callable,
+    divided: Callable,
+    params: dict,
+    input_ids: jax.Array,
+) -> dict:
+    """Map `input_ids` (B, T), int32 -> logits of every token's successor (B, T, V), without a cache.
+
+    `around` makes of a layer's function the one that is called; `divided` puts states where their sequences lie.
+    """
+    batch, length = input_ids.shape
+    x, turn = kind.embedded({**params, **params[STATE]}, input_ids, None)  # (B, T, H)
+    x = divided(x)
+    turn = [table.astype(x.dtype) for table in turn]
+
+    def layer(p: dict, x: jax.Array) -> jax.Array:
+        q, k, v = kind.projected(model, p, x, turn)  # (B, T, n, hs)
+        return kind.fed_forward(model, p, x, attend(q, k, v).reshape(batch, length, -1))
+
+    for p in params["blocks"]:
+        x = divided(around(layer)(p, x))
+    return {"logits": kind.logits(model, params, x), STATE: params[STATE]}
 
 
 def prefill(

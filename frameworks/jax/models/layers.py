@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from measurement.cells import Cell
 from workloads.spec import Arrays
 
 # Parts of names under which matrices are looked up by row and not multiplied with.
 TABLES = {"embeddings", "embedding", "wte", "wpe"}
 # Where the tree of a model's parameters, and what it returns under training, hold what no gradient reaches, by name.
 STATE = "state without gradients"
+
+
+def recomputed(cell: Cell) -> Callable[[Callable], Callable]:
+    """Return what makes of a layer the one whose activations the backward pass computes again, as CHECKPOINT has it."""
+
+    def kept(primitive: Any, *_: Any, **__: Any) -> bool:
+        return primitive.name == "dot_general" or "attention" in primitive.name
+
+    policies = {"full": None, "selective": kept}
+    checkpointing = cell.parameter("checkpoint", "none")
+    return (lambda layer: layer) if checkpointing == "none" else partial(jax.checkpoint, policy=policies[checkpointing])
 
 
 def linear(p: dict, x: jax.Array) -> jax.Array:

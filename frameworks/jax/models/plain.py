@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax.models import attention, lstm, resnet, vit
+from frameworks.jax.models import attention, causal, lstm, resnet, vit
 from frameworks.jax.models import gpt as gpt_model
-from frameworks.jax.models.layers import embedding, layer_norm, linear, tree
-from frameworks.jax.modes import compiling
+from frameworks.jax.models import llama as llama_model
+from frameworks.jax.models.layers import STATE, embedding, layer_norm, linear, recomputed, tree
+from frameworks.jax.modes import compiling, parallel
 from measurement.cells import Cell
 from workloads import bert as bert_workload
 from workloads import mlp as mlp_workload
@@ -90,7 +91,8 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
     attend, detail = explicit_attention, ""
     if cell.parameter("attention") == "fused":
         attend, detail = attention.fused(fused_attention, workload, cell, dtype)
-    parts = map(compiling.blocks(cell), (embeddings, partial(encoder_layer, workload.heads, attend), pooler))
+    layer = recomputed(cell)(partial(encoder_layer, workload.heads, attend))
+    parts = map(compiling.blocks(cell), (embeddings, layer, pooler))
     return tree(weights, load), partial(bert_forward, *parts), detail
 
 
@@ -110,12 +112,22 @@ def gpt(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
     attend, detail = gpt_model.explicit_attention, ""
     if cell.parameter("attention") == "fused":
         attend, detail = attention.fused(gpt_model.fused_attention, workload, cell, dtype)
-    layer, head = (
-        partial(gpt_model.block, workload.heads, attend),
-        partial(gpt_model.head, cell.pass_name == "training"),
-    )
+    layer = recomputed(cell)(partial(gpt_model.block, workload.heads, attend))
+    head = partial(gpt_model.head, cell.pass_name == "training")
     parts = map(compiling.blocks(cell), (gpt_model.embeddings, layer, head))
     return tree(weights, load), partial(gpt_model.forward, *parts), detail
+
+
+def llama(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    """Return the model in training; its prefill and decode passes are built where their cache is."""
+    attend, detail = causal.explicit_attention, ""
+    if cell.parameter("attention") == "fused":
+        attend, detail = attention.fused(gpt_model.fused_attention, workload, cell, dtype)
+    params = llama_model.parameters(workload, weights, load, int(cell.parameter("seq_len")))
+    params[STATE] = {name: params.pop(name) for name in ("cosines", "sines")}  # which no gradient reaches
+    divided = parallel.divided(params["last_norm"]) if cell.ranks > 1 else lambda x: x
+    forward = partial(causal.every_logit, llama_model, workload, attend, recomputed(cell), divided)
+    return params, forward, detail
 
 
 def matmul(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
@@ -156,6 +168,6 @@ def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
 
 
 PROBES = {"fused-cos": cosines, "stream": doubled, "op-overhead": additions}
-MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
+MODELS = {"bert": bert, "gpt": gpt, "llama": llama, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
 MODELS |= {"resnet": resnet.build, "vit": partial(vit.build, explicit_attention, fused_attention), "lstm": lstm.build}
 MODELS |= {name: partial(probe, forward) for name, forward in PROBES.items()}

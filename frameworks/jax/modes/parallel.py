@@ -26,6 +26,12 @@ def of_batch(cell: Cell, first: jax.Device) -> NamedSharding:
     return NamedSharding(mesh(cell, first), PartitionSpec(AXIS))
 
 
+def divided(parameter: jax.Array) -> Callable[[jax.Array], jax.Array]:
+    """Return what keeps a batch's sequences on their devices: else XLA may move them instead of parameters."""
+    of_sequences = NamedSharding(parameter.sharding.mesh, PartitionSpec(AXIS))
+    return lambda x: jax.lax.with_sharding_constraint(x, of_sequences)
+
+
 def of_state(cell: Cell, first: jax.Device) -> Callable[[Any], NamedSharding]:
     """Return what says where a parameter or moment lies: whole on each device, or with `fsdp` a part.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -22,7 +21,8 @@ from workloads.spec import Arrays, Workload
 
 SETTINGS = {
     "optimizer": "optax.adamw; jit holds forward, backward and update, and reuses the old state's memory (donation)",
-    "parameters_and_inputs": "fp32, cast to the cell's dtype inside the loss; moments in fp32; token ids are int32",
+    "parameters_and_inputs": "fp32 (or STATES), moments too, cast to the cell's dtype inside the loss; token ids are "
+    "int32",
 }
 
 
@@ -46,7 +46,8 @@ def _cross_entropy(logits: jax.Array, classes: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt, "llama": _gpt}
+LOSSES |= dict.fromkeys(("resnet", "vit", "lstm"), _classes)
 
 
 def optimizer() -> optax.GradientTransformation:
@@ -109,52 +110,83 @@ def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return an optimizer iteration in the cell's mode; everything stays in float32, and the loss casts it."""
-    dtype, load = jnp.dtype(DTYPES[cell.dtype]), partial(adapter.tensor, dtype="float32")
-    params, forward, detail = build.build(workload.model, cell, weights, load, dtype)
+    """Return an optimizer iteration in the cell's mode. Modes have a state each, unless it is sharded."""
     sets = [adapter.place(cell, arrays) for arrays in inputs]
-    jax.block_until_ready((params, sets))
+    sharding = parallel.of_state(cell, adapter.device) if cell.ranks > 1 else None
+    dtype = jnp.dtype(DTYPES[cell.dtype])
+    if (made := adapter.sharded.get(cell.group_id)) is None:
+        made = built(workload, cell, weights, sharding or (lambda _: adapter.device), dtype)
+        if cell.parameter("strategy") == "fsdp":
+            adapter.sharded[cell.group_id] = made
+    held, forward, detail = made
+    jax.block_until_ready((held.state, sets))
     accumulate = int(cell.parameter("accumulate") or 1)
     objective = objective_of(workload.family, forward, dtype)
     iterate = iteration(objective, accumulate, scanned=cell.mode != "eager")
-    put = partial(jax.device_put, device=adapter.device)  # committed, as a jitted function's results are
-    if cell.ranks > 1:
-        sharding = parallel.of_state(cell, adapter.device)
-        put = lambda x: jax.device_put(x, sharding(x))  # noqa: E731
+    if sharding:
         iterate = parallel.kept_where_it_is(iterate, sharding)
-    trainer = Trainer(params, put)
-    arguments = (trainer.state, *sets[0])
+    trainer = Trainer(held, workload.model.state(dict(cell.parameters)))
+    arguments = (held.state, *sets[0])
     trainer.iterate, capture = adapter.compilations.callable(cell, iterate, arguments, detail, donated=(0,))
     listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
-    return Step(trainer, sets, capture, trainer.restore, listed)
+    return Step(trainer, sets, capture, held.restore, listed)
 
 
-class Trainer:
-    """Calling it runs one optimizer iteration on the state it holds."""
+def built(workload: Workload, cell: Cell, weights: Arrays, sharding: Callable[[Any], Any], dtype: np.dtype) -> tuple:
+    """Return the first state, what computes the model, and its detail; weights lie where `sharding` says."""
+    stored = DTYPES[str(cell.parameter("states", "fp32"))]
+
+    def put(array: Any) -> jax.Array:
+        return jax.device_put(array, sharding(array))  # committed, as a jitted function's results are
+
+    def load(array: np.ndarray) -> jax.Array:
+        return put(np.array(array, order="C")).astype(stored)
+
+    params, forward, detail = build.build(workload.model, cell, weights, load, dtype)
+    return Held(params, put), forward, detail
+
+
+class Held:
+    """What iterations change: parameters, what no gradient reaches, and moments."""
 
     def __init__(self, params: dict, put: Callable[[Any], jax.Array]):
         self._put = put
-        self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
         self._first = jax.device_get(params)
-        self._held = self._first.pop(STATE, {})
+        self._rest = self._first.pop(STATE, {})
+        self.state: Any = None
+        del params
         self.restore()
 
+    def restore(self) -> None:
+        """Begin again with the first weights."""
+        self.state = None  # before there is another one
+        params, rest = jax.tree.map(self._put, (self._first, self._rest))
+        self.state = jax.tree.map(self._put, (params, rest, optimizer().init(params)))
+        jax.block_until_ready(self.state)
+
+    def bytes_of(self, device: jax.Device) -> int:
+        """Return what it takes of a device."""
+        shards = (shard for array in jax.tree.leaves(self.state) for shard in array.addressable_shards)
+        return sum(shard.data.nbytes for shard in shards if shard.device == device)
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on what is held; `state` names what joins the outputs."""
+
+    def __init__(self, held: Held, state: Sequence[str]):
+        self.trained, self._state = held, state
+        self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
+
     def __call__(self, *inputs: jax.Array) -> dict[str, Any]:
-        self.state, loss = self.iterate(self.state, *inputs)
+        self.trained.state, loss = self.iterate(self.trained.state, *inputs)
         return {"loss": loss, "state": self}  # itself, so that outputs kept for long do not keep every state
 
     @property
     def held(self) -> dict[str, jax.Array]:
-        """The newest of what no gradient reaches, by name."""
-        return self.state[1]
+        """The newest of the workload's state, by name."""
+        return {name: self.trained.state[1][name] for name in self._state}
 
     def block_until_ready(self) -> Trainer:
         """Return what `jax.block_until_ready` calls: return when the newest state is there."""
-        jax.block_until_ready(self.state)
+        jax.block_until_ready(self.trained.state)
         return self
-
-    def restore(self) -> None:
-        """Begin again with the first weights."""
-        params, held = jax.tree.map(self._put, (self._first, self._held))
-        self.state = jax.tree.map(self._put, (params, held, optimizer().init(params)))
-        jax.block_until_ready(self.state)

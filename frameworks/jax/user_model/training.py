@@ -81,8 +81,9 @@ def prepare(model: Model, cell: Cell) -> Step:
     """Return an optimizer iteration in the cell's mode, on parameters of its own."""
     subject = Training(model, jnp.dtype(DTYPES[cell.dtype]))
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
-    trainer = training.Trainer(subject.params, partial(jax.device_put, device=model.adapter.device))
-    arguments = (trainer.state, Partitioned.from_tree(model.sets[0]))
+    held = training.Held(subject.params, partial(jax.device_put, device=model.adapter.device))
+    trainer = training.Trainer(held, ())
+    arguments = (held.state, Partitioned.from_tree(model.sets[0]))
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
@@ -96,7 +97,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
         return trainer(known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs)))
 
-    return Step(call, model.sets, captured, trainer.restore, listed, user_model=subject)
+    return Step(call, model.sets, captured, held.restore, listed, user_model=subject)
 
 
 def _is_trained(leaf: Any) -> bool:

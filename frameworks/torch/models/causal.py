@@ -84,6 +84,10 @@ class Block(nn.Module):
             context = F.softmax(scores, dim=-1) @ values  # (B, nkv, nh / nkv, hs)
         return self.fed_forward(x, context.flatten(1))
 
+    def forward(self, x: torch.Tensor, turn: Tensors) -> torch.Tensor:
+        """Map states (B, T, H) of whole sequences -> the block's, without a cache."""
+        return self.prefill(x, turn)[0]
+
     def prefill(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return states (B, T, H) of a prompt, and its keys and values (B, nkv, T, hs)."""
         q, k, v = (y.transpose(1, 2) for y in self.projected(x, turn))  # (B, n, T, hs)
@@ -114,8 +118,16 @@ class CausalModel(nn.Module):
         raise NotImplementedError
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
-        """Map (B, H) -> (B, V)."""
+        """Map (..., H) -> (..., V)."""
         raise NotImplementedError
+
+    def every_logit(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Map sequences (B, T), int64 -> logits of every token's successor (B, T, V), without a cache."""
+        x, turn = self.embedded(input_ids, None)
+        turn = {name: table.to(x.dtype) for name, table in turn.items()}
+        for block in self.blocks:
+            x = block(x, turn)
+        return self.logits(x)
 
     def hold(self, layers: Layers) -> None:
         """Make these tensors the static cache."""

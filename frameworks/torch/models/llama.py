@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -57,12 +59,21 @@ class Block(causal.Block):
 
 
 class LlamaModel(causal.CausalModel):
-    """A Llama; weights that it takes leave `weights`, so that few are there twice."""
+    """A Llama; weights that it takes leave `weights`, so that few are there twice. `made` is called with each block."""
 
-    def __init__(self, model: Llama, weights: Tensors, places: int, fused: bool):
-        super().__init__(
-            [Block(model, weights, f"model.layers.{layer}", fused) for layer in range(model.layers)], places
-        )
+    def __init__(
+        self,
+        model: Llama,
+        weights: Tensors,
+        places: int,
+        fused: bool,
+        made: Callable[[Block], object] = lambda block: None,
+    ):
+        blocks = []
+        for layer in range(model.layers):
+            blocks.append(Block(model, weights, f"model.layers.{layer}", fused))
+            made(blocks[-1])
+        super().__init__(blocks, places)
         self.form = model.product
         self.embedding = nn.Parameter(weights.pop(EMBEDDING), requires_grad=False)
         self.head = self.embedding if model.tied else stored(weights.pop(HEAD), model.quant)

@@ -11,10 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
 
-from frameworks import ranks
-from frameworks.adapter import Adapter, Step
+from frameworks.adapter import DTYPES, Adapter, Step
 from frameworks.torch.inspect import program
-from frameworks.torch.models import plain
+from frameworks.torch.models import llama, plain
 from frameworks.torch.modes import cuda_graph, graphs, whole_iteration
 from frameworks.torch.modes.state import State
 from frameworks.user_model import Subject
@@ -24,7 +23,7 @@ from workloads.spec import Arrays, Workload
 
 SETTINGS = {
     "inference": None,
-    "dtype": "parameters and inputs in fp32; bf16 by torch.autocast",
+    "dtype": "parameters, gradients and moments in fp32 (or STATES); bf16 by torch.autocast",
     "optimizer": "torch.optim.AdamW(fused=True), outside the graph",
 }
 ATEN = torch.ops.aten
@@ -48,11 +47,15 @@ def _gpt(model: nn.Module, input_ids: torch.Tensor, targets: torch.Tensor) -> to
     return F.cross_entropy(model.logits(input_ids, last=False).flatten(0, 1), targets.flatten())
 
 
+def _llama(model: nn.Module, input_ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(model.every_logit(input_ids).flatten(0, 1), targets.flatten())
+
+
 def _classes(model: nn.Module, given: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(model(given)["logits"], labels)
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt, "llama": _llama} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
 
 
 class Objective(nn.Module):
@@ -107,6 +110,11 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
         return {"loss": total.reshape(1), **self._objective.state}
 
+    def tensors(self) -> list[torch.Tensor]:
+        """Return parameters, and moments where a first step has made them."""
+        moments = (tensor for state in self._optimizer.state.values() for tensor in state.values())
+        return [*self._objective.parameters(), *moments]
+
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step.
 
@@ -120,21 +128,54 @@ class Trainer:
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return an iteration; every mode has parameters of its own, for each changes them, and they stay in float32."""
-    tensors = {name: adapter.tensor(array, "float32") for name, array in weights.items()}
-    model = plain.build(workload.model, dict(cell.parameters), tensors).train()
+    """Return an iteration. Every mode has parameters of its own, for each changes them, unless they are sharded."""
+    resident = [adapter.place(cell, arrays) for arrays in inputs]
+    make = partial(objective_of, adapter, workload, cell, weights)
+    if cell.ranks > 1:
+        from frameworks.torch.modes import parallel
+
+        trained = partial(Trainer, accumulate=1, keep_gradients=False)
+        return parallel.prepare(adapter, cell, make, trained, resident)
+    objective = make()
+    compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
+    return step(objective, cell, resident, adapter.device, compiled)
+
+
+class Loaded:
+    """Weights by name as tensors on the device, each made when it is taken."""
+
+    def __init__(self, weights: Arrays, load: Callable[[Any], torch.Tensor]):
+        self._weights, self._load = weights, load
+
+    def pop(self, name: str) -> torch.Tensor:
+        """Return a weight."""
+        return self._load(self._weights[name])
+
+
+def objective_of(
+    adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, made: Callable[[nn.Module], object] | None = None
+) -> Objective:
+    """Return a cell's objective; `made` is called with each block, of a Llama before the next one is loaded."""
+    parameters = dict(cell.parameters)
+    load = partial(adapter.tensor, dtype=DTYPES[str(cell.parameter("states", "fp32"))])
+    if workload.family == "llama":
+        positions, fused = int(cell.parameter("seq_len")), cell.parameter("attention") == "fused"
+
+        def trained(block: nn.Module) -> None:
+            block.requires_grad_(True)  # before it is sharded
+            if made:
+                made(block)
+
+        model = llama.LlamaModel(workload.model, Loaded(weights, load), positions, fused, trained).requires_grad_(True)
+    else:
+        model = plain.build(workload.model, parameters, {name: load(array) for name, array in weights.items()})
+        for block in plain.blocks(model) if made else ():
+            made(block)
     if (checkpointing := cell.parameter("checkpoint", "none")) != "none":
         checkpoint_blocks(model, selective=checkpointing == "selective")
-    objective = Objective(model, LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
-    compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
-    resident = [adapter.place(cell, arrays) for arrays in inputs]
-    if cell.ranks == 1:
-        return step(objective, cell, resident, adapter.device, compiled)
-    from frameworks.torch.modes import parallel
-
-    loss, capture = parallel.distributed(cell, objective, adapter.device, compiled)
-    trainer = Trainer(objective, loss, 1, keep_gradients=False)
-    return Step(trainer, resident, capture, trainer.restore, lambda: ranks.PROGRAM)
+    objective = Objective(model.train(), LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
+    objective.state = {name: objective.state[name] for name in workload.model.state(parameters)}
+    return objective
 
 
 def checkpoint_blocks(model: nn.Module, selective: bool) -> None:

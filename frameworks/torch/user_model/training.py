@@ -18,7 +18,7 @@ from frameworks.torch.user_model.model import Model, Replayed, deep_copy
 from frameworks.user_file import Fault
 from frameworks.user_model import Counted
 from measurement.cells import Cell
-from workloads.training import UPDATE_BYTES
+from workloads.training import UPDATED
 
 EXAMPLE = "output.square().mean()"
 
@@ -53,7 +53,7 @@ class Training(user_model.Training):
         module = deep_copy(self.model.module)
         cost = counted(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
-        return replace(cost, bytes=cost.bytes + UPDATE_BYTES * weights)
+        return replace(cost, bytes=cost.bytes + 4 * UPDATED * weights)
 
 
 def prepare(model: Model, cell: Cell) -> Step:
