@@ -6,13 +6,12 @@ import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from frameworks.program import Program
 from frameworks.ranks import Others, Ranks, own
 from frameworks.user_model import Subject
-from measurement.cells import Cell
+from measurement.cells import Capture, Cell, Effective
 from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
@@ -21,44 +20,6 @@ DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "flo
 
 class Unsupported(Exception):
     """This cell cannot be what it says on this machine or build; the message is the reason, one sentence."""
-
-
-@dataclass(frozen=True)
-class Effective:
-    """What took effect, read back from the framework after it was set. None if the framework does not report it."""
-
-    threads: int | None
-    device_name: str | None = None
-    tf32: bool | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework reports them
-
-
-@dataclass(frozen=True)
-class Capture:
-    """What graph capture did so far.
-
-    `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
-    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
-    says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
-    the framework keeps no such cache or does not report it. `breaks` are the places where a user model leaves its
-    graphs, `recompiled` those whose code was compiled again, each with the framework's reason. `recompilations` counts
-    these from the first call on, and `calls_outside` the calls that entered no graph, for the reason in `gave_up`; all
-    three are of user models.
-    """
-
-    whole: bool
-    graphs: int | None = None
-    graph_breaks: int | None = None
-    compilations: int | None = None
-    backend: str | None = None
-    detail: str = ""
-    loaded: bool | None = None
-    breaks: tuple[tuple[str, str], ...] = ()
-    recompiled: tuple[tuple[str, str], ...] = ()
-    recompilations: int = 0
-    calls_outside: int = 0
-    gave_up: str = ""
 
 
 def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:

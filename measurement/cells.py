@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from measurement.checked import Count
 
 ParameterValue = int | str
 PEAK_PREFIX = "peak:"  # before a peak benchmark's id: the sweep may hold the same cell
@@ -75,3 +77,41 @@ class Cell:
 def matches(cell: str, pattern: str) -> bool:
     """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
     return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What took effect, read back from the framework after it was set. None if the framework does not report it."""
+
+    threads: int | None = None
+    device_name: str | None = None
+    tf32: bool | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework reports them
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What graph capture did so far.
+
+    `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
+    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
+    says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
+    the framework keeps no such cache or does not report it. `breaks` are the places where a user model leaves its
+    graphs, `recompiled` those whose code was compiled again, each with the framework's reason. `recompilations` counts
+    these from the first call on, and `calls_outside` the calls that entered no graph, for the reason in `gave_up`; all
+    three are of user models.
+    """
+
+    whole: bool
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    compilations: int | None = None
+    backend: str | None = None
+    detail: str = ""
+    loaded: bool | None = None
+    breaks: tuple[tuple[str, str], ...] = ()
+    recompiled: tuple[tuple[str, str], ...] = ()
+    recompilations: Count = 0
+    calls_outside: Count = 0
+    gave_up: str = ""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from measurement.cells import Cell
+from measurement.cells import Capture, Cell, Effective
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
 from measurement.energy import Energy
 from measurement.noise import Noise
@@ -194,23 +194,12 @@ class Refused(Message):
 
 
 @dataclass(frozen=True)
-class Readback:
-    """What took effect, as `frameworks.adapter.Effective`."""
-
-    threads: int | None = None
-    device_name: str | None = None
-    tf32: bool | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    libraries: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Hello(Message):
     """The framework is there and configured. `smoke_test` is what it computes wrongly, where that was forced."""
 
     TYPE = "hello"
     versions: dict[str, str]
-    effective: Readback
+    effective: Effective
     installed: dict[str, str] = field(default_factory=dict)
     smoke_test: str | None = None
 
@@ -241,24 +230,6 @@ class Primed(Ended):
     """A cell whose code is compiled, in a job that measures nothing."""
 
     status: str = "primed"
-
-
-@dataclass(frozen=True)
-class Captured:
-    """What graph capture did, as `frameworks.adapter.Capture`."""
-
-    whole: bool
-    graphs: int | None = None
-    graph_breaks: int | None = None
-    compilations: int | None = None
-    backend: str | None = None
-    detail: str = ""
-    loaded: bool | None = None
-    breaks: tuple[tuple[str, str], ...] = ()
-    recompiled: tuple[tuple[str, str], ...] = ()
-    recompilations: Count = 0
-    calls_outside: Count = 0
-    gave_up: str = ""
 
 
 @dataclass(frozen=True)
@@ -298,7 +269,7 @@ class Report(Ended):
     warmup_calls: Count
     calls_per_sample: Annotated[int, lambda calls: None if calls > 0 else "is below 1"]
     steady: bool | None
-    capture: Captured
+    capture: Capture
     noise: Noise
     position: Count  # among the groups of its worker, from 1; 0 is a peak benchmark
     host_loop_s: tuple[Positive, ...] = ()  # around each of the samples

@@ -11,9 +11,10 @@ import frameworks
 import workloads
 from frameworks import policies
 from measurement import host
+from measurement.cells import Effective
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.places import as_typed
-from measurement.protocol import Hello, Readback, Report
+from measurement.protocol import Hello, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
 from records.cell_result import CellResult, Context, full_speed_s, good_turns
@@ -122,7 +123,7 @@ def _speedup(interval: Interval | None) -> dict[str, Any]:
 
 
 def _identity(result: CellResult, weights: str, context: Context) -> dict[str, Any]:
-    cell, effective = result.cell, result.hello.effective if result.hello else Readback()
+    cell, effective = result.cell, result.hello.effective if result.hello else Effective()
     shape = dict(cell.parameters)
     on_cpu = cell.device_kind == "cpu"
     steps = [*(report.step for report in result.reports), result.failed_step]

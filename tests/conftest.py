@@ -83,14 +83,15 @@ def cell():
 @pytest.fixture
 def report():
     """Make one launch's report of a cell, as a worker sends it; ten samples of 2 ms unless told otherwise."""
+    from measurement.cells import Capture
     from measurement.noise import Noise
-    from measurement.protocol import Captured, Report
+    from measurement.protocol import Report
 
     quiet = dict(
         seconds=1.0, other_load_cores=0.0, steal_share=0.0, involuntary_switches_per_s=0.0, frequency_change=0.0,
         load_average=0.5,
     )  # fmt: skip
-    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub")
+    capture = Capture(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub")
 
     def make(samples=(0.002,) * 10, noise: dict | None = None, **changes) -> Report:
         fields = {

@@ -6,14 +6,13 @@ import contextlib
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import frameworks
 from frameworks import ranks, smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING, disagreement
 from measurement.cells import Cell
-from measurement.protocol import Failed, Hello, Job, Readback
+from measurement.protocol import Failed, Hello, Job
 from measurement.sampling import Clocks
 from worker import writing
 from worker.channel import Channel, classify
@@ -60,8 +59,8 @@ class Context:
             if ranks.own():
                 Rank(self.adapter, self.job, cell.ranks).follow()
             self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks)
-        packages, readback = frameworks.installed(), Readback(**asdict(self.effective))
-        self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), readback, packages, wrong))
+        packages = frameworks.installed()
+        self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from measurement.profiles import Profile
 from measurement.protocol import (
     OUTPUTS,
     PRIME,
-    Captured,
     Communication,
     Control,
     GroupJob,
@@ -303,7 +302,7 @@ class InterleavedComparison(GroupWork):
             timed_s=variant.wall_seconds,
             cpu_per_wall=self.per_rank(member, variant.cpu_per_wall),
             recompilations=max(since or 0, captured.recompilations) if captured.recompilations else since,
-            capture=Captured(**asdict(captured)),
+            capture=captured,
             compiler=self.compilers[member.cell.id],
             peak_memory_bytes=member.peak_bytes,
             noise=noise,

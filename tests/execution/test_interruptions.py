@@ -18,8 +18,9 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_na
 
 import runner
 from execution.worker_run import WorkerRun
+from measurement.cells import Effective
 from measurement.checked import data_of
-from measurement.protocol import Hello, Readback
+from measurement.protocol import Hello
 from plan.plan import Group
 from records.cell_result import Kept
 from records.runs import Run
@@ -169,7 +170,7 @@ def test_half_a_group_is_measured_again(run, suite, report):
     eager, graph = (json.loads(line)["cell"] for line in first.lines)
     outputs = next(first.folder.glob("processes/*/outputs/*.npz"))
     second = report([1e3] * 10, cell=eager, process=0, worker="0001", outputs=str(outputs))
-    kept = Kept(eager, "2000-01-01T00:00:00Z", hello=Hello({}, Readback()), report=second)
+    kept = Kept(eager, "2000-01-01T00:00:00Z", hello=Hello({}, Effective()), report=second)
     (first.folder / "processes/reports.jsonl").write_text(json.dumps(data_of(kept)) + "\n")
     records.write_bytes(b"")
     again = suite.bench(first.folder, "--resume", str(first.folder), "--python", sys.executable)
@@ -220,6 +221,6 @@ def test_whom_a_death_before_any_result_is_blamed_on(greeted, at_work, blamed, c
     cells = tuple(cell(mode=mode) for mode in ("a", "b"))
     names = {one.id: one.mode for one in cells}
     (tmp_path / "marker").write_text("".join(name for name, mode in names.items() if mode == at_work).ljust(512))
-    worker_run = WorkerRun(tmp_path, 0, {}, hello=Hello({}, Readback(), {}, None) if greeted else None)
+    worker_run = WorkerRun(tmp_path, 0, {}, hello=Hello({}, Effective(), {}, None) if greeted else None)
     assert worker_run.died_at_start == (not at_work)
     assert {names[one] for one in worker_run.culprits([Group(cells, frozenset(names))])} == blamed

@@ -13,8 +13,9 @@ from doubles.executing import executor_in
 
 from execution import turns
 from execution.execute import Executor
+from measurement.cells import Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import Hello, Readback
+from measurement.protocol import Hello
 from plan.plan import Bundle, Group
 from records.cell_result import CellResult, Failure, Kept
 from records.runs import Run
@@ -165,11 +166,12 @@ from execution import peak_benchmarks
 from measurement import machine
 from measurement.cells import Cell
 from measurement.peaks import Peaks
-from measurement.protocol import Hello, Readback
+from measurement.cells import Effective
+from measurement.protocol import Hello
 from records.cell_result import CellResult
 
 cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "eager")
-hello = Hello({versions}, Readback())
+hello = Hello({versions}, Effective())
 told, peaks = [CellResult(cell, hello=hello)], Peaks(2e12, 1e10, "an earlier run")
 peak_benchmarks.keep(cell, machine.facts()["machine_id"], {{}}, told, peaks)
 """
@@ -192,7 +194,7 @@ def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tm
     np.savez(outputs, a=np.arange(3.0))
     for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
         one = report(process=launch, worker=worker, outputs=str(outputs))
-        result.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
+        result.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Effective()), report=one))
     assert [(one.process, one.worker) for one in result.reports] == [(0, "0001"), (1, "0002")]
 
 
@@ -201,7 +203,9 @@ def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_pat
     """The report is on disk for certain, and what the worker wrote beside it is not after a power loss."""
     result, outputs = CellResult(cell()), tmp_path / "outputs.npz"
     np.savez(outputs, a=np.arange(100.0))
-    kept = Kept("", "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=report(process=0, outputs=str(outputs)))
+    kept = Kept(
+        "", "2026-01-01T00:00:00Z", hello=Hello({}, Effective()), report=report(process=0, outputs=str(outputs))
+    )
     if damage:
         outputs.write_bytes(damage(outputs.read_bytes()))
     else:

@@ -14,7 +14,8 @@ from execution.execute import Executor
 from execution.launcher import Launcher
 from execution.unchanged import leave_out_another_machine, note_versions
 from launchers.local import WorkerFailure
-from measurement.protocol import MEASURE, Hello, Job, Readback
+from measurement.cells import Effective
+from measurement.protocol import MEASURE, Hello, Job
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group
 from records.cell_result import CellResult, Failure
@@ -40,7 +41,7 @@ def launched(cell, report, tmp_path, monkeypatch):
 
         class Changing(Executor):
             def run_worker(self, worker_run, job, bundle, kept) -> Failure:
-                worker_run.hello = Hello({}, Readback())
+                worker_run.hello = Hello({}, Effective())
                 left.pop(0)(file)
                 try:
                     worker_run.finish(report(cell=result.cell.id))

@@ -12,7 +12,7 @@ import runner
 import workloads
 from environments import environments
 from execution import comparison
-from measurement.protocol import Captured
+from measurement.cells import Capture
 from measurement.refusals import UsageError
 from measurement.user_model import UserModelReport
 from plan import plan, requirements, sweep, user_models, versions
@@ -143,7 +143,7 @@ def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
 
 
 def test_the_price_of_breaks_is_a_bound(cell, report):
-    broken = Captured(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
+    broken = Capture(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
     result = CellResult(
         cell(), reports=[report(capture=broken, user_model=UserModelReport("x", "eager", inside_s=0.3, whole_s=0.4))]
     )

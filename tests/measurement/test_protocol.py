@@ -10,10 +10,10 @@ import pytest
 from doubles.suite import Finished
 
 from measurement import protocol
-from measurement.cells import Cell
+from measurement.cells import Cell, Effective
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import PROFILES
-from measurement.protocol import Control, Explained, GroupJob, Hello, Job, OtherShape, ProtocolError, Readback, Unseen
+from measurement.protocol import Control, Explained, GroupJob, Hello, Job, OtherShape, ProtocolError, Unseen
 from measurement.refusals import INCOMPLETE
 from records.statuses import MEASURED
 
@@ -97,7 +97,7 @@ def test_messages_come_back_as_they_were(report):
         protocol.Done(),
         protocol.Primed("a"),
         protocol.Failed("a", "oom", "No room."),
-        Hello({"x": "1"}, Readback(2, settings={"deep": {"list": [1, None, "a"]}}), {"y": "2"}),
+        Hello({"x": "1"}, Effective(2, settings={"deep": {"list": [1, None, "a"]}}), {"y": "2"}),
         report(cell="a", unseen=Unseen(7, first_call_s=0.1, outputs="x"), process=2, worker="0003"),
         explained,
     ):
@@ -158,9 +158,9 @@ def test_depth_is_bounded():
     for _ in range(40):
         deep = [deep]
     with pytest.raises(Misfit, match="too deep"):
-        read(Readback, {"settings": {"a": deep}})
-    assert read(Readback, {"settings": {"a": [[[1]]]}}) == Readback(settings={"a": [[[1]]]})
+        read(Effective, {"settings": {"a": deep}})
+    assert read(Effective, {"settings": {"a": [[[1]]]}}) == Effective(settings={"a": [[[1]]]})
 
 
 def test_what_has_no_field_is_left_out():
-    assert read(Readback, data_of(Readback(1)) | {"later": 1}) == Readback(1)
+    assert read(Effective, data_of(Effective(1)) | {"later": 1}) == Effective(1)

@@ -11,9 +11,9 @@ from conftest import ROOT
 
 import frameworks
 from frameworks import policies
-from measurement.cells import Cell
+from measurement.cells import Cell, Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import Hello, Readback
+from measurement.protocol import Hello
 from plan import sweep
 from plan.sweep import UsageError
 from records import assemble
@@ -74,7 +74,7 @@ def test_a_policy_that_is_none_is_a_usage_error(words):
 def test_a_record_names_the_policies_it_ran_under():
     cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {})
-    hello = Hello({}, Readback(settings={"x": 1}))
+    hello = Hello({}, Effective(settings={"x": 1}))
     result = CellResult(cell, hello=hello)
     assert assemble._settings(result, hello, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
     users = replace(context, policies=sweep.resolve({"policy": "users"}).policies)

@@ -9,10 +9,11 @@ from dataclasses import asdict, replace
 import pytest
 
 import workloads
+from measurement.cells import Capture, Effective
 from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
-from measurement.protocol import Captured, Hello, Readback
+from measurement.protocol import Hello
 from records import assemble, tokens, values
 from records.assemble import record, speedup
 from records.cell_result import CellResult, Context, Failure, Parity
@@ -29,7 +30,7 @@ CONTEXT = Context(
     "cold",
     {"torch": ("torch-lite", "torch"), "tensorflow": ()},
 )
-HELLO = Hello({"torch": "9.9"}, Readback(threads=2, settings={"a": 1}))
+HELLO = Hello({"torch": "9.9"}, Effective(threads=2, settings={"a": 1}))
 GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
 PEAKS = Peaks(1e11, 1e10, "measured here")
 
@@ -52,7 +53,7 @@ def made(result, baseline=None, peaks=PEAKS) -> Record:
 
 
 def test_settings_hold_what_capture_said(result):
-    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
+    capture = Capture(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
     settings = json.loads(made(result(capture=capture)).settings)
     assert (settings["a"], settings["captured"]) == (1, "7 kernels")
 
@@ -151,7 +152,7 @@ def test_a_graph_without_a_speedup_has_no_sign_or_an_open_one(result):
 
 
 def test_a_broken_model_is_flagged_and_its_reason_kept(result):
-    broken = Captured(whole=False, graphs=2, graph_breaks=1, compilations=2, breaks=(("model.py:3", "item"),))
+    broken = Capture(whole=False, graphs=2, graph_breaks=1, compilations=2, breaks=(("model.py:3", "item"),))
     row = made(result("inductor", capture=broken), result())
     assert (row.status, row.reason) == ("ok", "1 graph break: model.py:3 (item).")
     assert "partial" in row.flags.split(";")

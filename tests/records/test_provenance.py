@@ -11,8 +11,9 @@ import frameworks
 from analysis.points import Points
 from commands import bench
 from execution import campaign
+from measurement.cells import Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import Hello, Readback
+from measurement.protocol import Hello
 from records import assemble, recordfile
 from records.cell_result import CellResult, Context
 from reports import sections
@@ -68,7 +69,7 @@ def test_what_decides(name):
 
 
 def test_a_record_has_the_versions_and_the_libraries_as_told(cell):
-    hello = Hello({"torch": "9.9"}, Readback(libraries={"cuDNN": "91900"}))
+    hello = Hello({"torch": "9.9"}, Effective(libraries={"cuDNN": "91900"}))
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ("torch",)})
     row = assemble._identity(CellResult(cell(), hello=hello), "seed:0", context)
     assert json.loads(row["versions"]) == {"torch": "9.9", "cuDNN": "91900"}

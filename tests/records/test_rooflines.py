@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT
 
 from execution import peak_benchmarks
-from measurement.cells import Cell
+from measurement.cells import Cell, Effective
 from measurement.peaks import Peaks, may_be_cached
-from measurement.protocol import Hello, Readback
+from measurement.protocol import Hello
 from records import costs, recordfile
 from records import record as schema
 from records.cell_result import CellResult
@@ -168,7 +168,7 @@ def kept(report, tmp_path, monkeypatch):
     cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
 
     def keep(noise: dict | None = None) -> tuple[Cell, list[Path]]:
-        hello = Hello({"numpy": "2.0"}, Readback())
+        hello = Hello({"numpy": "2.0"}, Effective())
         told = [CellResult(cell, reports=[report(noise=noise)], hello=hello)]
         peak_benchmarks.keep(cell, "a machine", {}, told, Peaks(1e12, 1e10, "measured here"))
         return cell, list(tmp_path.glob("*.json"))
