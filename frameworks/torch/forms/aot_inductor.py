@@ -19,6 +19,7 @@ from frameworks.torch.modes import graphs
 
 PACKAGE = "model.pt2"
 WITHIN = "/data/aotinductor/"  # a package
+DEVICE = "AOTI_DEVICE_KEY"  # in its metadata
 
 
 class Form(forms.Form):
@@ -44,11 +45,16 @@ class Form(forms.Form):
 
 
 def opened(package: Path) -> Callable[..., Any]:
-    """Return a package as a function. What the loader has unpacked for it is removed: it is mapped."""
+    """Return a package as a function.
+
+    What the loader has unpacked for it is removed where it is mapped; a GPU's kernels are read in the first call, and
+    the loader removes them with itself.
+    """
     before = _unpacked()
     called = torch._inductor.aoti_load_package(str(package))
-    for folder in _unpacked() - before:
-        shutil.rmtree(folder, ignore_errors=True)
+    if called.loader.get_metadata().get(DEVICE) == "cpu":
+        for folder in _unpacked() - before:
+            shutil.rmtree(folder, ignore_errors=True)
     return called
 
 
