@@ -27,8 +27,10 @@ TRAINED = {
 class Prepared:
     """The steps of one cell of torch on `device`, with what they were made of."""
 
-    def __init__(self, device: str, workload: str, parameters: dict, pass_name: str = "inference", dtype: str = "fp32"):
-        self.workload, self.parameters = workloads.get(workload, pass_name), parameters
+    def __init__(self, device: str, workload, parameters: dict, pass_name: str = "inference", dtype: str = "fp32"):
+        """`workload` is a name or a workload of this pass."""
+        self.workload = workloads.get(workload, pass_name) if isinstance(workload, str) else workload
+        self.parameters = parameters
         self.adapter, self.pass_name, self.dtype, self.device = Adapter(), pass_name, dtype, device
         self.weights = self.workload.seeded_weights(parameters, 0)
         self.sets = [self.workload.inputs(parameters, seed) for seed in (1, 2, 3)]

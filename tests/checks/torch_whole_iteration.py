@@ -5,14 +5,24 @@ python tests/checks/torch_whole_iteration.py --device gpu:0
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
+
+import workloads
 
 MODE = "inductor-whole-iteration"
 
 
-def trained(device: str, name: str, accumulate: int, dtype: str = "fp32", **parameters) -> str:
-    """Losses of three iterations from the first weights, twice, against the oracle's; the update is in the graph."""
-    cell = Prepared(device, name, {**TRAINED[name], **parameters, "accumulate": accumulate}, "training", dtype)
+def check_a_gpt_of_one_layer_in_bf16(device: str) -> str:
+    """Losses of three iterations from the first weights, twice, against the oracle's; the update is in the graph.
+
+    `test_passes_and_shapes.py` has an MLP whose gradients accumulate.
+    """
+    workload, dtype = workloads.get("gpt-tiny", "training"), "bf16"
+    workload = replace(workload, model=replace(workload.model, layers=1))
+    parameters = {**TRAINED["gpt-tiny"], "accumulate": 1, "attention": "fused"}
+    cell = Prepared(device, workload, parameters, "training", dtype)
     step = cell.of(MODE)
     losses = cell.workload.references(cell.parameters, cell.weights, cell.sets)
     for _ in range(2):
@@ -27,14 +37,6 @@ def trained(device: str, name: str, accumulate: int, dtype: str = "fp32", **para
     captured = step.capture()
     assert captured.whole and captured.graphs == captured.compilations == 1, captured
     return f"{difference:.1e} from the oracle's losses, {captured.backend}"
-
-
-def check_mlp_and_accumulation(device: str) -> str:
-    return trained(device, "mlp", 2)
-
-
-def check_gpt_with_fused_attention_in_bf16(device: str) -> str:
-    return trained(device, "gpt-tiny", 1, "bf16", attention="fused")
 
 
 if __name__ == "__main__":

@@ -200,12 +200,16 @@ class Measured:
 def in_a_graph(place: Place, cache: str, plain: bool) -> bool:
     """Whether the place is compiled: the Llama with this cache, but in one dtype; else, if plain, a token, a prompt.
 
-    A growing cache of one place is refused without being compiled.
+    A GPT has this cache alone. A growing cache of one place is refused without being compiled.
     """
     compiled = FIRST_PLACES[1 if plain else 2]
     if (place.name, place.cache) == (NAMES[0], cache) or not plain:
         return place.cache == cache and place.dtype != HALVES[1] and place.first in (0, compiled)
-    return place.pass_name == "prefill" or place.first == compiled or (place.cache, place.first) == ("dynamic", 1)
+    if (place.cache, place.first) == ("dynamic", 1):
+        return True
+    if place.name != NAMES[0] and place.cache != cache:
+        return False
+    return place.pass_name == "prefill" or place.first == compiled
 
 
 def rows_of(measured: Measured, modes: list[str], cache: str = "static") -> list[dict]:

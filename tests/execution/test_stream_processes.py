@@ -130,33 +130,18 @@ def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_pat
 
 
 @pytest.mark.slow
-def test_jax_compiles_for_each_shape_unless_calls_are_padded(tmp_path):
-    interpreter("jax")
-    words = ("--framework", "jax", "--workload", "bert-tiny", "--impl", "plain", "--calls", "8")
-    done, found = streamed(tmp_path, *words, "--strategy", "static,longest,polymorphic,dynamic")
-    assert done.code == DONE, done.output
-    for name, compilations in {"static": 3, "longest": 2, "polymorphic": 3}.items():
-        record = found[name]
-        assert record.status == "ok", (name, record.reason)
-        assert record.parity <= record.tolerance, name
-        assert record.compilations == record.reported == compilations, name
-    assert found["polymorphic"].setup_s > found["static"].setup_s
-    assert "JAX compiles for each shape" in found["dynamic"].reason
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("framework", "compilations"),
+    ("framework", "compilations", "refused", "reason"),
     [
-        ("tensorflow", {"dynamic": 1, "longest": 2}),
-        ("paddle", {"dynamic": 1, "longest": 2}),
-        ("jax", {"polymorphic": 3, "longest": 2}),
+        ("tensorflow", {"dynamic": 1, "longest": 2}, "marked", "has no strategy marked: "),
+        ("paddle", {"dynamic": 1, "longest": 2}, "marked", "has no strategy marked: "),
+        ("jax", {"static": 3, "polymorphic": 3, "longest": 2}, "dynamic", "JAX compiles for each shape"),
     ],
 )
-def test_calls_of_user_models_are_padded_and_dynamic_in_every_framework(tmp_path, framework, compilations):
+def test_calls_are_padded_and_dynamic_in_every_framework(tmp_path, framework, compilations, refused, reason):
     interpreter(framework)
     (tmp_path / "net.py").write_text(MASKED[framework])
-    words = ("--workload", str(tmp_path / "net.py"), "--calls", "8", "--strategy", ",".join((*compilations, "marked")))
+    words = ("--workload", str(tmp_path / "net.py"), "--calls", "8", "--strategy", ",".join((*compilations, refused)))
     done, found = streamed(tmp_path, "--framework", framework, *words)
     assert done.code == DONE, done.output
     for name, count in compilations.items():
@@ -165,7 +150,7 @@ def test_calls_of_user_models_are_padded_and_dynamic_in_every_framework(tmp_path
         assert record.parity <= record.tolerance and record.fell_back is None, name
         assert record.compilations == record.reported == count, name
     assert found["longest"].padded_share > 0 and found["longest"].shapes == 2
-    assert "has no strategy marked: " in found["marked"].reason
+    assert reason in found[refused].reason
 
 
 @pytest.mark.slow

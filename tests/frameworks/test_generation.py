@@ -85,8 +85,8 @@ def refusal(name: str, place: generating.Place, mode: str) -> str | None:
 @pytest.mark.parametrize(("name", "implementation"), [*((name, "plain") for name in NAMES), *DIFFERS])
 def test_a_model_generates_what_the_oracle_does(name, implementation, expected_tokens, tmp_path):
     """In eager mode: logits and cache at places 1, 64 and 1024 and the three after each, in bf16 and fp16 at 64; after
-    a prompt; and 32 tokens. A Llama with a static cache at place 64 in every other mode as well; a GPT and growing
-    caches in the framework's first graph at place 64.
+    a prompt; and 32 tokens. A Llama with a static cache at place 64 in every other mode as well; a GPT with
+    one cache, and a Llama with a growing one, in the framework's first graph at place 64.
 
     Of the library decode begins at place 1024 alone. A model of the suite that takes a first place for another one is
     seen: so each would be.

@@ -23,11 +23,11 @@ CASES = {
         ("resnet-tiny", "training", NHWC, ["eager", "inductor"]),
         ("vit-tiny", "inference", NCHW | EXPLICIT, ["eager", "inductor"]),
         ("vit-tiny", "inference", NCHW | LIBRARY, ["eager"]),
-        ("vit-tiny", "training", NHWC | FUSED, ["eager", "inductor"]),
+        ("vit-tiny", "training", NHWC | FUSED, ["eager"]),
         ("lstm-tiny", "inference", {"cell": "fused"}, ["eager", "inductor"]),
         ("lstm-tiny", "inference", {"cell": "unrolled"}, ["eager"]),
         ("lstm-tiny", "training", {"cell": "fused"}, ["eager"]),
-        ("lstm-tiny", "training", {"cell": "unrolled"}, ["eager", "inductor"]),
+        ("lstm-tiny", "training", {"cell": "unrolled"}, ["eager"]),
     ],
     "jax": [
         *(("resnet-tiny", kind, NHWC, ["eager", "jit"]) for kind in PASSES),
@@ -174,7 +174,7 @@ def cells_of(framework: str) -> set[tuple[str, str, str, str]]:
 def test_the_cases_cover_every_mode_and_every_form(framework):
     """Of each architecture and pass: eager mode and, but for torch, every graph that is deployed on a CPU.
 
-    Torch has one graph of each architecture and pass: three of each of the six are 18 compilations, which take minutes.
+    Torch has a graph of each architecture in inference, and one in training: a graph takes 10 to 30 s.
     `test_every_framework.py` and `test_passes_and_shapes.py` have its other graphs. Each layout and each kind of cell
     is there in each pass, if not in each mode.
     """
@@ -185,7 +185,8 @@ def test_the_cases_cover_every_mode_and_every_form(framework):
         graphs = {mode.name for mode in apart if "cpu" in mode.devices} - {"to_static-cinn"}  # which is refused
         assert here >= {(family, "eager") for family in FAMILIES}
         if framework == "torch":
-            assert {family for family, mode in here if mode in graphs} == set(FAMILIES)
+            families = {family for family, mode in here if mode in graphs}
+            assert families == (set(FAMILIES) if kind == "inference" else {"resnet"})
         else:
             assert here >= {(family, mode) for family in FAMILIES for mode in graphs}
         forms = {form for _, of, form, _ in cells if of == kind}

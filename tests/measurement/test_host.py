@@ -136,9 +136,9 @@ def measured(cell, report, draw: random.Random, share: float, processes: int, sp
     return eager, graph
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("share", [0.0, 0.5])
 def test_on_a_host_of_two_speeds_the_ratio_is_the_one_at_full_speed(cell, report, share):
-    draw, errors, covered, trials = random.Random(f"{share}"), [], 0, 40
+    draw, errors, covered, trials = random.Random(f"{share}"), [], 0, 20
     for _ in range(trials):
         eager, graph = measured(cell, report, draw, share, processes=3)
         interval, (_, slowed) = speedup(graph, eager), paired(graph, eager)
@@ -147,7 +147,7 @@ def test_on_a_host_of_two_speeds_the_ratio_is_the_one_at_full_speed(cell, report
             covered += interval.low <= 4 <= interval.high
     assert len(errors) >= 0.9 * trials
     assert abs(fmean(errors)) < 0.005
-    assert covered / len(errors) >= 0.85  # 95 % less three standard errors
+    assert covered / len(errors) >= 0.8  # 95 % less three standard errors
 
 
 def test_sampling_goes_on_until_enough_turns_are_good(cell, report):
