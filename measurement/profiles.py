@@ -58,6 +58,8 @@ class Profile:
 PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
 # What `make explain` says of speed, beside profiles: enough rounds for an interval, one process.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)
+# A call's time in a process that was started (`make start`), once its first answer is there.
+STARTED = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)
 
 PROFILES = {
     profile.name: profile

@@ -22,7 +22,7 @@ from frameworks import start as strategies
 from frameworks.adapter import Step
 from measurement.host import loop_seconds
 from measurement.parity import TIMES_EAGER, differences, tolerance_needed
-from measurement.profiles import Profile
+from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
 from measurement.starts import Start, StartJob
@@ -34,7 +34,6 @@ from worker.loading import load_inputs
 from worker.started import Programs
 from workloads.spec import sampled, without_padding
 
-STEADY = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)
 EXEC = "EAGER_VS_GRAPH_EXEC"  # set by the guard as it becomes this process
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc")
 
@@ -190,9 +189,9 @@ class ProcessStart(GroupWork):
             get_ready=step.get_ready if step.fresh else None,
         )
         self.channel.send(Phase(self.cell.id, "steady state"))
-        warm_up(variant, STEADY, clocks)
+        warm_up(variant, STARTED, clocks)
         order = random.Random(self.context.job.seed)
-        take_rounds([variant], STEADY, clocks, order, control=partial(loop_seconds, clocks.wall))
+        take_rounds([variant], STARTED, clocks, order, control=partial(loop_seconds, clocks.wall))
         return variant
 
     def fill(self) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from measurement.profiles import PROFILES, Profile
+from measurement import profiles
+from measurement.profiles import Profile
 
 
 def brief(profile: Profile, processes: int) -> Profile:
@@ -21,4 +22,5 @@ def brief(profile: Profile, processes: int) -> Profile:
 
 def shorten(processes: int) -> None:
     """Make every profile of this interpreter brief."""
-    PROFILES.update({name: brief(profile, processes) for name, profile in PROFILES.items()})
+    profiles.PROFILES.update({name: brief(profile, processes) for name, profile in profiles.PROFILES.items()})
+    profiles.STARTED, profiles.EXPLAINED = brief(profiles.STARTED, 1), brief(profiles.EXPLAINED, 1)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doubles.environment import interpreter
+from doubles.environment import BRIEFLY, interpreter
 from doubles.suite import Finished
 
 import frameworks
@@ -44,7 +44,7 @@ def inputs(batch_size=2):
 
 def started(out: Path, *words: str) -> Finished:
     command = [sys.executable, "runner.py", "start", "--out", str(out), "--threads", "1", *words]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=BRIEFLY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return Finished(done.returncode, done.stdout, out)
 
 

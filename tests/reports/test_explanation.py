@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.environment import BRIEFLY, REAL
 
 import frameworks
 import runner
@@ -18,7 +19,6 @@ from reports import explanation
 
 pytestmark = pytest.mark.slow
 
-REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 PROFILED = [name for name in REAL if (ROOT / "frameworks" / name / "inspect" / "profiler.py").exists()]
 FLASH = "pytorch_flash::flash_fwd_kernel"
 
@@ -117,7 +117,7 @@ def test_shapes_are_kept_apart_and_failures_told():
 
 def explain(out: Path, *words: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "runner.py", "explain", "--out", str(out), "--threads", "1", *words]
-    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(command, cwd=ROOT, env=BRIEFLY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 LAYERS = 2  # of bert-tiny
