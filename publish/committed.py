@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from commands.published import PLANS, command, folders
+from commands.published import PLANS, UNPUBLISHED, command, folders
 from measurement.text import as_code, in_markdown
 from records import jsonfiles
 
@@ -16,15 +16,11 @@ RECORDS = {"bench": "records.jsonl", "explain": "explained.jsonl", "start": "sta
 NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
-Made from the folders' own files by `python -m publish`.
-Findings are in [h200](h200/README.md), [cpu](cpu/README.md), [experiments](experiments/README.md) and
-[selfcheck](selfcheck/README.md).
-A run has `plan.json`, `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples),
-`results.csv` and `versions.json` (every package installed).
-[results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
-runs of earlier schema versions lack later columns.
-Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
-A single letter in a name under `h200/` is the host's, as in [its page](h200/README.md).
+Made from the folders' own files by `python -m publish`. Pages: {pages}.
+The README and the findings show the edition alone; [older folders](OLDER.md) have claims that it does not measure yet.
+A run has its plan (the sweep), `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples).
+[results.schema.json](results.schema.json), a Table Schema, describes the columns of a record; earlier schema versions
+lack later columns. Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
 
 | folder | machine | command | started (UTC) | suite | records | samples |
 |---|---|---|---|---|---|---|
@@ -33,7 +29,9 @@ A single letter in a name under `h200/` is the host's, as in [its page](h200/REA
 
 def page(results: Path) -> str:
     """Return the page for all folders under `results`."""
-    return HEAD + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
+    pages = sorted(path.parent.relative_to(results).as_posix() for path in results.glob("*/**/README.md"))
+    links = ", ".join(f"[{name}]({name}/README.md)" for name in pages if not name.startswith(f"{UNPUBLISHED}/"))
+    return HEAD.format(pages=links) + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
 
 
 def row(folder: Path, results: Path) -> list[str]:

@@ -12,9 +12,9 @@ import workloads
 from analysis import modes
 from experiments.spec import Claim, Experiment, Verdict
 from measurement.flags import FLAGS
+from measurement.places import RESULTS
 from measurement.statistics import INCONCLUSIVE
 from plan.options import variable
-from publish.evidence import EXPERIMENTS
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
@@ -90,7 +90,9 @@ def experiments_tables() -> str:
 
 
 def _experiment(experiment: Experiment) -> str:
-    pages = {path: text for path in sorted(EXPERIMENTS.glob("*/table.md")) if (text := _of(experiment, path))}
+    pages = {
+        path: text for path in sorted((RESULTS / "experiments").glob("*/table.md")) if (text := _of(experiment, path))
+    }
     links = ", ".join(f"[{path.parent.name}](../results/experiments/{path.parent.name}/table.md)" for path in pages)
     gpu = [text for path, text in pages.items() if path.parent.name.endswith("h200")]
     cpu = [text for path, text in pages.items() if not path.parent.name.endswith("h200")]

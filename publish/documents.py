@@ -11,19 +11,17 @@ from pathlib import Path
 
 from commands import table
 from measurement.places import SUITE as ROOT
-from publish import committed, definitions, findings, picture, summary
-from publish.evidence import report_data
+from publish import committed, definitions, figures, picture, place, site
 from records.record import table_schema_text
 from reports import sections
 from reports.page import html
+from reports.write import subject
 
-# The runs of the sample: all frameworks on one GPU.
-SAMPLE = findings.SHORT
 BEGIN, END = "<!-- {name}: made by python -m publish -->", "<!-- end of {name} -->"
 # Of each page the makers of its parts, by the names in their marks.
 PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
-    ROOT / "README.md": lambda: {"figures": summary.text()},
-    ROOT / "docs/findings.md": lambda: {"figures": findings.text()},
+    ROOT / "README.md": lambda: {"picture": picture.html("bert", "docs/pictures"), "figures": figures.summary()},
+    ROOT / "docs/findings.md": lambda: {"figures": figures.chapters()},
     ROOT / "docs/usage.md": lambda: {
         "workloads": definitions.workloads_table(),
         "modes": definitions.modes_table(),
@@ -33,23 +31,23 @@ PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
 
 
 def sample() -> str:
-    """Return the page of a committed run on a GPU."""
-    content = report_data(*SAMPLE)
-    title = "Is compiling worth it? A sample on one NVIDIA H200"
-    return html(title, content, sections.build(content), ", ".join(folder.name for folder in SAMPLE))
+    """Return the report on the runs behind the README's picture."""
+    content = site.read(*picture.PICTURES["bert"].folders)
+    return html(f"Is compiling worth it? {subject(content)}", content, sections.build(content), place.EDITION)
 
 
 WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/columns.md": definitions.columns_page,
     ROOT / "docs/help.txt": partial(table.help_text, "make"),
+    ROOT / "docs/gallery.md": picture.gallery,
     ROOT / "results/results.schema.json": table_schema_text,
     ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
     **{
         ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
-        for name in picture.PICTURES
+        for name in picture.made()
         for theme in picture.STYLES
     },
-    ROOT / "docs/sample.html": sample,
+    **({ROOT / "docs/sample.html": sample} if "bert" in picture.made() else {}),
 }
 PAGES = (*PARTS, *WHOLE)
 

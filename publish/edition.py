@@ -34,11 +34,10 @@ from measurement.text import make_command, times
 from plan import plan, sweep
 from plan.options import Option, chosen
 from plan.sweep import choose, split_words
-from publish.place import Table, page, read_records, read_sweeps, versions_in
+from publish.place import EDITION, Table, page, read_records, read_sweeps, versions_in
 from records import recordfile, runs
 from reports import terminal
 
-EDITION = "2026-12"
 # A commit of these changes no measured code: results, pages that are made from them, and what makes these.
 BESIDE_THE_CODE = ("results", "docs", "tests", "publish", "README.md")
 

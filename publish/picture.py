@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from analysis.points import Point
 from analysis.settings import Known
-from publish import findings
-from publish.evidence import hosts, letters, measured, processes, report_data, versions
+from publish import figures
+from publish.site import read
 from reports import drawing
 from reports.numbers import plus_minus, text_of
 from reports.report_data import ReportData
@@ -21,64 +22,102 @@ STYLES = {
     "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
 }
 UNITS = "ms per call, less is better"
+GALLERY = """# Gallery
+
+Each chart shows all modes on one logarithmic axis; hollow symbols are eager modes.
+A run's `report.html` has the same chart for your model{sample}."""
 
 
 class Picture(NamedTuple):
-    """A picture's heading, the runs whose points it draws, and the values of their records' columns."""
+    """A picture: its heading, what it shows, patterns of the tables' names, and the title of the records' row."""
 
     heading: str
-    folders: tuple[Path, ...]
-    columns: dict[str, Any]
+    text: str
+    tables: Sequence[str]
+    row: str
 
     @property
-    def points(self) -> list[Point]:
+    def folders(self) -> list[Path]:
+        """Return the tables of the first place that has any; none where no place has."""
+        found = (figures.tables(self.tables, folder) for folder in figures.places())
+        return next(filter(None, found), [])
+
+    def points(self, content: ReportData) -> list[Point]:
         """Return every mode that was measured and is deployed, the fastest first."""
-        known = report_data(*self.folders).known
-        points = [p for p in measured(*self.folders, **self.columns) if _deployed(p, known)]
-        return sorted(points, key=lambda point: point.median_ms)
+        found = [point for point in content.points.measured if self._shows(point, content.known)]
+        return sorted(found, key=lambda point: point.median_ms)
 
-
-def _deployed(point: Point, known: Known) -> bool:
-    words = known.get((point.record.framework, point.record.mode))
-    return words is None or words.deployed
+    def _shows(self, point: Point, known: Known) -> bool:
+        words = known.get((point.record.framework, point.record.mode))
+        deployed = words is None or words.deployed
+        return deployed and not point.excluded and figures.enough(point) and figures.name_of(point.record) == self.row
 
 
 PICTURES = {
     "bert": Picture(
-        f"BERT-base at batch 8, 128 tokens, one NVIDIA H200, bf16: {UNITS}", findings.SHORT, findings.bert(8, 128)
+        "Small batch on a GPU",
+        "The host launches one kernel after another; a replayed graph does not wait for the host.",
+        ("gpu-bert-short-*",),
+        "BERT-base (library), 8 × 128 tokens",
     ),
     "large-batch": Picture(
-        f"BERT-base at batch 64, 512 tokens, one NVIDIA H200, bf16: {UNITS}",
-        findings.TORCH[1:2],
-        findings.bert(64, 512),
+        "Large batch on a GPU",
+        "Matrix products take most of the time, and compiling does not speed them up.",
+        ("gpu-bert-long-*",),
+        "BERT-base (library), 64 × 512 tokens",
     ),
     "decoding": Picture(
-        f"Llama 1.2B, one token at batch 1, two NVIDIA H200s of one host, bf16: {UNITS}",
-        (*findings.DECODING, findings.JAX_DECODING),
-        {"workload": "llama-1b", "batch_size": 1},
+        "Decoding",
+        "One token for one sequence: the host limits eager mode.",
+        ("gpu-decode-torch", "gpu-decode-jax"),
+        "Llama 1.2B decode, batch 1",
     ),
     "cpu": Picture(
-        f"BERT-base at batch 1, 128 tokens, two CPU cores, fp32: {UNITS}",
-        (findings.TWO_CORES,),
-        {"workload": "bert-base"},
+        "A CPU",
+        "Calls take long enough that the host does not limit them.",
+        ("cpu-language",),
+        "BERT-base, 1 × 128 tokens",
     ),
 }
+
+
+def made() -> list[str]:
+    """Return the names of the pictures for which the edition has two modes or more."""
+    return [name for name, one in PICTURES.items() if one.folders and len(one.points(read(*one.folders))) > 1]
+
+
+def gallery() -> str:
+    """Return `docs/gallery.md`: a chapter for each picture."""
+    chapters = (f"## {PICTURES[name].heading}\n\n{PICTURES[name].text}\n\n{html(name, 'pictures')}" for name in made())
+    sample = ": [a sample](sample.html) (save and open it)" if "bert" in made() else ""
+    return "\n\n".join([GALLERY.format(sample=sample), *chapters]) + "\n"
+
+
+def html(name: str, folder: str) -> str:
+    """Return a picture in a page, for light and for dark; empty where the edition has no table of it."""
+    if name not in made():
+        return ""
+    return (
+        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">\n'
+        f'  <img alt="{PICTURES[name].row}: milliseconds per call in every mode" src="{folder}/{name}-light.svg">\n'
+        "</picture>"
+    )
 
 
 def svg(theme: str, name: str) -> str:
     """Return a picture as a file that stands alone."""
     picture = PICTURES[name]
-    content, points = report_data(*picture.folders), picture.points
+    content = read(*picture.folders)
+    points = picture.points(content)
     rows = [_dot(content, point) for point in points]
     scale, bottom = drawing.scale_of(rows), TITLE + AXIS + drawing.ROW * len(rows)
     height = bottom + FOOT
-    host = f"Host {letters(points)}, " if points[0].record.machine_id in hosts() else ""
-    lower = f"{host}{processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
+    lower = f"{figures.facts(points)}. Hollow: eager, operator by operator."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
         drawing.symbols(),
-        f'<text class="title" y="18">{picture.heading}</text>',
+        f'<text class="title" y="18">{picture.row}: {UNITS}</text>',
         f'<g class="axis">{_track(TITLE, bottom - TITLE, drawing.axis(scale, bottom - TITLE))}</g>',
         *(_row(row, scale, TITLE + AXIS + drawing.ROW * n) for n, row in enumerate(rows)),
         f'<text class="soft" y="{height - 22:g}">{lower}</text>',

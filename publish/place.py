@@ -30,6 +30,7 @@ from reports import starts, streams
 from reports.numbers import plus_minus, speedup, text_of
 
 TABLES = SUITE / "experiments" / "edition"
+EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.
 KEPT = (
     *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
@@ -165,10 +166,15 @@ def versions_in(records: Iterable[Record | ProcessRecord]) -> dict[str, set[str]
     return found
 
 
+def measured(place: Path) -> list[tuple[Table, Sequence[Record | ProcessRecord]]]:
+    """Return the tables that a place holds, with their records."""
+    tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
+    return [(table, records) for table in tables if (records := table.records)]
+
+
 def page(place: Path) -> str:
     """Return the page of a place: machines, versions, means over models, and a table of each run."""
-    tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
-    found = [(table, records) for table in tables if (records := table.records)]
+    found = measured(place)
     every = [record for _, records in found for record in records]
     versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
     revisions = ", ".join(dict.fromkeys(str(record.git_revision) for record in every if record.git_revision))
@@ -180,8 +186,9 @@ def page(place: Path) -> str:
         f"{versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
         "Where the host's core was slow (`host slowed`), the speedup is omitted.",
-        *means(found),
     ]
+    if mean := means(found):
+        lines += ["", "## Geometric mean over models", "", *mean]
     for title, alike in grouped(found, lambda one: one[0].title).items():
         lines += ["", f"## {title}", ""]
         for table, records in alike:
@@ -214,9 +221,7 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
         if known:
             mean = geometric_mean(known, by_process)
             rows.append((f"batch {batch}", mode, speedup(mean.value, mean), f"{len(known)} of {len(alike)}"))
-    if not rows:
-        return []
-    return ["", "## Geometric mean over models", "", *markdown_table(("shape", "mode", "speedup", "models"), rows)]
+    return markdown_table(("shape", "mode", "speedup", "models"), rows) if rows else []
 
 
 def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:

@@ -1,9 +1,8 @@
-"""`report` with SITE=FOLDER: a page for every published run and an index, as files for any static host."""
+"""`report` with SITE=FOLDER: a page for every run of the edition and an index, as files for any static host."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,11 @@ from urllib.parse import quote
 from analysis import modes, select
 from analysis.points import COLUMNS_READ, Points
 from commands import history, published, report
-from commands.report import RECORDS, TABLE, folder_for
+from commands.report import RECORDS, folder_for
 from measurement import durable
 from measurement.text import times
 from plan.options import Option
+from publish.place import EDITION
 from records import recordfile, runs
 from reports import sections, terminal, trend
 from reports.page import fragment, html, index
@@ -33,23 +33,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the index and the pages into a folder. Raises UsageError."""
     console = terminal.console()
     out = folder_for(arguments.site, Path(arguments.site))
-    pages = []
-    for folder in published.folders(recordfile.RESULTS):
-        if (folder / RECORDS).exists():
-            pages.append(_page(folder, out))
+    pages = [_page(folder, out) for folder in folders()]
     _write(out / "index.html", index(pages, _history()))
     console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
     return 0
 
 
+def folders() -> list[Path]:
+    """Return the runs of the edition that hold records of `bench`."""
+    every = published.folders(recordfile.RESULTS / EDITION)
+    return [folder for folder in every if (folder / RECORDS).exists()]
+
+
+def read(*names: Path) -> ReportData:
+    """Return what the runs in these folders hold. Raises UsageError for a run that is damaged."""
+    source = report.read(list(map(str, names)), COLUMNS_READ)
+    records = select.combined(source.records)
+    remarks, ladders = tuple(source.remarks), tuple(source.ladders(records))
+    return ReportData(Points(records), (), source.machines, remarks, modes.labels(), tuple(source.commands), ladders)
+
+
 def _history() -> str:
     """Return the cells that several published runs measured on one machine: a section for each machine."""
     machines = defaultdict(list)
-    for folder in published.folders(recordfile.RESULTS):
-        if (folder / RECORDS).exists():
-            for run in history.read(str(folder)):
-                for machine, cells in run.cells.items():
-                    machines[machine].append(replace(run, cells={machine: cells}))
+    for folder in folders():
+        for run in history.read(str(folder)):
+            for machine, cells in run.cells.items():
+                machines[machine].append(replace(run, cells={machine: cells}))
     parts = []
     for machine, of_machine in machines.items():
         shared = Counter(cell for run in of_machine for cell in run.cells[machine])
@@ -61,22 +71,16 @@ def _history() -> str:
 
 
 def _page(folder: Path, out: Path) -> Run:
-    """Write a run's page, its table of records beside it. Raises UsageError for a run that is damaged."""
+    """Write a run's page. Raises UsageError for a run that is damaged."""
     place = folder.relative_to(recordfile.RESULTS)
-    source = report.read([str(folder)], COLUMNS_READ)
-    (command, *_) = *source.commands, ""
-    remarks = tuple(source.remarks)
-    records = select.combined(source.records)
-    ladders = tuple(source.ladders(records))
-    data = ReportData(Points(records), (), source.machines, remarks, modes.labels(), (command,), ladders)
+    data = read(folder)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"
     title = f"Is compiling worth it? {subject(data)}"
     _write(target / "index.html", html(title, data, sections.build(data), place.as_posix(), home))
-    if (folder / TABLE).exists():
-        shutil.copyfile(folder / TABLE, target / TABLE)
     started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
+    (command, *_) = *data.commands, ""
     return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, data)
 
 

@@ -1,0 +1,247 @@
+"""Published figures: charts of an edition's records, for the README and `docs/findings.md`.
+
+A chart names tables of the edition, and columns by the values of a record's columns. Each cell shows one record. What
+an edition lacks has no row, column or chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis.points import Point, Points
+from measurement.statistics import ENOUGH_PROCESSES
+from publish import place
+from records import recordfile
+from records.record import FIELDS, Record
+
+NOTHING = "No table of this edition has been measured."
+HEAD = "model, batch × tokens"
+NAMES = {
+    "bert-base": "BERT-base",
+    "gpt2-124m": "GPT-2 124M",
+    "llama-1b": "Llama 1.2B",
+    "llama-7b": "Llama 7B",
+    "lstm": "LSTM",
+    "mlp": "MLP",
+    "qwen3-0.6b": "Qwen3-0.6B",
+    "resnet50": "ResNet-50",
+    "vit-b16": "ViT-B/16",
+}
+
+
+class Column(NamedTuple):
+    """A column of a chart: its head, the figure (of `place.COLUMNS`), and the values of its records' columns."""
+
+    head: str
+    figure: str
+    values: Mapping[str, object]
+
+
+class Chart(NamedTuple):
+    """A chart: its title, patterns of the tables' names, columns, and the titles of its rows; all without any."""
+
+    title: str
+    tables: Sequence[str]
+    columns: Sequence[Column]
+    titles: Sequence[str] = ()
+
+
+class Row(NamedTuple):
+    """A row of a chart: what was computed, the records by their column's head, and the tables of these."""
+
+    title: str
+    points: dict[str, Point]
+    tables: set[str]
+
+
+def _gain(head: str, framework: str, mode: str) -> Column:
+    return Column(head, "speedup", {"framework": framework, "mode": mode})
+
+
+EAGER = Column("eager, ms", "ms", {"framework": "torch", "mode": "eager"})
+DEFAULT = _gain("`torch.compile(m)`", "torch", "inductor")
+REPLAYED = _gain('`mode="reduce-overhead"`', "torch", "inductor-reduce-overhead")
+FIRST_CALL = Column("first call of `torch.compile(m)`, s", "first call, s", DEFAULT.values)
+FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
+    _gain(f"`{mode}`", "torch", mode)
+    for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
+)
+ON_GPU = (
+    "gpu-bert-short-*",
+    "gpu-bert-long-*",
+    "gpu-decode-*",
+    "gpu-qwen3*",
+    "gpu-lstm-*",
+    "gpu-vision-*",
+    "gpu-gpt2-training",
+)
+ON_CPU = ("cpu-language", "cpu-decode", "cpu-vision")
+BY_FRAMEWORK = {
+    "`torch.compile(m)`": ("torch", "inductor"),
+    "torch `reduce-overhead`": ("torch", "inductor-reduce-overhead"),
+    "`jax.jit`": ("jax", "jit"),
+    "`tf.function`, XLA": ("tensorflow", "function-xla"),
+    "`tf.function`": ("tensorflow", "function"),
+    "Paddle `to_static`": ("paddle", "to_static"),
+}
+CHARTS = (
+    Chart("PyTorch: speedup over eager mode", ON_GPU, (EAGER, DEFAULT, REPLAYED, CAPTURED, FIRST_CALL)),
+    Chart(
+        "Frameworks: ms per call",
+        ON_GPU,
+        [Column(head, "ms", {"framework": name, "mode": mode}) for head, (name, mode) in BY_FRAMEWORK.items()][1:],
+    ),
+    Chart("Deployed forms: speedup over eager mode", ("gpu-forms-*",), (EAGER, DEFAULT, REPLAYED, AOT, ONNX)),
+    Chart(
+        "Energy: eager mode's over the mode's",
+        ("gpu-energy-*",),
+        (
+            EAGER._replace(head="eager, J per call", figure="J per call"),
+            *(column._replace(figure="eager's energy over it") for column in (DEFAULT, REPLAYED)),
+        ),
+    ),
+    Chart(
+        "TF32: ms per call",
+        ("gpu-mlp-torch",),
+        [
+            Column(f"{head}, ms", "ms", {"framework": "torch", "mode": mode, "dtype": dtype})
+            for head, mode, dtype in (
+                ("eager, fp32", "eager", "fp32"),
+                ("eager, TF32", "eager", "tf32"),
+                ("`reduce-overhead`, TF32", "inductor-reduce-overhead", "tf32"),
+            )
+        ],
+    ),
+    Chart(
+        "Frameworks on a CPU: speedup over eager mode", ON_CPU, [_gain(head, *of) for head, of in BY_FRAMEWORK.items()]
+    ),
+    Chart("PyTorch on a CPU: speedup over eager mode", (*ON_CPU, "cpu-models"), (EAGER, DEFAULT, FREEZING, FIRST_CALL)),
+    Chart("Deployed forms on a CPU: speedup over eager mode", ("cpu-forms",), (EAGER, DEFAULT, AOT, ONNX, OPENVINO)),
+)
+# Charts of the README, of the first place that has them.
+SUMMARY = (
+    Chart(
+        "PyTorch: speedup over eager mode",
+        ON_GPU,
+        (EAGER, DEFAULT, REPLAYED, FIRST_CALL),
+        (
+            "BERT-base (library), 8 × 128 tokens",
+            "BERT-base (library), 64 × 512 tokens",
+            "Llama 1.2B decode, batch 1",
+            "Qwen3-0.6B generate, batch 1",
+            "ResNet-50, batch 64",
+            "LSTM, 8 × 128 tokens",
+            "GPT-2 124M training, 32 × 1,024 tokens",
+        ),
+    ),
+    Chart("PyTorch on a CPU: speedup over eager mode", ON_CPU, (EAGER, DEFAULT, FREEZING)),
+)
+
+
+def places() -> list[Path]:
+    """Return the folders of the edition's machines, those with a GPU first."""
+    folders = (path for path in (recordfile.RESULTS / place.EDITION).glob("*/") if any(path.glob("*/")))
+    return sorted(folders, key=lambda path: (not any(path.glob("gpu-*/")), path.name))
+
+
+def rows(chart: Chart, folder: Path) -> list[Row]:
+    """Return what a place has of a chart: rows with two figures or more, for fewer compare nothing.
+
+    Raises ValueError where two records would share a cell.
+    """
+    found: dict[str, Row] = {}
+    for table in tables(chart.tables, folder):
+        for point in Points(place.benches(table)).all:
+            for column in chart.columns:
+                if all(getattr(point.record, FIELDS[name]) == value for name, value in column.values.items()):
+                    row = found.setdefault(name_of(point.record), Row(name_of(point.record), {}, set()))
+                    if column.head in row.points:
+                        raise ValueError(f"{table} has two records of {row.title} in {column.head}.")
+                    row.points[column.head] = point
+                    row.tables.add(table.name)
+    chosen = [found[title] for title in chart.titles if title in found] if chart.titles else found.values()
+    return [row for row in chosen if sum(any(map(str.isdigit, cell)) for cell in _cells(chart, row)) > 1]
+
+
+def tables(patterns: Sequence[str], folder: Path) -> list[Path]:
+    """Return the tables of a place that fit a pattern."""
+    return [table for pattern in patterns for table in sorted(folder.glob(f"{pattern}/"))]
+
+
+def name_of(record: Record) -> str:
+    """Return what a record's row is called: model, pass and shape; alike for all modes and frameworks."""
+    name = record.workload.rpartition("/")[2].rpartition(":")[2].removesuffix(".py")
+    library = " (library)" if record.implementation == "library" else ""
+    computed = "" if record.pass_name == "inference" else f" {record.pass_name}"
+    length = f" × {record.seq_len:,} tokens" if record.seq_len else ""
+    batch = f"{record.batch_size}{length}" if length else f"batch {record.batch_size}"
+    return f"{NAMES.get(name, name)}{library}{computed}, {batch}"
+
+
+def _cells(chart: Chart, row: Row) -> list[str]:
+    return [_cell(row.points.get(column.head), column.figure) for column in chart.columns]
+
+
+def _cell(point: Point | None, figure: str) -> str:
+    """Return a record's figure, why it has none, or nothing for a record of fewer than three processes."""
+    if point is None or not (point.excluded or enough(point)):
+        return ""
+    return "excluded" if point.excluded else place.COLUMNS[figure](point).replace(" ", "\u00a0")
+
+
+def enough(point: Point) -> bool:
+    """Say whether a record is of enough processes to be published."""
+    return (point.record.processes or 0) >= ENOUGH_PROCESSES
+
+
+def facts(points: Iterable[Point]) -> str:
+    """Return devices, dtypes and versions of frameworks: `NVIDIA H100, bf16, torch 2.13.0`."""
+    records = [point.record for point in points]
+    known = dict.fromkeys(text for record in records for text in (record.device_name, record.dtype) if text)
+    versions = (f"{name} {' and '.join(sorted(kinds))}" for name, kinds in place.versions_in(records).items())
+    return ", ".join((*known, *versions))
+
+
+def lines(chart: Chart, folder: Path, route: str) -> list[str]:
+    """Return a chart as a table in Markdown, with the tables that it shows; no lines without a row.
+
+    `route` leads from the page to `results`.
+    """
+    found = rows(chart, folder)
+    if not found:
+        return []
+    heads = (HEAD, *(column.head for column in chart.columns))
+    names = dict.fromkeys(name for row in found for name in sorted(row.tables))
+    links = ", ".join(f"[{name}]({route}/{place.EDITION}/{folder.name}/{name})" for name in names)
+    return [
+        *heading(chart.title, folder),
+        *place.filled(heads, [[row.title, *_cells(chart, row)] for row in found]),
+        "",
+        f"{facts(point for row in found for point in row.points.values())}. Tables: {links}.",
+    ]
+
+
+def heading(title: str, folder: Path) -> list[str]:
+    """Return the heading of a table of a place."""
+    return ["", f"### {title} ({folder.name})", ""]
+
+
+def means(folder: Path) -> list[str]:
+    """Return the geometric means over the models of a place; no lines without any."""
+    found = place.means(place.measured(folder))
+    return [*heading("Geometric mean over models", folder), *found] if found else []
+
+
+def summary() -> str:
+    """Return the charts of the README, each of the first place that has it."""
+    kinds = [*(lambda folder, chart=chart: lines(chart, folder, "results") for chart in SUMMARY), means]
+    found = (next(filter(None, map(kind, places())), []) for kind in kinds)
+    return "\n".join(line for part in found for line in part) or NOTHING
+
+
+def chapters() -> str:
+    """Return all charts of all places."""
+    parts = ((*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)) for folder in places())
+    return "\n".join(line for place_parts in parts for part in place_parts for line in part) or NOTHING
