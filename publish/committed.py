@@ -17,7 +17,7 @@ NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`. Pages: {pages}.
-The README and the findings show the edition alone; [older folders](OLDER.md) have claims that it does not measure yet.
+The README and the findings show the edition alone; pages of older folders say why these stay.
 A run has its plan (the sweep), `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples).
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of a record; earlier schema versions
 lack later columns. Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
@@ -31,7 +31,9 @@ def page(results: Path) -> str:
     """Return the page for all folders under `results`."""
     pages = sorted(path.parent.relative_to(results).as_posix() for path in results.glob("*/**/README.md"))
     links = ", ".join(f"[{name}]({name}/README.md)" for name in pages if not name.startswith(f"{UNPUBLISHED}/"))
-    return HEAD.format(pages=links) + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
+    return HEAD.format(pages=links) + "".join(
+        "| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results)
+    )
 
 
 def row(folder: Path, results: Path) -> list[str]:

@@ -47,6 +47,7 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
         for name in picture.made()
         for theme in picture.STYLES
     },
+    **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
     **({ROOT / "docs/sample.html": sample} if "bert" in picture.made() else {}),
 }
 PAGES = (*PARTS, *WHOLE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import re
@@ -17,9 +16,8 @@ from commands import published, reproduce
 from experiments import page
 from measurement.flags import ROUNDING
 from publish import committed
+from publish.place import EDITION, KEPT
 from records import jsonfiles, recordfile
-from records.earlier import RETIRED_COLUMNS
-from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
 # What runs on this machine have left is not committed, and may be of any version.
@@ -33,20 +31,6 @@ PRIVATE = re.compile(r"/(?:root|home|opt|work|mnt|tmp)/|GPU-[0-9a-f]{8}-")
 def test_there_are_runs_of_cpus_and_of_gpus():
     kinds = {record["device"].split(":")[0] for path in RUNS for record in jsonfiles.lines(path)}
     assert kinds == {"cpu", "gpu"}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in RUNS if (path.parent / "results.csv").exists()],
-    ids=lambda path: str(path.parent.relative_to(ROOT)),
-)
-def test_a_committed_run_has_columns_of_the_schema_and_all_its_records(path: Path):
-    with (path.parent / "results.csv").open(newline="") as file:
-        header, *rows = csv.reader(file)
-    names = [column.name for column in COLUMNS]
-    newest = all(record["schema_version"] == SCHEMA_VERSION for record in jsonfiles.lines(path))
-    assert header == names if newest else set(header) <= {*names, *RETIRED_COLUMNS}  # versions add columns
-    assert [row[header.index("cell")] for row in rows] == [record["cell"] for record in jsonfiles.lines(path)]
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
@@ -70,10 +54,17 @@ def test_records_of_an_earlier_schema_version_are_read(version: int):
     assert all(record.sign for record in records if record.speedup and not record.is_baseline)
 
 
-def test_the_site_has_a_page_for_every_committed_run(tmp_path):
+def test_the_site_has_a_page_for_every_run_of_the_edition(tmp_path):
     assert runner.main(["report", "--site", str(tmp_path)]) == 0
     pages = {page.parent.relative_to(tmp_path) for page in tmp_path.glob("*/**/index.html")}
-    assert pages == {path.parent.relative_to(recordfile.RESULTS) for path in RUNS}
+    folders = {path.parent.relative_to(recordfile.RESULTS) for path in RUNS}
+    assert pages == {folder for folder in folders if folder.parts[0] == EDITION}
+
+
+def test_results_stay_small_and_a_table_of_the_edition_has_no_files_but_its_own():
+    assert len(FILES) <= 250 and sum(path.stat().st_size for path in FILES) <= 12e6
+    tables = [path for path in FILES if path.relative_to(ROOT / "results").parts[0] == EDITION]
+    assert {path.name for path in tables} <= {*KEPT, "README.md"}
 
 
 def test_one_schema_file_describes_every_table():
@@ -137,11 +128,7 @@ def beyond_the_roofline(records) -> list[str]:
     return [record["cell"] for record in records if (record.get("explained_share") or 0) > 1 + ROUNDING]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in RUNS if (path.parent / "results.csv").exists()],
-    ids=lambda path: str(path.parent.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
 def test_no_committed_cell_is_faster_than_its_roofline(path: Path):
     records = list(jsonfiles.lines(path))
     assert beyond_the_roofline(records) == []
