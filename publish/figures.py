@@ -136,7 +136,12 @@ SUMMARY = (
             "GPT-2 124M training, 32 × 1,024 tokens",
         ),
     ),
-    Chart("PyTorch on a CPU: speedup over eager mode", ON_CPU, (EAGER, DEFAULT, FREEZING)),
+    Chart(
+        "PyTorch on a CPU: speedup over eager mode",
+        ON_CPU,
+        (EAGER, DEFAULT, FREEZING, FIRST_CALL),
+        ("BERT-base, 1 × 128 tokens", "ResNet-50, batch 1", "MLP, batch 1"),
+    ),
 )
 
 
@@ -216,32 +221,36 @@ def lines(chart: Chart, folder: Path, route: str) -> list[str]:
     names = dict.fromkeys(name for row in found for name in sorted(row.tables))
     links = ", ".join(f"[{name}]({route}/{place.EDITION}/{folder.name}/{name})" for name in names)
     return [
-        *heading(chart.title, folder),
+        heading(chart.title, folder),
+        "",
         *place.filled(heads, [[row.title, *_cells(chart, row)] for row in found]),
         "",
         f"{facts(point for row in found for point in row.points.values())}. Tables: {links}.",
     ]
 
 
-def heading(title: str, folder: Path) -> list[str]:
+def heading(title: str, folder: Path) -> str:
     """Return the heading of a table of a place."""
-    return ["", f"### {title} ({folder.name})", ""]
+    return f"### {title} ({folder.name})"
 
 
 def means(folder: Path) -> list[str]:
     """Return the geometric means over the models of a place; no lines without any."""
     found = place.means(place.measured(folder))
-    return [*heading("Geometric mean over models", folder), *found] if found else []
+    return [heading("Geometric mean over models", folder), "", *found] if found else []
 
 
 def summary() -> str:
     """Return the charts of the README, each of the first place that has it."""
-    kinds = [*(lambda folder, chart=chart: lines(chart, folder, "results") for chart in SUMMARY), means]
-    found = (next(filter(None, map(kind, places())), []) for kind in kinds)
-    return "\n".join(line for part in found for line in part) or NOTHING
+    return joined(next(filter(None, (lines(chart, p, "results") for p in places())), []) for chart in SUMMARY)
 
 
 def chapters() -> str:
     """Return all charts of all places."""
-    parts = ((*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)) for folder in places())
-    return "\n".join(line for place_parts in parts for part in place_parts for line in part) or NOTHING
+    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in places())
+    return joined(part for of_place in parts for part in of_place)
+
+
+def joined(parts: Iterable[list[str]]) -> str:
+    """Return the parts that have lines, with a blank line between them."""
+    return "\n\n".join("\n".join(part) for part in parts if part) or NOTHING

@@ -98,9 +98,8 @@ def html(name: str, folder: str) -> str:
     if name not in made():
         return ""
     return (
-        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">\n'
-        f'  <img alt="{PICTURES[name].row}: milliseconds per call in every mode" src="{folder}/{name}-light.svg">\n'
-        "</picture>"
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">'
+        f'<img alt="{PICTURES[name].row}: ms per call in every mode" src="{folder}/{name}-light.svg"></picture>'
     )
 
 
