@@ -139,6 +139,7 @@ def told(tmp_path_factory) -> Told:
     silent = contextlib.redirect_stdout(output), contextlib.redirect_stderr(output)
     with silent[0], silent[1], pytest.MonkeyPatch.context() as patch:
         patch.setattr(recordfile, "RESULTS", folder)
+        patch.setattr("publish.site.EDITION", ".")
         told.codes = [runner.main([str(word) for word in words]) for words in commands]
         explanation.show(profiles(), terminal.console())
     told.printed = output.getvalue()
@@ -297,6 +298,7 @@ def usual(tmp_path_factory) -> set[str]:
         assert runner.main(["compare", f"{folder / 'a'},{folder / 'b'}", "--history", "--out", str(folder)]) == 0
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(recordfile, "RESULTS", folder)
+            patch.setattr("publish.site.EDITION", ".")
             assert runner.main(["report", "--site", str(folder / "site")]) == 0
     return {tag for page in folder.glob("**/*.html") for tag in Seen(page.read_text()).tags}
 
