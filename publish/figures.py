@@ -69,8 +69,8 @@ FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
     for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
 )
 ON_GPU = (
-    "gpu-bert-short-*",
-    "gpu-bert-long-*",
+    "gpu-bert-*short-*",
+    "gpu-bert-*long-*",
     "gpu-decode-*",
     "gpu-qwen3*",
     "gpu-lstm-*",
@@ -128,7 +128,7 @@ SUMMARY = (
         (EAGER, DEFAULT, REPLAYED, FIRST_CALL),
         (
             "BERT-base (library), 8 × 128 tokens",
-            "BERT-base (library), 64 × 512 tokens",
+            "BERT-base, 64 × 512 tokens",
             "Llama 1.2B decode, batch 1",
             "Qwen3-0.6B generate, batch 1",
             "ResNet-50, batch 64",

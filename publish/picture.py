@@ -57,14 +57,14 @@ PICTURES = {
     "bert": Picture(
         "Small batch on a GPU",
         "The host launches one kernel after another; a replayed graph does not wait for the host.",
-        ("gpu-bert-short-*",),
+        ("gpu-bert-*short-*",),
         "BERT-base (library), 8 × 128 tokens",
     ),
     "large-batch": Picture(
         "Large batch on a GPU",
         "Matrix products take most of the time, and compiling does not speed them up.",
-        ("gpu-bert-long-*",),
-        "BERT-base (library), 64 × 512 tokens",
+        ("gpu-bert-*long-*",),
+        "BERT-base, 64 × 512 tokens",
     ),
     "decoding": Picture(
         "Decoding",

@@ -180,7 +180,7 @@ def planned_record(cell):
 
 
 def test_a_picture_has_the_times_of_one_row(edition):
-    assert picture.made() == ["bert", "large-batch"]
+    assert picture.made() == ["bert"]
     svg = picture.svg("light", "bert")
     records = [r for title, r in raw(edition)["h100", "gpu-bert-short-torch"] if title == picture.PICTURES["bert"].row]
     drawn = re.findall(r">(\w+ [\w-]+)</text>.*?>([\d.]+) ms ±", svg)
