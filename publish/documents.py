@@ -41,13 +41,13 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/help.txt": partial(table.help_text, "make"),
     ROOT / "docs/gallery.md": picture.gallery,
     ROOT / "results/results.schema.json": table_schema_text,
+    **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
     ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
     **{
         ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
         for name in picture.made()
         for theme in picture.STYLES
     },
-    **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
     **({ROOT / "docs/sample.html": sample} if "bert" in picture.made() else {}),
 }
 PAGES = (*PARTS, *WHOLE)

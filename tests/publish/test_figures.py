@@ -15,6 +15,7 @@ import runner
 from plan import plan, sweep
 from publish import figures, picture, place
 from records import recordfile
+from records.record import Record
 
 RESULTS = ROOT / "results"
 RUNS = {
@@ -67,13 +68,13 @@ def shows(cell: str, figure: str, row: dict) -> bool:
     return is_of(found[1], value) and (half is None or bool(found[2] and is_of(found[2], half)))
 
 
-def raw(edition: Path) -> dict[tuple[str, str], list[tuple[str, dict]]]:
-    """Return the records of each place and table as they are on disk, with the title of their row."""
+def raw(edition: Path) -> dict[tuple[str, str], list[tuple[Record, dict]]]:
+    """Return the records of each place and table as they are read, and as they are on disk."""
     found = {}
     for path in edition.glob("*/*/records.jsonl"):
-        titles = [figures.name_of(record) for record in recordfile.load(path).records]
+        read = recordfile.load(path).records
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-        found[path.parts[-3], path.parts[-2]] = list(zip(titles, rows, strict=True))
+        found[path.parts[-3], path.parts[-2]] = list(zip(read, rows, strict=True))
     return found
 
 
@@ -96,7 +97,7 @@ def untraced(text: str, records: dict) -> list[str]:
         for name, *cells in rows:
             for head, cell in zip(heads[1:], cells, strict=False):
                 column = columns[title, head]
-                own = [r for row, r in known if row == name and column.values.items() <= r.items()]
+                own = [r for read, r in known if figures.name_of(read) == name and column.values.items() <= r.items()]
                 if re.search(r"\d", cell) and not (len(own) == 1 and shows(cell, column.figure, own[0])):
                     wrong.append(cell)
     return wrong
@@ -106,9 +107,9 @@ def mean_of(records: dict, where: str, row: list[str]) -> bool:
     """Say whether a geometric mean is that of its models' speedups."""
     shape, mode, figure, _ = row
     marked = {part.name for part in place.read_sweeps() if part.about.get("mean")}
-    every = [r for (host, table), rows in records.items() if host == where and table in marked for _, r in rows]
-    alike = [r for r in every if f"batch {r['batch_size']}" == shape and r["mode"] == mode]
-    known = [r["speedup_vs_eager"] for r in alike if r["speedup_ci_low"] and "host_slowed" not in (r["flags"] or "")]
+    every = [pair for (host, table), rows in records.items() if host == where and table in marked for pair in rows]
+    alike = [(read, r) for read, r in every if f"batch {r['batch_size']}" == shape and r["mode"] == mode]
+    known = [r["speedup_vs_eager"] for read, r in alike if read.headline and read.speedup]
     product = 1.0
     for value in known:
         product *= value ** (1 / len(known))
@@ -182,7 +183,8 @@ def planned_record(cell):
 def test_a_picture_has_the_times_of_one_row(edition):
     assert picture.made() == ["bert"]
     svg = picture.svg("light", "bert")
-    records = [r for title, r in raw(edition)["h100", "gpu-bert-short-torch"] if title == picture.PICTURES["bert"].row]
+    table, title = raw(edition)["h100", "gpu-bert-short-torch"], picture.PICTURES["bert"].row
+    records = [r for read, r in table if figures.name_of(read) == title]
     drawn = re.findall(r">(\w+ [\w-]+)</text>.*?>([\d.]+) ms ±", svg)
     assert len(drawn) == len(records) == 4
     assert all(is_of(text, r["latency_ms_median"]) for n, text in drawn for r in records if n == f"torch {r['mode']}")
