@@ -199,9 +199,8 @@ def test_every_page_in_markdown_is_among_these():
     of_the_suite = {"README.md", "columns.md", "experiments.md", "methodology.md"}  # made of what is committed
     assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) - of_the_suite == set(PAGES)
     rungs = tuple(ladders.Rung(evil(name), evil("adds"), 2.0, None) for name in ("first", "last"))
-    made = ladders.Ladder(
-        Record.from_row(record(evil("framework"), "eager")), rungs, (ladders.Step(*rungs, None),), (None, None)
-    )
+    eager = record("alpha", "eager") | {"framework": evil("framework")}
+    made = ladders.Ladder(eager, rungs, (ladders.Step(*rungs, None),), (None, None))
     assert obeyed("\n".join(ladder.lines([made], 99))) == []
 
 
