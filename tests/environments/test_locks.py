@@ -32,7 +32,7 @@ def state(folder: Path) -> dict[str, bytes]:
 
 def interrupted(suite, out: Path):
     """A run that lost its records, and a process that goes on with it and has begun to sample."""
-    assert suite.bench(out, *NUMPY, "--budget", "3", "--out", str(out)).code == 0
+    assert suite.bench(out, *NUMPY, "--budget", "1", "--out", str(out)).code == 0
     (out / "records.jsonl").unlink()
     process = suite.begin("--resume", str(out))
     wait_for((out / "samples.jsonl").exists, process)
@@ -56,7 +56,7 @@ def test_of_two_that_go_on_with_a_run_one_does(suite, tmp_path):
 
 def test_a_run_at_work_can_be_read(suite, tmp_path):
     out = tmp_path / "run"
-    process = suite.begin(*NUMPY, "--budget", "3", "--out", str(out))
+    process = suite.begin(*NUMPY, "--budget", "1.5", "--out", str(out))
     wait_for((out / "records.jsonl").exists, process)
     command = [sys.executable, "runner.py"]
     for words in (["report", out, "--out", tmp_path / "report"], ["report", out, "--gather", tmp_path / "all.csv"]):
@@ -67,7 +67,7 @@ def test_a_run_at_work_can_be_read(suite, tmp_path):
 
 def test_a_lock_dies_with_its_process(suite, tmp_path):
     out = tmp_path / "run"
-    process = suite.begin(*NUMPY, "--budget", "3", "--out", str(out))
+    process = suite.begin(*NUMPY, "--budget", "1", "--out", str(out))
     wait_for((out / "samples.jsonl").exists, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
