@@ -178,7 +178,9 @@ def test_a_worker_writes_in_one_way(path):
 
 
 def test_a_bare_write_is_found():
-    assert unguarded("np.savez(path, a=1)\nPath(p).write_text('')\nos.open(p, 1)\nwith own(p):\n    p.mkdir()") == [
+    assert unguarded(
+        "np.savez(path, a=1)\nPath(p).write_text('')\nos.open(p, 1)\nwith suite_file(p):\n    p.mkdir()"
+    ) == [
         1,
         2,
         3,
