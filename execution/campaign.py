@@ -167,7 +167,7 @@ class Campaign:
     def show_plan(self, cells: bool = True) -> None:
         """Print what would be measured, or how many cells it is alone, and about how long it takes."""
         places = self.sweep.places
-        nodes = places.slots // places.each if self.elsewhere else 0
+        nodes = places.slots * places.spread // places.each if self.elsewhere else 0
         show = preparation.show_plan if cells else preparation.show_total
         show(self.plan, self.estimates, self.finished, self.console, nodes)
 

@@ -77,8 +77,10 @@ class Cluster:
         """Return the slots of all nodes, those of the same place on their nodes together."""
         slots: list[Slot] = []
         for place in range(places.each):
-            for node in self.serving:
-                step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
+            names = list(self.serving)
+            for first in range(0, len(names) - places.spread + 1, places.spread):
+                node, *others = names[first : first + places.spread]
+                step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python, tuple(others))
                 start, unfit = partial(slurm.run, step), partial(slurm.why_gone, self.job, node)
                 slots.append(Slot(len(slots), places.each, node=node, start=start, unfit=unfit))
         return tuple(slots)

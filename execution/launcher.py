@@ -56,7 +56,7 @@ class Launcher:
         if isinstance(interpreter, Failure):
             raise local.WorkerFailure(interpreter.status, interpreter.reason)
         description = frameworks.describe(cell.framework)
-        threads = cell.threads * cell.ranks
+        threads = cell.threads * (1 if self.sweep.places.spread > 1 else cell.ranks)
         additions = description.environment(cell.threads, cell.device_kind)
         additions |= description.devices(cell.ranks, cell.threads, cell.device_kind) if cell.ranks > 1 else {}
         policy = cell.framework, cell.device_kind, self.sweep.policies
@@ -72,6 +72,7 @@ class Launcher:
             threads=threads,
             pinned=policies.pinned(*policy),
             prefix=self.prefix,
+            ranks=cell.ranks,
         )
 
     def job(

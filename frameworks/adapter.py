@@ -225,8 +225,8 @@ class Adapter(ABC):
         """Return how many processes train a cell: one for each rank, or one that has several devices."""
         return 1
 
-    def start_others(self, count: int, command: Sequence[str]) -> Others:
-        """Start ranks 1 to `count` - 1, each by this command."""
+    def start_others(self, commands: Sequence[Sequence[str]], elsewhere: bool) -> Others:
+        """Start ranks 1 and up, each by its command; `elsewhere` says whether these are on other nodes."""
         raise NotImplementedError
 
     def join(self, count: int) -> Ranks:

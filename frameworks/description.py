@@ -106,6 +106,7 @@ class Framework:
     # The modes that train on several ranks, by strategy, and the families whose blocks can be checkpointed.
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     checkpointed: tuple[str, ...] = ()
+    across_nodes: bool = False  # whether its ranks may be on several nodes
     # devices(ranks, threads of each, device kind): variables by which one process has a device for each rank.
     devices: Callable[[int, int, str], dict[str, str]] = field(default=lambda ranks, threads, device_kind: {})
     user_model_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is

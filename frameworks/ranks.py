@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import queue
+import subprocess
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 RANK = "EAGER_VS_GRAPH_RANK"  # the variable by which a process knows its rank; rank 0 has none
+PLACE = "EAGER_VS_GRAPH_PLACE"  # and its number among those of its node, where that is another one
 ALONE = "this command measures one rank only: use `make bench` for RANKS above 1."
 PROGRAM = "operators are not listed on several ranks"
 
@@ -15,6 +20,11 @@ PROGRAM = "operators are not listed on several ranks"
 def own() -> int:
     """Return the rank of this process."""
     return int(os.environ.get(RANK, "0"))
+
+
+def place() -> int:
+    """Return the number of this process among those of its node."""
+    return int(os.environ.get(PLACE, own()))
 
 
 class Ranks(ABC):
@@ -36,6 +46,8 @@ class Ranks(ABC):
 class Others(ABC):
     """The processes that rank 0 started."""
 
+    kept: Any = None  # what must be there as long as they are
+
     @abstractmethod
     def wait(self) -> dict[int, int]:
         """Return when one of them has failed, or all have ended: exit codes by rank of those that failed."""
@@ -44,3 +56,46 @@ class Others(ABC):
     @abstractmethod
     def processes(self) -> Sequence[int]:
         """Return their process ids."""
+
+
+class Started(Others):
+    """Ranks 1 and up, each started by its command with variables of its own.
+
+    Those of other nodes (`elsewhere`) are steps of Slurm's: one ends when its stdin does, and last says how.
+    """
+
+    def __init__(self, commands: Sequence[Sequence[str]], variables: Callable[[int], dict[str, str]], elsewhere: bool):
+        self._elsewhere, pipe = elsewhere, subprocess.PIPE if elsewhere else None
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not elsewhere or name == "SLURM_CONF" or not name.startswith(("SLURM", "SRUN"))
+        }
+        self._others = [
+            subprocess.Popen(command, env=kept | {RANK: str(rank)} | variables(rank), stdin=pipe, stdout=pipe)
+            for rank, command in enumerate(commands, start=1)
+        ]
+
+    def wait(self) -> dict[int, int]:
+        ended: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
+
+        def wait(rank: int, other: subprocess.Popen) -> None:
+            said = other.stdout.read().decode(errors="replace") if other.stdout else ""
+            code = other.wait()
+            ended.put((rank, _code_of_step(said) if self._elsewhere else code))
+
+        for place in enumerate(self._others, start=1):
+            threading.Thread(target=wait, args=place, daemon=True).start()
+        codes = (ended.get() for _ in self._others)
+        return next(({rank: code} for rank, code in codes if code), {})
+
+    @property
+    def processes(self) -> Sequence[int]:
+        return [other.pid for other in self._others]
+
+
+def _code_of_step(said: str) -> int:
+    """Return a worker's exit code from what its step said last; 1 where that does not say."""
+    last = json.loads((said.strip() or "{}").splitlines()[-1])
+    kind, _, number = last.get("words", "").partition(" ")
+    return {"exit": 1, "signal": -1}.get(kind, 0) * int(number) if number.isdigit() else 1

@@ -51,7 +51,7 @@ class Launch:
     """What to start: interpreter, folder for its files, its environment and CPUs, and how long it may be silent.
 
     On another machine `threads` and `pinned` decide which CPUs (`machine.cpu_assignment`). `prefix` stands before the
-    worker's command.
+    worker's command. `ranks` train together.
     """
 
     interpreter: Path
@@ -62,6 +62,7 @@ class Launch:
     threads: int = 1
     pinned: bool = False
     prefix: tuple[str, ...] = ()
+    ranks: int = 1
 
     @property
     def log(self) -> Path:

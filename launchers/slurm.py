@@ -17,7 +17,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -61,6 +61,7 @@ class Step:
     own_gpu: bool = False
     options: tuple[str, ...] = ()  # further words for srun, as those of a container
     python: str = "python3"  # runs `step.py`
+    others: tuple[str, ...] = ()  # nodes with a further rank each
 
     def command(self, threads: int, folder: Path) -> list[str]:
         """Return the words that start a launch on the slot's node.
@@ -149,17 +150,28 @@ def run(
     The first message says where it runs. Raises WorkerFailure, and SlotFailure where the step was lost with its node
     or taken away.
     """
-    (launch.folder / "job.json").write_text(json.dumps(job))
-    command = local.worker_command(launch, "{results}")
-    content = {"command": command, "share": step.share, "own_gpu": step.own_gpu, "threads": launch.threads}
-    content |= {"pinned": launch.pinned, "environment": _carried(launch.environment)}
-    (launch.folder / "step.json").write_text(json.dumps(content))
+    elsewhere = []
+    for rank, node in enumerate(step.others if launch.ranks > 1 else (), start=1):
+        folder = launch.folder / f"rank-{rank}"
+        folder.mkdir()
+        other = [str(launch.interpreter), "-m", "worker.other_rank", str(folder / "job.json")]
+        elsewhere.append(_written(replace(step, node=node), launch, folder, job, other))
+    _written(step, launch, launch.folder, {**job, "elsewhere": elsewhere}, local.worker_command(launch, "{results}"))
     process = _Process(step, launch)
     try:
         yield from process.messages(stop)
         process.drain(KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
     finally:
         process.stop()
+
+
+def _written(step: Step, launch: Launch, folder: Path, job: Mapping[str, object], command: list[str]) -> list[str]:
+    """Write what `step.py` reads in a folder; returns the words that start it."""
+    (folder / "job.json").write_text(json.dumps(job))
+    content = {"command": command, "share": step.share, "own_gpu": step.own_gpu, "threads": launch.threads}
+    content |= {"pinned": launch.pinned, "environment": _carried(launch.environment)}
+    (folder / "step.json").write_text(json.dumps(content))
+    return step.command(launch.threads, folder)
 
 
 def _carried(environment: dict[str, str]) -> dict[str, str]:

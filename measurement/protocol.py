@@ -99,6 +99,7 @@ class Job:
     start: StartJob | None = None
     stream: StreamJob | None = None
     energy: bool = False  # whether windows of each mode are taken for their energy
+    elsewhere: tuple[tuple[str, ...], ...] = ()  # commands that start ranks from 1 up on other nodes
 
     @property
     def cells(self) -> list[Cell]:

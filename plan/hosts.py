@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from launchers import slurm
@@ -26,12 +26,19 @@ class Hosts:
     cpus: int | None  # None where the job is still to be submitted
     where: str
     gpus: tuple[str, ...] = ()
+    spread: int = 1  # nodes of a slot, with a rank on each
+
+    def of_ranks(self, ranks: int) -> Hosts:
+        """Return the hosts with a node for each rank of a slot, where a Slurm job has that many nodes."""
+        if self.launcher != SLURM or self.each > 1 or not 1 < ranks <= self.slots:
+            return self
+        return replace(self, slots=self.slots // ranks, spread=ranks)
 
     def threads(self, counts: list[int], ranks: int = 1) -> list[int]:
         """Return the thread counts asked for, by default all CPUs of a slot, divided by `ranks`. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
             raise UsageError(f"THREADS can be at most {self.cpus} on {self.where}, not {max(counts)}.")
-        return counts or [max(1, (self.cpus or usable_cpus()) // ranks)]
+        return counts or [max(1, (self.cpus or usable_cpus()) * self.spread // ranks)]
 
 
 HERE = Hosts(LOCAL, 0, 1, None, "this machine")

@@ -324,6 +324,8 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
     for flag in (one.flag for one in parameters() if given.get(one.flag) is not None):
         shapes[flag] = [value for word in split_words(given[flag]) for value in numbers(flag, word)]
     ranks = [count for count in shapes.get("ranks", ()) if isinstance(count, int) and count > 0]
+    if all(frameworks.describe(name).across_nodes for name in axes["framework"]):
+        places = places.of_ranks(max(ranks, default=1))
     axes["threads"] = places.threads(axes["threads"], max(ranks, default=1))
     check_size(axes, shapes)
     settings = {name: _setting(one, given.get(one.flag)) for name, one in SETTINGS.items()}

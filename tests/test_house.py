@@ -332,7 +332,7 @@ STARTERS = {
     "launchers/slurm.py": "starts a worker's step, whose pipe it reads within TIMEOUT",
     "launchers/guard.py": "becomes the worker",
     "launchers/scratch.py": "becomes the worker",
-    "frameworks/paddle/ranks.py": "starts the other ranks, which end with rank 0",
+    "frameworks/ranks.py": "starts the other ranks, which end with rank 0",
     "worker/started.py": "notes the programs that a framework starts, and starts none",
 }
 

@@ -41,7 +41,8 @@ class Context:
     def start(self, cell: Cell) -> None:
         """Import the framework, check the device, and configure the process, which every cell of a job shares."""
         self.adapter = frameworks.load_adapter(self.job.framework)
-        last = f"gpu:{int(cell.device.partition(':')[2]) + cell.ranks - 1}" if cell.device_kind == "gpu" else "cpu"
+        more = 0 if self.job.elsewhere else cell.ranks - 1
+        last = f"gpu:{int(cell.device.partition(':')[2]) + more}" if cell.device_kind == "gpu" else "cpu"
         reason = self.adapter.obstacle(cell.device if ranks.own() else last)
         if reason:
             raise Unsupported(reason)

@@ -123,8 +123,8 @@ class RankedAdapter(Adapter):
         self._adapter, self._job, self._channel = adapter, job, channel
         self._ending = threading.Lock()
         self.out_of_step = True
-        command = [sys.executable, "-m", "worker.other_rank", str(Path(job.folder) / "job.json")]
-        self._others = adapter.start_others(count, command)
+        here = [sys.executable, "-m", "worker.other_rank", str(Path(job.folder) / "job.json")]
+        self._others = adapter.start_others(job.elsewhere or [here] * (count - 1), bool(job.elsewhere))
         self.other_processes = self._others.processes
         self._failed = threading.Event()
         self._codes: dict[int, int] = {}

@@ -99,10 +99,10 @@ class Adapter(adapter.Adapter):
     def processes(self, cell: Cell) -> int:
         return cell.ranks
 
-    def start_others(self, count: int, command: Sequence[str]) -> ranks.Others:
+    def start_others(self, commands: Sequence[Sequence[str]], elsewhere: bool) -> ranks.Others:
         from frameworks.paddle.ranks import Others
 
-        return Others(count, command)
+        return Others(commands)
 
     def join(self, count: int) -> ranks.Ranks:
         from frameworks.paddle.ranks import Ranks

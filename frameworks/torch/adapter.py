@@ -94,10 +94,10 @@ class Adapter(adapter.Adapter):
     def processes(self, cell: Cell) -> int:
         return cell.ranks
 
-    def start_others(self, count: int, command: Sequence[str]) -> ranks.Others:
-        from frameworks.torch.ranks import Others
+    def start_others(self, commands: Sequence[Sequence[str]], elsewhere: bool) -> ranks.Others:
+        from frameworks.torch.ranks import others
 
-        return Others(count, command)
+        return others(commands, elsewhere)
 
     def join(self, count: int) -> ranks.Ranks:
         from frameworks.torch.ranks import Ranks
@@ -130,7 +130,9 @@ class Adapter(adapter.Adapter):
 
 
 def _device(name: str) -> torch.device:
-    return torch.device("cpu") if name == "cpu" else torch.device("cuda", int(name.removeprefix("gpu:")) + ranks.own())
+    if name == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", int(name.removeprefix("gpu:")) + ranks.place())
 
 
 def _refuse_device(cell: Cell, device: torch.device) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -14,19 +15,30 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, PContext
 
 from frameworks import ranks
 
-HOST, PORT = "127.0.0.1", "MASTER_PORT"
+HERE, HOST, PORT = "127.0.0.1", "MASTER_ADDR", "MASTER_PORT"
 PATIENCE = 48 * default_pg_timeout  # the parent ends a process that is silent for too long
 POLL_SECONDS = 0.5
+
+
+def others(commands: Sequence[Sequence[str]], elsewhere: bool) -> ranks.Others:
+    """Start ranks 1 and up, on other nodes where they are `elsewhere`; they find rank 0 by its store."""
+    os.environ[HOST] = socket.gethostname() if elsewhere else HERE
+    store = dist.TCPStore(HERE, 0, len(commands) + 1, is_master=True, wait_for_workers=False, timeout=PATIENCE)
+    os.environ[PORT] = str(store.port)
+    if elsewhere:
+        started: ranks.Others = ranks.Started(commands, lambda rank: {ranks.PLACE: "0"}, elsewhere)
+    else:
+        started = Others(commands)
+    started.kept = store
+    return started
 
 
 class Others(ranks.Others):
     """Ranks 1 and up, as processes on this machine."""
 
-    def __init__(self, count: int, command: Sequence[str]):
-        self._store = dist.TCPStore(HOST, 0, count, is_master=True, wait_for_workers=False, timeout=PATIENCE)
-        os.environ[PORT] = str(self._store.port)
-        program, *arguments = command
-        places = range(count - 1)
+    def __init__(self, commands: Sequence[Sequence[str]]):
+        program, *arguments = commands[0]
+        places = range(len(commands))
         with tempfile.TemporaryDirectory(prefix="ranks-") as logs:  # it stays empty: ranks print where rank 0 does
             self._context: PContext = start_processes(
                 "ranks",
@@ -49,9 +61,10 @@ class Ranks(ranks.Ranks):
     """This process in the default process group; what is said about the measurement goes over gloo on every device."""
 
     def __init__(self, count: int, device: torch.device):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        if os.environ[HOST] == HERE:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         rank = ranks.own()
-        store = dist.TCPStore(HOST, int(os.environ[PORT]), count, is_master=False, timeout=PATIENCE)
+        store = dist.TCPStore(os.environ[HOST], int(os.environ[PORT]), count, is_master=False, timeout=PATIENCE)
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         bound = {"device_id": device} if device.type == "cuda" else {}
         dist.init_process_group(backend, store=store, rank=rank, world_size=count, **bound)

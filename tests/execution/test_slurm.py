@@ -8,7 +8,9 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from doubles import gpus
+from doubles.environment import QUICKLY, bench
 from doubles.gpus import two_cpus
 from doubles.one_box import why_not
 
@@ -26,6 +28,7 @@ from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 
 pytestmark = pytest.mark.slow
 
+PLANTED = ROOT / "tests/doubles/planted_ranks"
 WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 
 
@@ -91,6 +94,23 @@ def test_a_runner_that_is_killed_breaks_no_promise(box, suite, tmp_path):
     fault = campaign.Fault(0, campaign.CLUSTER, "KILL")
     finding = campaign.attempt(fault, suite, tmp_path, seed=21)
     assert (finding.violations, finding.skipped) == ([], "")
+
+
+@pytest.mark.parametrize(("fault", "status", "reason"), [("", "ok", ""), ("killed", "crash", "Rank 1 was killed")])
+def test_two_ranks_train_on_two_nodes(box, tmp_path, monkeypatch, fault, status, reason):
+    box.heal()
+    variables = box.allocate(2) | ({"PYTHONPATH": str(PLANTED), "FAULT": fault} if fault else {})
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    words = ("FRAMEWORK=torch", "PASS=training", "WORKLOAD=gpt-tiny", "BATCH=2", "SEQ=8", "RANKS=2", "MODE=eager")
+    ended = bench(tmp_path / "run", *words, "LAUNCHER=slurm", *QUICKLY)
+    (line,) = ended.records
+    assert line["status"] == status, ended
+    assert reason in (line["reason"] or "")
+    assert list((tmp_path / "run").rglob("rank-1/step.json"))
+    assert fault or line["parity_reference"] == "numpy"
+    box.wait(lambda: not box.steps())
+    box.ask("scancel", "--user=root")
 
 
 @two_cpus
@@ -235,6 +255,17 @@ def test_a_job_s_nodes_and_their_gpus_are_slots(monkeypatch):
     nodes_ = {name: FACTS for name in ("n1", "n2")}
     of_nodes = cluster.Cluster("7", FACTS, nodes_).slots(places, True, (), "python3")
     assert [(slot.node, slot.of, slot.number) for slot in of_nodes[:3]] == [("n1", 4, 0), ("n2", 4, 1), ("n1", 4, 2)]
+
+
+def test_ranks_take_a_node_each_where_the_framework_and_the_job_have_them(monkeypatch):
+    job_of(monkeypatch)
+    flags = {"framework": "torch", "workload": "mlp", "pass": "training", "launcher": "slurm", "ranks": "1,2"}
+    places = sweep.resolve(flags).places
+    assert (places.slots, places.spread) == (1, 2)
+    (slot,) = cluster.Cluster("7", FACTS, {name: FACTS for name in ("n1", "n2")}).slots(places, False, (), "python3")
+    assert (slot.node, slot.start.args[0].others) == ("n1", ("n2",))
+    for other in ({"framework": "torch,jax"}, {"ranks": "4"}):
+        assert sweep.resolve(flags | other).places.spread == 1
 
 
 def test_the_plan_of_a_job_is_divided_as_that_of_as_many_gpus(monkeypatch):
