@@ -127,6 +127,7 @@ SUMMARY = (
         ON_GPU,
         (EAGER, DEFAULT, REPLAYED, FIRST_CALL),
         (
+            "BERT-base, 1 × 128 tokens",
             "BERT-base (library), 8 × 128 tokens",
             "BERT-base, 64 × 512 tokens",
             "Llama 1.2B decode, batch 1",

@@ -116,7 +116,7 @@ def test_an_edition_is_measured_once_and_from_one_state_of_the_suite(suite):
     code.write_text(text + "\n# changed\n")
     commit(suite.folder)
     other = publish(suite)
-    assert other.returncode == REFUSED and "2 files of the code changed since" in other.stdout, other.stdout
+    assert other.returncode == REFUSED and "1 file of the code changed since" in other.stdout, other.stdout
 
 
 @pytest.mark.parametrize(
