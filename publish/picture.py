@@ -58,7 +58,7 @@ PICTURES = {
         "Small batch on a GPU",
         "The host launches one kernel after another; a replayed graph does not wait for the host.",
         ("gpu-bert-*short-*",),
-        "BERT-base (library), 8 × 128 tokens",
+        "BERT-base, 8 × 128 tokens",
     ),
     "large-batch": Picture(
         "Large batch on a GPU",
