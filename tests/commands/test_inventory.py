@@ -87,7 +87,7 @@ def test_the_list_fits_80_columns_and_cuts_nothing(asked, capsys, monkeypatch):
     words = text.split()
     for word in [*workloads.names(), *sweep.presets(), "ATTENTION=fused|explicit", "MASK=none|full|padded"]:
         assert word in words, word
-    assert text.count("ATTENTION=") == 7  # sizes of one model stand together
+    assert text.count("ATTENTION=") == 8  # sizes of one model stand together
     assert "inductor-max-autotune-no-cudagraphs" in text
     assert "torch 9.9 on cpu" in text
     assert "no: no compiler here" in text
