@@ -26,7 +26,7 @@ from measurement.refusals import UsageError
 from measurement.statistics import half_width
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
-from records import assemble, intervals, lines
+from records import assemble, intervals, lines, statuses
 from records.cell_result import CellResult, Failure, full_speed_s
 from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
@@ -219,7 +219,8 @@ class Executor:
         Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
         and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
         so few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends
-        as well where the most processes would leave every interval that is too wide far from the target.
+        as well where the most processes would leave every interval that is too wide far from the target. A graph with
+        another program than eager mode's counts for nothing, and asks for no process.
         """
         left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
         if left and all(results[cell.id].has_report(process) for cell in left.cells):
@@ -228,10 +229,12 @@ class Executor:
             return left
         baseline = results.get(baseline_of(left.cells[0]).id)
         graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
+        graphs = [graph for graph in graphs if not any(statuses.differs(one.program) for one in graph.reports)]
         if baseline and not baseline.failure and graphs:
             known = [(assemble.speedup(graph, baseline), assemble.good_rounds(graph, baseline)) for graph in graphs]
         else:
-            known = [(results[cell.id].latency, results[cell.id].good_turns) for cell in left.cells]
+            alone = [baseline] if baseline and not baseline.failure else [results[cell.id] for cell in left.cells]
+            known = [(result.latency, result.good_turns) for result in alone]
         slowed = [good for _, good in known if host.counting(good)[1]]
         if slowed:
             return left if all(host.can_recover(good, self.profile.maximum_processes) for good in slowed) else None

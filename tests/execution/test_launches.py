@@ -58,6 +58,20 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     assert executor.unfinished(group, results, RIGOROUS.minimum_processes - 1) is None  # it has a report
 
 
+@pytest.mark.parametrize(("eager", "another"), [(STEADY, False), (DRIFTING, True)])
+def test_a_graph_with_another_program_asks_for_no_process(cell, report, tmp_path, eager, another):
+    results = {}
+    for mode, values in (("eager", eager), ("inductor", DRIFTING[::-1])):
+        result = CellResult(cell(mode=mode))
+        for number, seconds in enumerate(values):
+            program = None if mode == "eager" else "differs"
+            result.add(report((seconds,) * 10, process=number, worker=f"{number}", program=program))
+        results[result.cell.id] = result
+    group = Group(tuple(result.cell for result in results.values()), frozenset(results))
+    executor = executor_in(tmp_path, "rigorous")
+    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_processes)) is another
+
+
 @pytest.mark.parametrize(("at_full_speed", "another"), [(0, False), (1, True), (2, True)])
 def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, at_full_speed, another):
     """Their spread is narrow, and is of turns on a slow host; without one at full speed more are in vain."""
