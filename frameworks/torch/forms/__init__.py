@@ -61,7 +61,10 @@ def load(mode: str) -> type[Form]:
 
 
 class Deployed:
-    """A call in the cell's form: `call`, which computes with `module`, exported with `tensors` as its arguments."""
+    """A call in the cell's form: `call`, which computes with `module`, exported with `tensors` as its arguments.
+
+    `autograd` is what eager mode's calls run under; torch.export takes no_grad in place of inference mode.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class Deployed:
         module: torch.nn.Module,
         call: Callable[..., Any],
         tensors: Tensors,
-        autograd: Callable[[], contextlib.AbstractContextManager] = torch.no_grad,
+        autograd: Callable[[], contextlib.AbstractContextManager] = torch.inference_mode,
     ):
         self._form, self._module = load(cell.mode)(device, cell.threads, cell.dtype), _Flat(module, call)
         self._tensors, self._autograd = tuple(tensors), autograd
@@ -94,7 +97,7 @@ class Deployed:
     def _build(self) -> int:
         folder = Path(self._folder.name)
         try:
-            with self._autograd():
+            with torch.no_grad() if self._autograd is torch.inference_mode else self._autograd():
                 exported = exported_of(self._module, self._tensors)
                 self._form.build(exported, self._tensors, folder)
         except BaseException:
@@ -109,7 +112,8 @@ class Deployed:
             self._folder.cleanup()  # what is open stays, as files do
 
     def _program(self) -> Program | str:
-        return self._form.program(self._module, self._tensors)
+        with self._autograd():
+            return self._form.program(self._module, self._tensors)
 
 
 class _Flat(torch.nn.Module):

@@ -41,7 +41,7 @@ class Form(forms.Form):
         return f"AOTInductor + {'Triton' if self.device.type == 'cuda' else 'C++'}"
 
     def program(self, exported: torch.nn.Module, tensors: Tensors) -> Program:
-        return program.executed(torch.no_grad()(exported), tensors)
+        return program.executed(exported, tensors)
 
 
 def opened(package: Path) -> Callable[..., Any]:

@@ -229,9 +229,8 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 def _deployed(model: Model, cell: Cell, fields: dict[str, Any]) -> Step:
     """Return the step of the model in a form in which it is deployed; what differentiates in forward may do so."""
-    way = "no_grad" if model.settings["autograd"] == "inference_mode" else model.settings["autograd"]
     called = lambda args, kwargs: model.module(*args, **kwargs)  # noqa: E731
-    made = partial(forms.Deployed, cell, model.device, model.module, autograd=AUTOGRAD[way])
+    made = partial(forms.Deployed, cell, model.device, model.module, autograd=model.autograd)
     fixed = Fixed(model, called, made, f"{cell.mode}'s artefact")
     return fixed.made.step(fixed, model.sets, **fields)
 

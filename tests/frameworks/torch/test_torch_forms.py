@@ -46,6 +46,34 @@ def test_every_form_is_built_loaded_and_measured_beside_eager_mode(packages, tmp
 
 
 @pytest.mark.slow
+def test_attention_in_an_artefact_is_eager_modes(packages):
+    """Without gradients recorded, it is one operator in inference mode, and several parts of it in others."""
+    run_in(
+        "torch",
+        """
+from types import SimpleNamespace as Double
+
+import torch
+from frameworks.torch import forms
+from frameworks.torch.inspect import program
+from frameworks.torch.modes.inference import inference
+
+
+class Attention(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+module, tensors = Attention(), [torch.ones(1, 2, 8, 16)]
+cell = Double(mode="aot-inductor", threads=1, dtype="fp32")
+deployed = forms.Deployed(cell, torch.device("cpu"), module, module, tensors)
+eager = program.executed(inference(module), tensors)
+assert deployed._program() == eager != program.executed(torch.no_grad()(module), tensors)
+""",
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
     (tmp_path / "branching.py").write_text(
         "import torch\n"
