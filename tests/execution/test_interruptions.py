@@ -184,7 +184,7 @@ def test_half_a_group_is_measured_again(run, suite, report):
 def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
     out = tmp_path / "run"
-    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "1.5", "--out", str(out))
+    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--isolate", "--out", str(out))
     process = suite.begin(*words, "--python", sys.executable)
     wait_for((out / "records.jsonl").exists, process)
     process.kill()
@@ -195,7 +195,8 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
 
     resumed = suite.bench(out, "--resume", str(out), "--python", sys.executable)
     assert resumed.code == 0
-    assert resumed.lines[:1] == kept
+    first = json.loads(kept[0])  # judged again by the speed that the host's core had over the whole run
+    assert [first["started_at"]] == [row["started_at"] for row in resumed.records if row["cell"] == first["cell"]]
     assert resumed.complete()
 
 
