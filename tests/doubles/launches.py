@@ -1,4 +1,4 @@
-"""The runner with brief profiles of as many processes as it is told: `python launches.py COUNT bench …`.
+"""The runner with brief profiles of COUNT processes: `python launches.py COUNT bench …`.
 
 With one process alone no peaks are measured, which the tests of two look at: they took 2 s of a run.
 """
