@@ -219,8 +219,8 @@ class Executor:
         Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
         and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
         so few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends
-        as well where the most processes would leave every interval that is too wide far from the target. A graph with
-        another program than eager mode's counts for nothing, and asks for no process.
+        as well where the most processes would leave every interval that is too wide far from the target. A graph that
+        runs another program than eager mode is excluded and needs no process.
         """
         left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
         if left and all(results[cell.id].has_report(process) for cell in left.cells):

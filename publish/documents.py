@@ -36,6 +36,7 @@ def sample() -> str:
     return html(f"Is compiling worth it? {subject(content)}", content, sections.build(content), place.EDITION)
 
 
+DRAWN = picture.made()
 WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs/columns.md": definitions.columns_page,
     ROOT / "docs/help.txt": partial(table.help_text, "make"),
@@ -45,10 +46,10 @@ WHOLE: Mapping[Path, Callable[[], str]] = {
     ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
     **{
         ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
-        for name in picture.made()
+        for name in DRAWN
         for theme in picture.STYLES
     },
-    **({ROOT / "docs/sample.html": sample} if "bert" in picture.made() else {}),
+    **({ROOT / "docs/sample.html": sample} if "bert" in DRAWN else {}),
 }
 PAGES = (*PARTS, *WHOLE)
 

@@ -29,10 +29,9 @@ A run's `report.html` has the same chart for your model{sample}."""
 
 
 class Picture(NamedTuple):
-    """A picture: its heading, what it shows, patterns of the tables' names, and the title of the records' row."""
+    """A picture: its heading, patterns of the tables' names, and the title of the records' row."""
 
     heading: str
-    text: str
     tables: Sequence[str]
     row: str
 
@@ -41,6 +40,11 @@ class Picture(NamedTuple):
         """Return the tables of the first place that has any; none where no place has."""
         found = (figures.tables(self.tables, folder) for folder in figures.places())
         return next(filter(None, found), [])
+
+    @property
+    def drawn(self) -> bool:
+        """Say whether the edition has two of its modes or more."""
+        return bool(self.folders) and len(self.points(read(*self.folders))) > 1
 
     def points(self, content: ReportData) -> list[Point]:
         """Return every mode that was measured and is deployed, the fastest first."""
@@ -56,25 +60,21 @@ class Picture(NamedTuple):
 PICTURES = {
     "bert": Picture(
         "Small batch on a GPU",
-        "The host launches one kernel after another; a replayed graph does not wait for the host.",
         ("gpu-bert-*short-*",),
         "BERT-base, 8 × 128 tokens",
     ),
     "large-batch": Picture(
         "Large batch on a GPU",
-        "Matrix products take most of the time, and compiling does not speed them up.",
         ("gpu-bert-*long-*",),
         "BERT-base, 64 × 512 tokens",
     ),
     "decoding": Picture(
         "Decoding",
-        "One token for one sequence: the host limits eager mode.",
         ("gpu-decode-torch", "gpu-decode-jax"),
         "Llama 1.2B decode, batch 1",
     ),
     "cpu": Picture(
         "A CPU",
-        "Calls take long enough that the host does not limit them.",
         ("cpu-language",),
         "BERT-base, 1 × 128 tokens",
     ),
@@ -82,20 +82,21 @@ PICTURES = {
 
 
 def made() -> list[str]:
-    """Return the names of the pictures for which the edition has two modes or more."""
-    return [name for name, one in PICTURES.items() if one.folders and len(one.points(read(*one.folders))) > 1]
+    """Return the names of the pictures that the edition has records of."""
+    return [name for name, one in PICTURES.items() if one.drawn]
 
 
 def gallery() -> str:
     """Return `docs/gallery.md`: a chapter for each picture."""
-    chapters = (f"## {PICTURES[name].heading}\n\n{PICTURES[name].text}\n\n{html(name, 'pictures')}" for name in made())
-    sample = ": [a sample](sample.html) (save and open it)" if "bert" in made() else ""
+    names = made()
+    chapters = (f"## {PICTURES[name].heading}\n\n{html(name, 'pictures')}" for name in names)
+    sample = ": [a sample](sample.html) (save and open it)" if "bert" in names else ""
     return "\n\n".join([GALLERY.format(sample=sample), *chapters]) + "\n"
 
 
 def html(name: str, folder: str) -> str:
     """Return a picture in a page, for light and for dark; empty where the edition has no table of it."""
-    if name not in made():
+    if not PICTURES[name].drawn:
         return ""
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">'

@@ -47,8 +47,8 @@ class Form(forms.Form):
 def opened(package: Path) -> Callable[..., Any]:
     """Return a package as a function.
 
-    What the loader has unpacked for it is removed where it is mapped; a GPU's kernels are read in the first call, and
-    the loader removes them with itself.
+    On a CPU the library is mapped, so its unpacked folder is removed at once. A GPU's kernels are read from that folder
+    at their first call; the loader removes it at its own end.
     """
     before = _unpacked()
     called = torch._inductor.aoti_load_package(str(package))
