@@ -27,6 +27,7 @@ from measurement.cells import Cell
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
 from plan.options import Option
+from plan.plan import expected_processes
 from records import foreign, manifest, recordfile, runs
 from records.cell_result import Context
 from records.record import Record
@@ -149,7 +150,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         gpu = any(group.cells[0].device_kind == "gpu" for group in campaign.groups)
         neighbours.await_quiet(console, gpu, campaign.sweep.force)
     try:
-        with Bar(console, cells, campaign.estimates, processes=campaign.profile.minimum_processes) as bar:
+        with Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile)) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete

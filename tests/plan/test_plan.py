@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import workloads
+from execution.preparation import estimate
+from measurement.places import SUITE
 from plan.plan import at_unseen_length, plan
 from plan.sweep import UsageError, resolve
 
@@ -66,3 +70,12 @@ def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, m
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))
     assert [cell.rpartition("/")[2] for cell in made.impossible] == modes
     assert all("the axes of user inputs that may change are unknown" in reason for reason in made.impossible.values())
+
+
+@pytest.mark.parametrize(("table", "minutes"), [("gpu-bert-short-torch", 25), ("gpu-bert-long-torch", 13.5)])
+def test_a_run_of_many_processes_takes_about_as_long_as_estimated(table, minutes):
+    """The minutes are those of the committed run, with two interruptions and with one."""
+    given = json.loads((SUITE / "results" / "2026-12" / "h100" / table / "plan.json").read_text())["given"]
+    resolved = resolve({**given, "threads": 1})
+    seconds = sum(estimate(plan(resolved), resolved).values())
+    assert 0.7 * minutes < seconds / 60 < 1.3 * minutes
