@@ -2,6 +2,6 @@
 
 from publish import documents
 
-for path in documents.PAGES:
+for path, make in documents.pages().items():
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(documents.made(path), encoding="utf-8")
+    path.write_text(make(), encoding="utf-8")

@@ -19,14 +19,11 @@ from reports.write import subject
 
 BEGIN, END = "<!-- {name}: made by python -m publish -->", "<!-- end of {name} -->"
 # Of each page the makers of its parts, by the names in their marks.
-PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
-    ROOT / "README.md": lambda: {"picture": picture.html("bert", "docs/pictures"), "figures": figures.summary()},
-    ROOT / "docs/findings.md": lambda: {"figures": figures.chapters()},
-    ROOT / "docs/usage.md": lambda: {
-        "workloads": definitions.workloads_table(),
-        "modes": definitions.modes_table(),
-    },
-    ROOT / "docs/experiments.md": lambda: {"tables": definitions.experiments_tables()},
+PARTS: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "README.md": lambda: {"picture": picture.html("bert", "docs/pictures"), "figures": figures.summary()},
+    "docs/findings.md": lambda: {"figures": figures.chapters()},
+    "docs/usage.md": lambda: {"workloads": definitions.workloads_table(), "modes": definitions.modes_table()},
+    "docs/experiments.md": lambda: {"tables": definitions.experiments_tables()},
 }
 
 
@@ -36,29 +33,29 @@ def sample() -> str:
     return html(f"Is compiling worth it? {subject(content)}", content, sections.build(content), place.EDITION)
 
 
-DRAWN = picture.made()
-WHOLE: Mapping[Path, Callable[[], str]] = {
-    ROOT / "docs/columns.md": definitions.columns_page,
-    ROOT / "docs/help.txt": partial(table.help_text, "make"),
-    ROOT / "docs/gallery.md": picture.gallery,
-    ROOT / "results/results.schema.json": table_schema_text,
-    **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
-    ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
-    **{
-        ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
-        for name in DRAWN
-        for theme in picture.STYLES
-    },
-    **({ROOT / "docs/sample.html": sample} if "bert" in DRAWN else {}),
-}
-PAGES = (*PARTS, *WHOLE)
+def pages() -> dict[Path, Callable[[], str]]:
+    """Return the maker of each page's text, by path. Which pages there are depends on the committed records."""
+    drawn = picture.made()
+    return {
+        **{ROOT / name: partial(_with_parts, ROOT / name, make) for name, make in PARTS.items()},
+        ROOT / "docs/columns.md": definitions.columns_page,
+        ROOT / "docs/help.txt": partial(table.help_text, "make"),
+        ROOT / "docs/gallery.md": picture.gallery,
+        ROOT / "results/results.schema.json": table_schema_text,
+        **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
+        ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
+        **{
+            ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
+            for name in drawn
+            for theme in picture.STYLES
+        },
+        **({ROOT / "docs/sample.html": sample} if "bert" in drawn else {}),
+    }
 
 
-def made(path: Path) -> str:
-    """Return the text of a page as its records and definitions make it. Raises ValueError where a mark is missing."""
-    if path in WHOLE:
-        return WHOLE[path]()
-    return filled(path.read_text(encoding="utf-8"), PARTS[path]())
+def _with_parts(path: Path, make: Callable[[], Mapping[str, str]]) -> str:
+    """Return a page with its parts as they are now made. Raises ValueError where a mark is missing."""
+    return filled(path.read_text(encoding="utf-8"), make())
 
 
 def filled(page: str, parts: Mapping[str, str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -22,10 +24,23 @@ PAGE = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
 BEGIN, END = (mark.format(name="figures") for mark in (documents.BEGIN, documents.END))
 
 
-@pytest.mark.parametrize("path", documents.PAGES, ids=lambda path: path.name)
-def test_pages_are_what_records_and_definitions_make(path):
+@pytest.fixture(scope="module")
+def pages():
+    """The makers of all pages, by path."""
+    return documents.pages()
+
+
+def test_pages_are_what_records_and_definitions_make(pages):
     """Made again with `python -m publish`."""
-    assert documents.made(path) == path.read_text(encoding="utf-8")
+    assert [path for path, make in pages.items() if make() != path.read_text(encoding="utf-8")] == []
+
+
+def test_records_are_read_when_pages_are_made_and_not_before():
+    code = "import sys; sys.addaudithook(lambda event, about: event == 'open' and print(about[0])); "
+    for call, reads in (("", False), ("documents.pages()", True)):
+        command = [sys.executable, "-c", f"{code} from publish import documents; {call}"]
+        opened = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        assert (f"{ROOT}/results/" in opened) == reads
 
 
 def test_only_the_text_between_the_marks_of_a_page_is_made():
@@ -36,10 +51,10 @@ def test_only_the_text_between_the_marks_of_a_page_is_made():
             documents.filled(page.replace(missing, ""), {"figures": "new"})
 
 
-def test_pictures_are_those_that_are_made():
-    made = {path.name for path in documents.WHOLE if path.suffix == ".svg"}
+def test_pictures_are_those_that_are_made(pages):
+    made = {path.name for path in pages if path.suffix == ".svg"}
     assert {path.name for path in ROOT.glob("docs/pictures/*")} == made
-    assert (ROOT / "docs/sample.html").exists() == (ROOT / "docs/sample.html" in documents.WHOLE)
+    assert (ROOT / "docs/sample.html").exists() == (ROOT / "docs/sample.html" in pages)
 
 
 @pytest.mark.parametrize("text", [TEXT, PAGE], ids=["README.md", "findings.md"])
