@@ -3,7 +3,8 @@
 A call takes as long as the slower of host and device. On a core `slowdown` times slower the host's part of it takes
 `slowdown` times as long, so a call takes max(t, slowdown · h) where it took t, of which the host was busy for h.
 The speedup is then s · (max(t_e, slowdown · h_e) / t_e) / (max(t_g, slowdown · h_g) / t_g): `s` as measured, `e` eager
-mode, `g` the graph. For eager mode h_e is `host_ms_in_loops` times the control loop at the core's full speed.
+mode, `g` the graph. For eager mode h_e is `host_ms_in_loops` times the control loop at the core's full speed. h_g is at
+most t_g: it is a median over all turns, t_g one over those at full speed.
 """
 
 from __future__ import annotations
@@ -24,4 +25,4 @@ def slowed(eager: Record, graph: Record, slowdown: float = HALF_AS_FAST) -> floa
 
 def _longer(total_ms: float, host_ms: float, slowdown: float) -> float:
     """Return by which factor a call takes longer on the slower core."""
-    return max(total_ms, slowdown * host_ms) / total_ms
+    return max(total_ms, slowdown * min(host_ms, total_ms)) / total_ms
