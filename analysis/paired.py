@@ -40,14 +40,16 @@ def _of_cell(entries: Mapping[int, SampleLine]) -> ByProcess:
 
 
 def _good_turns(entries: Collection[SampleLine]) -> list[list[bool]]:
-    """Return for each turn of each process whether the host had its full speed, by the fastest of these processes."""
+    """Return for each turn of each process whether it counts, by the fastest host of these processes."""
     loops = [entry.get("host_loop_s") or () for entry in entries]
     known = [
         entry.get("full_speed_s") or host.full_seconds(series) for entry, series in zip(entries, loops, strict=True)
     ]
     full_s = min((seconds for seconds in known if seconds), default=None)
-    counts = [len(entry["seconds_per_call"]) for entry in entries]
-    return [host.good_turns(series, count, full_s) for series, count in zip(loops, counts, strict=True)]
+    samples = [entry["seconds_per_call"] for entry in entries]
+    limited = [host.limits(entry.get("host_s"), taken) for entry, taken in zip(entries, samples, strict=True)]
+    turns = zip(loops, map(len, samples), limited, strict=True)
+    return [host.good_turns(series, count, full_s, by_host) for series, count, by_host in turns]
 
 
 def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: str) -> dict[tuple, float]:

@@ -54,6 +54,8 @@ class Variant:
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
     loops: list[float] = field(default_factory=list)  # seconds of the host's loop around each, the slower of two
     single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
+    waited_s: float | None = None  # seconds of a call that is waited for; this and the next on a GPU
+    host_s: float | None = None  # of these the ones until the call returns
     parts: Callable[[], Iterator[Any]] | None = None  # a call's outputs one after the other, where it has several
     parts_s: list[tuple[float, ...]] = field(default_factory=list)  # seconds of each of a call's, each waited for
     cpu_seconds: float = 0.0
@@ -167,11 +169,8 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def good_rounds(variants: Sequence[Variant], full_s: float | None) -> list[list[int]]:
-    """Return for each ratio to the first variant the rounds with both turns on a host at full speed.
-
-    Of a single variant its own good turns.
-    """
-    good = [host.good_turns(variant.loops, len(variant.samples), full_s) for variant in variants]
+    """Return for each ratio to the first variant the rounds whose turns both count. Of a single variant its own."""
+    good = [host.good_turns(v.loops, len(v.samples), full_s, host.limits(v.host_s, v.samples)) for v in variants]
     return [
         [place for place, both in enumerate(zip(good[0], other, strict=True)) if all(both)]
         for other in good[1:] or good
@@ -211,7 +210,8 @@ def take_rounds(
     not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
     `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
-    is worth its time where the host had its full speed: the profile's minimum is one of such rounds, for each ratio.
+    is worth its time where the host had its full speed or limits neither mode: the profile's minimum is one of such
+    rounds, for each ratio.
     Beyond twice the budget sampling continues only where some round was good.
 
     Returns the full speed as it is known now; None without `control`.

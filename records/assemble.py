@@ -35,15 +35,14 @@ def speedup(result: CellResult, baseline: CellResult | None) -> Interval | None:
 def paired(result: CellResult, baseline: CellResult | None) -> tuple[list[list[float]], bool]:
     """Return ln of eager's time over this mode's in the rounds that count, a list a process that measured both.
 
-    A round counts where the host had its full speed in both turns. Also returns whether it was slow in too many
-    processes, so that all rounds count.
+    A round counts where both turns do. Also returns whether the host was slow in too many processes, so that all count.
     """
     rounds, slowed = _rounds(result, baseline)
     return [[math.log(theirs / ours) for theirs, ours in process] for process in rounds], slowed
 
 
 def good_rounds(result: CellResult, baseline: CellResult) -> list[list[bool]]:
-    """Return for each round whether the host had its full speed in both turns, a list a process that measured both."""
+    """Return for each round whether both turns count, a list a process that measured both."""
     return _pairs(result, baseline)[1]
 
 

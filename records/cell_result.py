@@ -85,8 +85,8 @@ def full_speed_s(reports: Sequence[Report]) -> float | None:
 
 
 def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[bool]]:
-    """Return for each turn of each process whether the host had its full speed."""
-    return [host.good_turns(report.host_loop_s, len(report.samples), full_s) for report in reports]
+    """Return for each turn of each process whether it counts, given the host's speed."""
+    return [host.good_turns(r.host_loop_s, len(r.samples), full_s, host.limits(r.host_s, r.samples)) for r in reports]
 
 
 @dataclass
@@ -125,7 +125,7 @@ class CellResult:
 
     @property
     def good_turns(self) -> list[list[bool]]:
-        """Return for each turn of each process whether the host had its full speed."""
+        """Return for each turn of each process whether it counts, given the host's speed."""
         return good_turns(self.reports, self.full_speed_s)
 
     @property

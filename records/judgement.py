@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from measurement import flags
+from measurement import flags, host
 from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
-from records.cell_result import CellResult, Parity, good_turns
+from records.cell_result import CellResult, Parity
 from records.intervals import change_between_halves
 
 # The dtypes of products, as frameworks call them, of a cell's dtype.
@@ -42,7 +42,7 @@ def noise(result: CellResult) -> dict[str, Any]:
     cpu_per_wall = result.median_of("cpu_per_wall")
     loops = [seconds for report in result.reports for seconds in report.host_loop_s]
     full_s, (turns, _) = result.full_speed_s, result.turns
-    good = [turn for process in good_turns(result.reports, full_s) for turn in process]
+    good = [turn for r in result.reports for turn in host.good_turns(r.host_loop_s, len(r.samples), full_s)]
     on_cpu = result.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,

@@ -143,6 +143,7 @@ class Sample:
     worker: str | None = None
     host_loop_s: Series | None = None
     full_speed_s: float | None = None
+    host_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ class SampleLine(TypedDict, total=False):
     worker: str
     host_loop_s: list[float]
     full_speed_s: float
+    host_s: float | None
     run_id: str  # where samples of several runs stand together
 
 

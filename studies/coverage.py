@@ -134,7 +134,12 @@ def slow_host(of: Host, most: int, target: float, trials: int, seed: int, full_s
             rounds, known_s = _rounds_taken(process, known_s)
             both = (process.eager, process.eager_loops), (process.graph, process.graph_loops)
             for side, (samples, loops) in zip(sides, both, strict=True):
-                taken = {"samples": samples[:rounds], "host_loop_s": loops[:rounds], "full_speed_s": known_s}
+                taken = {
+                    "samples": samples[:rounds],
+                    "host_loop_s": loops[:rounds],
+                    "full_speed_s": known_s,
+                    "host_s": None,
+                }
                 side.reports.append(SimpleNamespace(**taken, process=launch, worker=""))
             interval, slowed = assemble.speedup(sides[1], sides[0]), assemble.paired(sides[1], sides[0])[1]
             if launch >= 2 and interval and not slowed and interval.relative_half_width <= target:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import Any
 
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
@@ -20,16 +19,13 @@ def calls_within(seconds_per_call: float) -> int:
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
-def figures(
-    adapter: Adapter, meter: Meter | None, step: Step, seconds_per_call: float, clocks: Clocks
-) -> dict[str, Any]:
-    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; the last is None without a meter.
+def submission(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> tuple[float, float]:
+    """Return seconds of a call of a warm mode that is waited for, and of these the ones until it returns.
 
-    `host_s` is how long a call takes to return, the device having nothing else to do: what the host needs to submit it.
+    The device has nothing else to do, so the second is what the host needs to submit the call. Both are medians.
     """
-    calls = calls_within(seconds_per_call)
     waited, returned = [], []
-    for _ in range(calls):
+    for _ in range(calls_within(seconds_per_call)):
         step.get_ready()
         start = clocks.wall()
         output = step()
@@ -37,9 +33,14 @@ def figures(
         adapter.synchronize(output)
         waited.append(clocks.wall() - start)
         del output  # its memory is the next call's
-    together = 1 if seconds_per_call > SECONDS else min(calls, 10)
-    device_s = meter.device_seconds(step, together) if meter and not step.fresh else None
-    return {"latency_sync_s": median(waited), "host_s": median(returned), "device_s": device_s}
+    return median(waited), median(returned)
+
+
+def device_seconds(meter: Meter | None, step: Step, seconds_per_call: float) -> float | None:
+    """Return seconds of a call in which the device is busy; None without a meter, or where calls need new inputs."""
+    if meter is None or step.fresh:
+        return None
+    return meter.device_seconds(step, 1 if seconds_per_call > SECONDS else min(calls_within(seconds_per_call), 10))
 
 
 class PeakMemory:

@@ -224,7 +224,10 @@ class InterleavedComparison(GroupWork):
             with self.context.reporting(at_work):
                 for member in members:  # warm, and then other modes were compiled
                     on_sample(member.variant)
-                    time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
+                    seconds = time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
+                    if self.has_gpu_figures(member.cell):
+                        submitted = gpu_figures.submission(self.adapter, member.step, seconds, self.context.clocks)
+                        member.variant.waited_s, member.variant.host_s = submitted
                 ranked = self.context.ranked
                 meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
@@ -306,7 +309,9 @@ class InterleavedComparison(GroupWork):
             compiler=self.compilers[member.cell.id],
             peak_memory_bytes=member.peak_bytes,
             noise=noise,
-            **self.beside(member),
+            latency_sync_s=variant.waited_s,
+            host_s=variant.host_s,
+            device_s=self.device_seconds(member),
             position=self.position,
             user_model=self.of_user(member),
             energy=self.energy.get(variant.name),
@@ -319,14 +324,18 @@ class InterleavedComparison(GroupWork):
         held = member.cell.ranks // self.adapter.processes(member.cell)
         return None if cores is None else cores / held
 
-    def beside(self, member: Member) -> dict[str, Any]:
-        """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
-        if member.cell.device_kind == "cpu" or member.cell.ranks > 1:
-            return {}
+    @staticmethod
+    def has_gpu_figures(cell: Cell) -> bool:
+        """Return whether figures of a GPU are taken apart from the samples: of one rank on a GPU."""
+        return cell.device_kind != "cpu" and cell.ranks == 1
+
+    def device_seconds(self, member: Member) -> float | None:
+        """Return seconds of a call in which the device is busy, taken apart from the samples so as to disturb none."""
+        if not self.has_gpu_figures(member.cell):
+            return None
         self.channel.phase(member.cell, "device time")
-        seconds = member.variant.samples[-1]
         meter = None if self.group.settled else self.adapter.meter(member.cell)  # which starts a profiler
-        return gpu_figures.figures(self.adapter, meter, member.step, seconds, self.context.clocks)
+        return gpu_figures.device_seconds(meter, member.step, member.variant.samples[-1])
 
     def communication(self, member: Member) -> Communication | None:
         """Return what ranks spend on each other, once a group; None of one rank."""

@@ -134,8 +134,7 @@ def test_a_device_without_a_meter_has_no_such_figures(cell):
     device = Device()
     device.meter = lambda cell: None
     assert gpu_figures.PeakMemory(device, cell()).of_a_call(device.step) is None
-    clocks = Clocks(wall=iter(range(1000)).__next__)
-    assert gpu_figures.figures(device, device.meter(cell()), Step(device.step, [()]), 10.0, clocks)["device_s"] is None
+    assert gpu_figures.device_seconds(device.meter(cell()), Step(device.step, [()]), 10.0) is None
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.01, 20), (10.0, 5)])
@@ -143,9 +142,11 @@ def test_calls_beside_the_samples(cell, seconds, calls):
     device = Device()
     ticks = iter(range(1000))
     clocks = Clocks(wall=lambda: next(ticks))
-    figures = gpu_figures.figures(device, device.meter(cell()), Step(device.step, [()]), seconds, clocks)
+    step = Step(device.step, [()])
+    assert gpu_figures.submission(device, step, seconds, clocks) == (2, 1)
     assert device.waits == calls
-    assert figures == {"latency_sync_s": 2, "host_s": 1, "device_s": 0.5 * (1 if seconds > 1 else min(calls, 10))}
+    together = 1 if seconds > 1 else min(calls, 10)
+    assert gpu_figures.device_seconds(device.meter(cell()), step, seconds) == 0.5 * together
 
 
 def image(kind, architecture, payload):

@@ -65,6 +65,13 @@ def test_a_turn_is_good_up_to_the_threshold_and_without_a_loop():
     assert host.good_turns([9.0], 2, None) == [True, True]
 
 
+@pytest.mark.parametrize(("host_s", "good"), [(None, 1), (0.41, 1), (0.4, 3), (0.0, 3)])
+def test_every_turn_counts_where_calls_never_wait_for_the_host(host_s, good):
+    limited = host.limits(host_s, [1.0, 1.0, 9.0])
+    assert sum(host.good_turns([1.0, 2.0, 2.0], 3, 1.0, limited)) == good
+    assert host.limits(0.1, ())
+
+
 @pytest.mark.parametrize(
     ("good", "counts", "slowed"),
     [
