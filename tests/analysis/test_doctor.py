@@ -153,7 +153,8 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
     assert done.returncode in (0, 1), done.stderr
     kept = json.loads(out.read_text())
     assert [trial["question"] for trial in kept["trials"]] == ["again", "timer", "0.02", "0.05", "0.1"] * 2
-    assert all(trial["found"]["low"] <= trial["found"]["value"] <= trial["found"]["high"] for trial in kept["trials"])
+    found = [trial["found"] for trial in kept["trials"] if trial["found"]]  # none from the few rounds of a busy machine
+    assert all(interval["low"] <= interval["value"] <= interval["high"] for interval in found)
     assert kept["asked"]["repeats"] == 2
     assert done.returncode == int(not all(check["holds"] for check in kept["checks"]))
     assert "checks hold" in done.stdout

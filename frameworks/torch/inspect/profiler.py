@@ -58,8 +58,9 @@ def communication(step: Step, synchronize: Callable[[Any], None]) -> tuple[float
     computing = [event for event in found if not event.name.startswith(COLLECTIVES)]
     if not collectives:
         return None
-    exposed, seconds = union_s(found) - union_s(computing), whole.time_range.elapsed_us() * MICROSECONDS
-    return union_s(collectives) / PROFILED, exposed / PROFILED, seconds / PROFILED
+    under_way, seconds = union_s(collectives), whole.time_range.elapsed_us() * MICROSECONDS
+    exposed = min(max(union_s(found) - union_s(computing), 0.0), under_way)  # a difference of rounded sums
+    return under_way / PROFILED, exposed / PROFILED, seconds / PROFILED
 
 
 def _on_gpu() -> bool:
