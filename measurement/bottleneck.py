@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from measurement.host import HOST_SHARE
 from measurement.peaks import Peaks
 
 # A roof is named from this share of the time on.
 EXPLAINED_SHARE = 0.4
 # Below this the time has nothing to do with what is computed, whoever spends it.
 NEGLIGIBLE_SHARE = 0.01
-# A call whose submission takes this share of its time waits for the host: on an H200 0.85 to 1.26 where kernels were
-# launched one by one, 0.03 to 0.63 in CUDA graphs, whose submission overlaps with the kernels.
-HOST_SHARE = 0.8
 # Doubling the batch of a cell bound by overhead adds less than this (the overhead test of He 2022) ...
 DOUBLING_GROWTH = 0.10
 # ... where the roofline says that it should add at least this: not where weights are most of the traffic.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from measurement.host import FASTEST_SHARE, SLOW
+from measurement.host import FASTEST_SHARE, HOST_SHARE, SLOW
 from measurement.noise import Noise
 from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
@@ -22,8 +22,6 @@ QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
 EAGER_ERROR = 10.0  # tolerances
-# Of a call's time on a GPU, spent until the call returns: below, the device decides how long it takes, not the host.
-HOST_BOUND_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -276,7 +274,7 @@ def raised(observation: Observation) -> list[str]:
 
 def host_bound(host_share: float | None) -> bool:
     """Return whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
-    return host_share is None or host_share >= HOST_BOUND_SHARE
+    return host_share is None or host_share >= HOST_SHARE
 
 
 def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+from measurement.host import HOST_SHARE
 from measurement.profiles import Profile
 from measurement.sampling import Clocks, Variant, time_calls
 from measurement.statistics import steady
@@ -82,6 +83,17 @@ def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
     each = max(mean - queue / several, mean / 4)
     target = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
     return max(1, math.ceil((target - queue) / each))
+
+
+def shorten_samples(variant: Variant, profile: Profile) -> None:
+    """Let a sample be the shortest where the host sets the pace, since no queue fills then.
+
+    What the queue seems to take of such calls is their scatter; a short sample meets fewer changes of the host's speed.
+    """
+    if variant.waited_s is None or variant.host_s is None or variant.host_s < HOST_SHARE * variant.waited_s:
+        return
+    shortest = max(FEW_CALLS, math.ceil(profile.queued_sample_seconds / variant.waited_s))
+    variant.calls_per_sample = min(variant.calls_per_sample, shortest)
 
 
 def queue_seconds(single: float, mean: float, calls: int) -> float:

@@ -37,7 +37,7 @@ from measurement.protocol import (
 )
 from measurement.sampling import Variant, first_call, take_rounds, time_calls
 from measurement.user_model import UserModelReport
-from measurement.warm_up import warm_up
+from measurement.warm_up import shorten_samples, warm_up
 from worker import gpu_figures, user_model, writing
 from worker.channel import Untrustworthy
 from worker.context import Context
@@ -48,6 +48,11 @@ from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
+
+
+def has_gpu_figures(cell: Cell) -> bool:
+    """Return whether figures of a GPU are taken apart from the samples: of one rank on a GPU."""
+    return cell.device_kind != "cpu" and cell.ranks == 1
 
 
 class InterleavedComparison(GroupWork):
@@ -95,6 +100,7 @@ class InterleavedComparison(GroupWork):
             with self.context.reporting([cell]) as trouble:
                 self.channel.phase(cell, "warm-up")
                 warm_up(member.variant, self.profile, self.context.clocks)
+                self.time_submission(member)
                 self.refuse_outside(member)
             if not trouble:
                 members.append(member)
@@ -224,10 +230,7 @@ class InterleavedComparison(GroupWork):
             with self.context.reporting(at_work):
                 for member in members:  # warm, and then other modes were compiled
                     on_sample(member.variant)
-                    seconds = time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
-                    if self.has_gpu_figures(member.cell):
-                        submitted = gpu_figures.submission(self.adapter, member.step, seconds, self.context.clocks)
-                        member.variant.waited_s, member.variant.host_s = submitted
+                    time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
                 ranked = self.context.ranked
                 meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
@@ -324,14 +327,18 @@ class InterleavedComparison(GroupWork):
         held = member.cell.ranks // self.adapter.processes(member.cell)
         return None if cores is None else cores / held
 
-    @staticmethod
-    def has_gpu_figures(cell: Cell) -> bool:
-        """Return whether figures of a GPU are taken apart from the samples: of one rank on a GPU."""
-        return cell.device_kind != "cpu" and cell.ranks == 1
+    def time_submission(self, member: Member) -> None:
+        """Find what the host needs to submit a call of a warm mode; samples are the shortest where it sets the pace."""
+        if not has_gpu_figures(member.cell):
+            return
+        variant, clocks = member.variant, self.context.clocks
+        each = time_calls(variant, variant.calls_per_sample, clocks)
+        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, member.step, each, clocks)
+        shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:
         """Return seconds of a call in which the device is busy, taken apart from the samples so as to disturb none."""
-        if not self.has_gpu_figures(member.cell):
+        if not has_gpu_figures(member.cell):
             return None
         self.channel.phase(member.cell, "device time")
         meter = None if self.group.settled else self.adapter.meter(member.cell)  # which starts a profiler

@@ -12,7 +12,7 @@ from doubles.clock import PROFILE, TICK, Machine
 from measurement import warm_up as warm_up_module
 from measurement.profiles import PROFILES
 from measurement.sampling import take_rounds
-from measurement.warm_up import TRIALS, warm_up
+from measurement.warm_up import TRIALS, shorten_samples, warm_up
 from plan.plan import profile_of
 from plan.sweep import resolve
 
@@ -152,6 +152,15 @@ def test_disturbed_calls_make_no_endless_sample(machine, disturbance):
     assert variant.steady
     assert disturbed
     assert variant.calls_per_sample * 2 * TICK < 4 * PROFILE.longest_queued_sample_seconds
+
+
+@pytest.mark.parametrize(("host_s", "calls"), [(None, 402), (0.79 * TICK, 402), (0.8 * TICK, 40), (TICK, 40)])
+def test_samples_are_the_shortest_where_the_host_sets_the_pace(machine, host_s, calls):
+    variant = machine.variant("a", TICK, queue=8 * TICK, synchronize_each_call=False)
+    warm_up(variant, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    variant.waited_s, variant.host_s = TICK, host_s
+    shorten_samples(variant, PROFILE)
+    assert variant.calls_per_sample == calls
 
 
 @pytest.mark.parametrize("seconds", [TICK, 32 * TICK])
