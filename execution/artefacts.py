@@ -1,4 +1,7 @@
-"""Artefacts of `make start`: in the run's own folder, each with a manifest, used only where it fits whole."""
+"""Artefacts of `make start`, and compiled code of a `bench` that was stopped: used only where they fit whole.
+
+They lie in the run's own folder, each with a manifest.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,11 @@ _FACTS = {
     "model": "another version of the model",
     "weights": "other weights",
     "machine": "another machine",
+    "revision": "another revision of the suite",
 }
 
 
-def seal(folder: Path, facts: Mapping[str, Any], seconds: float) -> None:
+def seal(folder: Path, facts: Mapping[str, Any], seconds: float = 0.0) -> None:
     """Write the manifest of a finished artefact: its facts, the digest of each file, and the seconds it took."""
     files = {str(path.relative_to(folder)): durable.sha256(path) for path in _files(folder)}
     content = {"facts": dict(facts), "files": files, "seconds": seconds}
@@ -41,7 +45,7 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
     if known.get("versions") != facts["versions"]:
         return f"it was made with other versions ({_differing(known.get('versions'), facts['versions'])})"
     for name, what in _FACTS.items():
-        if known.get(name) != facts[name]:
+        if known.get(name) != facts.get(name):
             return f"it was made for {what}"
     if any(path.is_symlink() for path in folder.rglob("*")):
         return "it holds a link"
@@ -51,6 +55,18 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
         return f"{odd} is {'missing' if odd in files else 'unexpected'}"
     changed = [name for name, digest in files.items() if durable.sha256(folder / name) != digest]
     return f"{changed[0]} is truncated or was changed" if changed else None
+
+
+def restore(folder: Path, facts: Mapping[str, Any]) -> bool:
+    """Remove the files that came after the seal; return whether the others are as they were sealed."""
+    try:
+        sealed = json.loads((folder / MANIFEST).read_text())["files"].keys()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    for path in _files(folder):
+        if str(path.relative_to(folder)) not in sealed:
+            path.unlink()
+    return problem(folder, facts) is None
 
 
 def seconds(folder: Path) -> float:

@@ -143,7 +143,7 @@ def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     """
     cell, folder = group.cells[0], launcher.run.new_process_folder()
     worker_run = WorkerRun(folder, 0, {cell.id: CellResult(cell)})
-    start = launcher.start_of(cell, folder, launcher.cache)
+    start = launcher.start_of(cell, folder, launcher.cache_of(cell))
     answer: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):

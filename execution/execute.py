@@ -7,9 +7,10 @@ import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import frameworks
-from execution import bounds, cluster, peak_benchmarks, turns, unchanged
+from execution import artefacts, bounds, cluster, peak_benchmarks, turns, unchanged
 from execution.launcher import Launcher, changed_since
 from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
@@ -26,11 +27,11 @@ from measurement.refusals import UsageError
 from measurement.statistics import half_width
 from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from plan.sweep import Sweep
-from records import assemble, intervals, lines, statuses
+from records import assemble, foreign, intervals, lines, statuses
 from records.cell_result import CellResult, Failure, full_speed_s
 from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
-from records.runs import Run, utc_now
+from records.runs import VERSIONS, Run, utc_now
 
 MOST_EXCUSED = 5  # processes in a row that lost their files: something goes on deleting them
 RARELY = 50.0  # times as long as making the CSV took, it is not made again while slots are at work
@@ -83,26 +84,39 @@ class Executor:
             b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache, self.sweep.energy) for b in bundles
         }
         for together in turns.windows(bundles, estimates, self.profile.spread_seconds):
-            turns.alternate(self.at(place).steps(bundle) for place, bundle in enumerate(together))
+            turns.alternate(map(self.steps, together))
             self.run.write_csv()
 
-    def at(self, place: int) -> Executor:
-        """Return the same with compiled code of its own."""
-        return replace(self, launcher=replace(self.launcher, place=place))
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return what compiled code and profiles must have in common with a resumed run; empty where none are kept.
+
+        None are kept by slots, by a changed checkout, nor outside `results/`, where somebody else may have put code.
+        """
+        revision = self.recorder.context.git_revision or "+"
+        if not self.launcher.slot.alone or revision.endswith("+") or not foreign.is_own(self.run.folder):
+            return {}
+        machine, versions = self.recorder.context.machine_id, self.run.read(VERSIONS)
+        return {"run": self.run.id, "machine": machine, "revision": revision, "versions": versions}
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
         """Write what is known before any process, and take over what an interrupted run left."""
         groups = [group for bundle in plan.bundles for group in bundle.groups]
         weights = self.launcher.reference_data(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
-        for left in (self.run.folder / "processes").glob("cache*"):  # by a run that was killed
-            shutil.rmtree(left, ignore_errors=True)
-            if left.exists():  # workers would run the compiled code in it
-                raise UsageError(f"{left} cannot be removed: delete it, then try again.")
+        facts = self.facts
+        for left in (self.run.folder / "processes").glob("cache*"):
+            if not (facts and artefacts.restore(left, facts)):
+                shutil.rmtree(left, ignore_errors=True)
+                if left.exists():  # workers would run the compiled code in it
+                    raise UsageError(f"{left} cannot be removed: delete it, then try again.")
         for entry in self.run.kept_reports():
             with contextlib.suppress(Misfit):  # what cannot be used is measured again
                 kept = read(KeptReport, entry)
-                self.kept.setdefault(kept.cell, []).append(kept)
+                if kept.busy_s is None:
+                    self.kept.setdefault(kept.cell, []).append(kept)
+                elif kept.revision == facts.get("revision"):
+                    self.recorder.busy[kept.cell] = kept.busy_s
 
     def end(self) -> None:
         """Every cell has its record: nothing is left to be resumed."""
@@ -180,23 +194,31 @@ class Executor:
 
         So the first process shows what compiling costs and the others load what it compiled, where the framework keeps
         compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
-        cache `warm` a process that measures nothing fills it beforehand.
+        cache `warm` a process that measures nothing fills it beforehand. A resumed run finds the cache as the last
+        whole process left it, unless there are groups which the first process did not measure.
         """
         self.find_bounds(bundle)
         self.ready()
+        cache = self.launcher.cache_of(bundle.first)
+        if any(self.unfinished(group, results, 0) for group in bundle.groups):
+            shutil.rmtree(cache, ignore_errors=True)
         try:
-            if self.sweep.compile_cache == "warm":
+            if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_processes):
                 groups = [left for group in bundle.groups if (left := self.unfinished(group, results, number))]
                 if groups:  # else an interrupted run knew this process, or the intervals are narrow enough
                     yield number
                     self.process(bundle, groups, results, MEASURE, number)
+                    if cache.exists() and (facts := self.facts):
+                        artefacts.seal(cache, facts)
                     self.display.process_done(bundle)
                     for group in groups if number else ():
                         self.display.figures(number, figures_of(group, results))
+            (cache / artefacts.MANIFEST).unlink(missing_ok=True)
         finally:
-            shutil.rmtree(self.launcher.cache, ignore_errors=True)
+            if not (cache / artefacts.MANIFEST).exists():  # else an interrupted run goes on with it
+                shutil.rmtree(cache, ignore_errors=True)
 
     def find_bounds(self, bundle: Bundle) -> None:
         """Profile eager mode of the groups whose bounds are not known yet, before a process compiles anything."""
@@ -208,6 +230,9 @@ class Executor:
         for cell, answer, device_name in bounds.answers(self.launcher, groups):
             if isinstance(answer, Profiled):
                 self.recorder.busy[cell.id] = answer.busy_s
+                if facts := self.facts:
+                    kept_here = KeptReport(cell.id, busy_s=answer.busy_s, revision=facts["revision"])
+                    self.run.keep_report(data_of(kept_here))
             kept = self.recorder.kept_peaks(cell)
             peaks = self.recorder.peaks.get(peak_benchmarks.key(cell)) or (kept.peaks if kept else None)
             self.display.bound(cell.id, bounds.sentence(cell, answer, device_name, peaks))
@@ -256,7 +281,7 @@ class Executor:
         """Run one process of `groups`, again without the culprit when a worker dies."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             results[cell.id].forget(number)  # half of a group, known from before an interruption
-        excused = 0
+        excused, cache = 0, self.launcher.cache_of(bundle.first)
         while groups:
             folder = self.run.new_process_folder()
             self.display.bundle(bundle, number)
@@ -275,7 +300,7 @@ class Executor:
             left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
                 return
-            shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
+            shutil.rmtree(cache, ignore_errors=True)  # there may be half of a file of a process that died
             # Whatever killed it need not be the framework's import; nor is it to blame for files that were deleted.
             if (worker_run.died_at_start and not excused) or (worker_run.lost_files() and excused < MOST_EXCUSED):
                 excused, groups = excused + 1, left
@@ -291,7 +316,7 @@ class Executor:
         Groups of the bundle are written as they finish.
         """
         waits = bool(job.peak_benchmarks)  # which are measured last, and records tell the peaks
-        start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache)
+        start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache_of(bundle.first))
         try:
             self.breakdown.enter("start")
             for data in self.launcher.messages(start, job):

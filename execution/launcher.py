@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
 from measurement.protocol import GroupJob, Job, OtherShape, Refused
 from measurement.refusals import naming
-from plan.plan import Bundle, Group, at_unseen_length
+from plan.plan import Bundle, Group, at_unseen_length, process_key
 from plan.sweep import Sweep
 from records.cell_result import Failure
 from records.runs import Run
@@ -37,13 +38,11 @@ class Launcher:
     timeout_s: float
     slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
-    place: int = 0  # of the bundle among those whose processes take turns
 
-    @property
-    def cache(self) -> Path:
-        """Return where the workers of a bundle keep compiled code."""
-        number = self.place if self.slot.alone else self.slot.number
-        return self.run.folder / "processes" / f"cache-{number}"
+    def cache_of(self, cell: Cell) -> Path:
+        """Return where the workers of a cell's bundle keep compiled code: a folder a bundle, or a slot."""
+        key = hashlib.sha256(repr(process_key(cell, self.sweep.isolate)).encode()).hexdigest()[:8]
+        return self.run.folder / "processes" / f"cache-{key if self.slot.alone else self.slot.number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
         """Return why there is no interpreter for a bundle; None where there is one."""

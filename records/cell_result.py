@@ -56,7 +56,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Kept:
-    """What an interrupted run knew of a cell: its failure, or its report of one process."""
+    """What an interrupted run knew of a cell: its failure, its report of one process, or eager mode's profile."""
 
     cell: str
     started_at: str = ""
@@ -65,6 +65,8 @@ class Kept:
     report: Report | None = None
     node: str = ""  # of a cluster on which it failed, and the step there
     step: str = ""
+    busy_s: float | None = None  # of a call, by a profile that the suite's `revision` took
+    revision: str = ""
 
 
 def _holds_arrays(path: Path) -> bool:

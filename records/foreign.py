@@ -18,12 +18,17 @@ from plan.sweep import split_words
 from workloads.user_model import absolute, is_user_model
 
 
+def is_own(folder: Path) -> bool:
+    """Return whether a folder lies in this checkout's `results/`."""
+    return folder.resolve().is_relative_to(RESULTS.resolve())
+
+
 def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[str, str]:
     """Return what a command line has to name to resume the folder: values by variable; none within `results/`.
 
     `given` are the flags in the folder; `others` what it names besides, None where it names nothing.
     """
-    if folder.resolve().is_relative_to(RESULTS.resolve()):
+    if is_own(folder):
         return {}
     asked = split_words(given.get("workload") or ())
     named = {"WORKLOAD": ",".join(asked)} if any(map(is_user_model, asked)) else {}

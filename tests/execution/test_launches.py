@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,12 +12,14 @@ import numpy as np
 import pytest
 from doubles.executing import executor_in
 
-from execution import turns
+from execution import artefacts, bounds, turns
 from execution.execute import Executor
 from measurement.cells import Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import Hello
-from plan.plan import Bundle, Group
+from measurement.protocol import MEASURE, Hello, Profiled
+from plan.plan import Bundle, Group, Plan
+from plan.sweep import resolve
+from records import foreign
 from records.cell_result import CellResult, Failure, Kept
 from records.runs import Run
 
@@ -226,3 +229,111 @@ def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_pat
         outputs.unlink()
     result.take_over(kept)
     assert result.reports == []
+
+
+class Compiling(Executor):
+    """An executor whose processes compile what their cache lacks, and of which one is interrupted."""
+
+    interrupted_in = 1
+
+    def process(self, bundle, groups, results, kind, number=0):
+        cache = self.launcher.cache_of(bundle.first)
+        self.found.append(sorted(path.name for path in cache.glob("*") if path.name != artefacts.MANIFEST))
+        cache.mkdir(exist_ok=True)
+        if number == self.interrupted_in:
+            (cache / "half a file").touch()
+            raise KeyboardInterrupt
+        (cache / "kernel").write_text("code")
+        for result in results.values() if kind == MEASURE else ():
+            result.add(self.report(process=number))
+
+
+@pytest.fixture
+def interrupted(cell, report, tmp_path, monkeypatch):
+    """Return a function that makes an executor for the same run, and its results after an interruption."""
+    monkeypatch.setattr(foreign, "RESULTS", tmp_path)
+
+    def made(*, revision="abc", machine="m", interrupted_in=None, cache="cold"):
+        executor = executor_in(tmp_path, kind=Compiling)
+        context = replace(executor.recorder.context, git_revision=revision, machine_id=machine)
+        executor.recorder.context, executor.interrupted_in = context, interrupted_in
+        executor.launcher = replace(executor.launcher, sweep=resolve({"compile-cache": cache}))
+        executor.found, executor.report = [], report
+        return executor
+
+    (tmp_path / "processes").mkdir()
+    result = CellResult(cell())
+    bundle = Bundle((Group((result.cell,), frozenset({result.cell.id})),))
+
+    def run(executor):
+        executor.begin(Plan((), (bundle,), {}), frozenset())
+        with contextlib.suppress(KeyboardInterrupt):
+            executor.run_processes(bundle, {result.cell.id: result})
+        return executor.found
+
+    return made, run, result, tmp_path / "processes"
+
+
+@pytest.mark.parametrize(("cache", "primed"), [("cold", []), ("warm", [["kernel"]])])
+def test_a_resumed_run_finds_what_whole_processes_compiled_and_nothing_else(interrupted, cache, primed):
+    made, run, _, processes = interrupted
+    assert run(made(interrupted_in=1, cache=cache)) == [[], ["kernel"], *primed]
+    assert run(made(interrupted_in=2, cache=cache)) == [["kernel"], ["kernel"]]
+    assert run(made(cache=cache)) == [["kernel"]]
+    assert not list(processes.glob("cache*"))
+
+
+def forget_the_first(result, processes):
+    result.forget(0)
+
+
+def truncate(result, processes):
+    (path,) = processes.glob("cache*/kernel")
+    path.write_text("co")
+
+
+@pytest.mark.parametrize(
+    ("changed", "meanwhile"),
+    [
+        ({"revision": "def"}, None),
+        ({"revision": "abc+"}, None),
+        ({"revision": None}, None),
+        ({"machine": "n"}, None),
+        ({}, truncate),
+        ({}, forget_the_first),
+    ],
+)
+def test_compiled_code_that_may_not_fit_is_compiled_again(interrupted, changed, meanwhile):
+    """A first process that finds compiled code would have no time of compiling."""
+    made, run, result, processes = interrupted
+    run(made(interrupted_in=1))
+    if meanwhile:
+        meanwhile(result, processes)
+    assert run(made(**changed))[0] == []
+
+
+@pytest.mark.parametrize(
+    ("before", "outside"), [({"revision": "abc+"}, False), ({}, True)], ids=["changed checkout", "outside results"]
+)
+def test_nothing_is_kept_that_nobody_can_vouch_for(interrupted, monkeypatch, tmp_path, before, outside):
+    made, run, _, processes = interrupted
+    if outside:
+        monkeypatch.setattr(foreign, "RESULTS", tmp_path / "results")
+    run(made(interrupted_in=1, **before))
+    assert not list(processes.glob("cache*"))
+
+
+@pytest.mark.parametrize(("revision", "profiled"), [("abc", False), ("def", True)])
+def test_a_resumed_run_keeps_the_profile_of_eager_mode(interrupted, monkeypatch, cell, revision, profiled):
+    made, run, _, _ = interrupted
+    asked, eager = [], cell(mode="eager")
+    monkeypatch.setattr(bounds, "profiled", lambda groups: [Group((eager,), frozenset())])
+    monkeypatch.setattr(
+        bounds, "answers", lambda launcher, groups: asked.append(1) or [(eager, Profiled(eager.id, 2e-3, 1e-3), None)]
+    )
+    monkeypatch.setattr(bounds, "sentence", lambda *facts: "")
+    run(made(interrupted_in=1))
+    again = made(revision=revision)
+    run(again)
+    assert len(asked) == 1 + profiled
+    assert again.recorder.busy == {eager.id: 1e-3}
