@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from measurement.text import make_command
 from plan import sweep
 from plan.options import variable
+from records import jsonfiles
 from workloads import signature
 
 UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
 # Plans of runs and of profiles, and the command that made them.
 PLANS = {"plan.json": "bench", "explanation.json": "explain", "start.json": "start", "stream.json": "stream"}
+# These hold the plans of runs whose records stand in one file, under `runs`.
+JOINED = ("joined.json", "reproduction.json")
 
 
 def folders(results: Path) -> Iterator[Path]:
     """Return every folder that holds a run or profiles, in the order of their names."""
-    every = {path.parent for name in PLANS for path in results.glob(f"**/{name}")}
-    return (path for path in sorted(every) if path.relative_to(results).parts[0] != UNPUBLISHED)
+    every = {path.parent for name in (*PLANS, *JOINED) for path in results.glob(f"**/{name}")}
+    return (path for path in sorted(every) if path.relative_to(results).parts[0] != UNPUBLISHED and plans(path))
+
+
+def plans(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Return the command and the plan of each run in a folder: one, or several that were joined."""
+    read = jsonfiles.read_object
+    if own := [(target, plan) for name, target in PLANS.items() if (plan := read(folder / name))]:
+        return own[:1]
+    return [(run["by"], run) for name in JOINED for run in read(folder / name).get("runs", ())]
 
 
 def command(target: str, given: Mapping[str, object]) -> str:

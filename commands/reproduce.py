@@ -65,6 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("RESUME continues in the run's folder: omit OUT and FROM.")
     existing = arguments.resume if arguments.resume is not None else from_folder(arguments)
     folder = open_folder(existing) if existing is not None else None
+    if arguments.resume is not None and folder is not None and is_joined(folder):
+        word = make_word("FROM", str(folder))
+        raise UsageError(
+            f"The runs in {shown(folder)} were joined and cannot be resumed; answer the claims with {word}."
+        )
     request, python = existing_request(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if request["table"] is None:
         raise UsageError(f"Name a table: TABLE={'|'.join(experiments.names())}.")
@@ -241,28 +246,39 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     records: list[Record] = []
     samples: dict[Record, list[SampleLine]] = {}  # of each record, by its object
     eager: dict[Record, str] = {}
-    for part in chosen:
-        path = folder / part.name / "records.jsonl"
+    places = runs_in(chosen, folder)
+    for place in places:
+        path = place / "records.jsonl"
         taken = recordfile.load(path).records if path.exists() else []
-        samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
+        samples |= dict.fromkeys(taken, runs.Run(place).samples())
         groups = baselines(taken)
         eager |= {record: groups.get(record.cell.rpartition("/")[0], "") for record in taken}
         records += taken
-    entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    entries = [entry for place in places for entry in explain.entries_in(place)]
     profiles = [entry for entry in entries if not entry.get("control")]
     return Evidence(
         Records(records),
         tuple(explanation.explained(profiles)),
         paired=partial(paired, samples),
         by_process=lambda record: speedups_by_process(samples[record], record, eager[record]),
-        starts=in_rounds(start.FORM, chosen, folder),
-        streams=in_rounds(stream.FORM, chosen, folder),
+        starts=in_rounds(start.FORM, places),
+        streams=in_rounds(stream.FORM, places),
     )
 
 
-def in_rounds(form: Form, chosen: list[Sweep], folder: Path) -> tuple[Any, ...]:
+def runs_in(chosen: list[Sweep], folder: Path) -> list[Path]:
+    """Return the folders of a reproduction's runs: one for each sweep, or its own where the runs were joined."""
+    return [folder] if is_joined(folder) else [folder / part.name for part in chosen]
+
+
+def is_joined(folder: Path) -> bool:
+    """Return whether the runs of a reproduction stand in its own folder, as published ones do."""
+    return any((folder / name).exists() for name in ("records.jsonl", runs.EXPLAINED))
+
+
+def in_rounds(form: Form, places: list[Path]) -> tuple[Any, ...]:
     """Return the cells that a command with rounds of fresh processes measured."""
-    return tuple(cell for part in chosen for cell in form.cells(form.journal.read(folder / part.name)))
+    return tuple(cell for place in places for cell in form.cells(form.journal.read(place)))
 
 
 def paired(samples: dict[Record, list[SampleLine]], this: Record, other: Record) -> Interval | None:

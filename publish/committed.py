@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from commands.published import PLANS, UNPUBLISHED, command, folders
+from commands.published import UNPUBLISHED, command, folders, plans
 from measurement.text import as_code, in_markdown
 from records import jsonfiles
 
-RECORDS = {"bench": "records.jsonl", "explain": "explained.jsonl", "start": "starts.jsonl", "stream": "streams.jsonl"}
+RECORDS = ("records.jsonl", "explained.jsonl", "starts.jsonl", "streams.jsonl")
 NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`. Pages: {pages}.
 The README and the findings show the edition alone; pages of older folders say why these stay.
 A run has its plan (the sweep), `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples).
+Of older runs several stand in one folder, with their plans in `joined.json` or `reproduction.json`.
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of a record; earlier schema versions
 lack later columns. Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
 
@@ -38,15 +39,14 @@ def page(results: Path) -> str:
 
 def row(folder: Path, results: Path) -> list[str]:
     """Return the cells of one folder's row."""
-    name = next(name for name in PLANS if (folder / name).exists())
-    plan = json.loads((folder / name).read_text())
-    entries = list(jsonfiles.lines(folder / RECORDS[PLANS[name]]))
+    asked = plans(folder)
+    entries = [entry for name in RECORDS for entry in jsonfiles.lines(folder / name)]
     place = folder.relative_to(results)
     return [
         f"[{place}]({place})",
         in_markdown(machine(folder, entries)),
-        as_code(command(PLANS[name], plan["given"])),
-        plan["started_at"].replace("T", " ").removesuffix("Z"),
+        "<br>".join(as_code(command(target, plan["given"])) for target, plan in asked),
+        min(plan["started_at"] for _, plan in asked).replace("T", " ").removesuffix("Z"),
         ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")}))
         or NOT_RECORDED,
         str(len(entries)),

@@ -1,24 +1,16 @@
-"""Tables of workloads, modes, columns, flags and experiments, from their definitions, for the pages of `docs/`."""
+"""Tables of workloads, modes, columns and flags, from their definitions, for the pages of `docs/`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-import experiments
 import frameworks
 import workloads
 from analysis import modes
-from experiments.spec import Claim, Experiment, Verdict
 from measurement.flags import FLAGS
-from measurement.places import RESULTS
-from measurement.statistics import INCONCLUSIVE
 from plan.options import variable
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
-
-ANSWERS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 
 
 def workloads_table() -> str:
@@ -31,7 +23,7 @@ def workloads_table() -> str:
         columns = (_code(passes), *having, _code(map(variable, flags)))
         alike.setdefault(columns, []).append(name)
     rows = [(_code(names), *columns) for columns, names in alike.items()]
-    return _table(("`WORKLOAD`", "`PASS`", "`IMPL=plain` in", "`IMPL=library` in", "parameters"), rows)
+    return table(("`WORKLOAD`", "`PASS`", "`IMPL=plain` in", "`IMPL=library` in", "parameters"), rows)
 
 
 def _having(implementation: str, family: str) -> str:
@@ -57,7 +49,7 @@ def modes_table() -> str:
             does = f"`{mode.call}`" if mode.call and mode.deployed else mode.summary
             only = "; ".join(filter(None, (devices, passes)))
             rows.append((framework.name, f"`{mode.name}`", does, only, _code(groups) or "its name alone"))
-    return _table(("framework", "`MODE`", "call or meaning", "only", "selected by"), rows)
+    return table(("framework", "`MODE`", "call or meaning", "only", "selected by"), rows)
 
 
 def columns_page() -> str:
@@ -69,13 +61,13 @@ def columns_page() -> str:
         "# Columns of a record",
         f"Made from `records/record.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
         "A missing value is empty, never 0. Units are in brackets; `results.schema.json` has the types.",
-        _table(("column", "meaning"), columns),
+        table(("column", "meaning"), columns),
         "## Statuses",
         "Every planned cell has exactly one record, with one of these statuses.",
-        _table(("status", "meaning"), statuses),
+        table(("status", "meaning"), statuses),
         "## Flags",
         "A record's warnings. They change no status and no sign.",
-        _table(("flag", "raised when", "meaning", "remedy"), flags),
+        table(("flag", "raised when", "meaning", "remedy"), flags),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -84,57 +76,11 @@ def _unit(unit: str) -> str:
     return f"[{unit}]" if unit else ""
 
 
-def experiments_tables() -> str:
-    """Return a section for every published table: its source, and its claims with the committed answers."""
-    return "\n\n".join(f"## {name}\n\n{_experiment(experiments.get(name))}" for name in experiments.names())
-
-
-def _experiment(experiment: Experiment) -> str:
-    pages = {
-        path: text for path in sorted((RESULTS / "experiments").glob("*/table.md")) if (text := _of(experiment, path))
-    }
-    links = ", ".join(f"[{path.parent.name}](../results/experiments/{path.parent.name}/table.md)" for path in pages)
-    gpu = [text for path, text in pages.items() if path.parent.name.endswith("h200")]
-    cpu = [text for path, text in pages.items() if not path.parent.name.endswith("h200")]
-    rows = [(claim.sentence, _answers(claim, gpu), _answers(claim, cpu)) for claim in experiment.claims]
-    answered = [row for row in rows if any(row[1:])]
-    source = f"{experiment.title}. Source: {experiment.source}. Answers: {links or 'none'}."
-    parts = [source, *([_table(("claim", "H200", "CPU"), answered)] if answered else [])]
-    if len(rows) > len(answered):
-        parts.append(f"Claims without a measurement: {len(rows) - len(answered)}.")
-    return "\n\n".join(parts)
-
-
-def _of(experiment: Experiment, path: Path) -> str:
-    """Return the text of a committed reproduction, empty if it is another experiment's."""
-    text = path.read_text(encoding="utf-8")
-    return text if text.startswith(f"# {experiment.title}\n") else ""
-
-
-def _answers(claim: Claim, pages: Iterable[str]) -> str:
-    """Return the answer if all frameworks have the same one, else the frameworks by answer. Empty: never measured."""
-    found: dict[str, set[str]] = {}
-    for page in pages:
-        _, _, rest = page.partition(f"**{claim.sentence}**\n\n")
-        for side, verdict in re.findall(r"(?m)^- ([^:\n]+): \*\*([^*]+)\*\*", rest.partition("\n\n")[0]):
-            if side != "as published":
-                found.setdefault(side.partition(" ")[0], set()).add(verdict)
-    answers: dict[str, list[str]] = {}
-    for framework, verdicts in found.items():
-        decided = [word for verdict, word in ANSWERS.items() if verdict in verdicts]
-        answers.setdefault("mixed" if len(decided) > 1 else decided[0] if decided else INCONCLUSIVE, []).append(
-            framework
-        )
-    if len(answers) <= 1:
-        return "".join(answers)
-    return "; ".join(f"{word}: {', '.join(answers[word])}" for word in ("yes", "no", "mixed") if word in answers)
-
-
 def _code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a table of our own texts, which may hold code and links."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commands import table
 from measurement.places import SUITE as ROOT
-from publish import committed, definitions, figures, picture, place, site
+from publish import committed, definitions, figures, picture, place, reproductions, site
 from records.record import table_schema_text
 from reports import sections
 from reports.page import html
@@ -23,7 +23,7 @@ PARTS: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "README.md": lambda: {"picture": picture.html("bert", "docs/pictures"), "figures": figures.summary()},
     "docs/findings.md": lambda: {"figures": figures.chapters()},
     "docs/usage.md": lambda: {"workloads": definitions.workloads_table(), "modes": definitions.modes_table()},
-    "docs/experiments.md": lambda: {"tables": definitions.experiments_tables()},
+    "docs/experiments.md": lambda: {"tables": reproductions.claims()},
 }
 
 
@@ -44,6 +44,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         ROOT / "results/results.schema.json": table_schema_text,
         **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
         ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
+        reproductions.FOLDER / reproductions.PAGE: reproductions.answers,
         **{
             ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
             for name in drawn

@@ -27,7 +27,7 @@ from measurement.statistics import INCONCLUSIVE  # noqa: E402
 SLOWED = 1.05
 # Deviation of what runs of the same code differ in as a whole, of launches where two sides take turns: of a machine
 # that is still (assumed), and what two series of runs on two shared cores had beyond their intervals
-# (`results/selfcheck/two-cores-standard-runs*.json`).
+# (`two-cores-standard-runs*` in `results/selfcheck/series.jsonl.gz`).
 DRIFTS = (0.01, 0.04, 0.08)
 LAUNCHES = {"quick": (3, 10), "standard": (6, 15)}  # and rounds of each
 MACHINES = {

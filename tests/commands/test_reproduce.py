@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -14,11 +15,12 @@ from doubles.synthetic import timed
 
 import experiments
 import runner
-from commands.reproduce import paired
+from commands.reproduce import evidence_in, paired
 from experiments.evidence import Evidence, Records
 from experiments.page import reach
+from experiments.spec import Sweep
 from plan import plan, sweep
-from publish import definitions
+from publish import reproductions
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +121,20 @@ def test_the_page_of_an_existing_run_goes_where_it_is_asked_for(suite, reproduce
     assert refused.returncode == 2 and "already contains a run" in refused.stdout
 
 
+def test_runs_that_were_joined_are_read_and_not_resumed(reproduced, tmp_path, capsys):
+    _, folder = reproduced
+    for path in (folder / "cpu/records.jsonl", folder / "cpu/samples.jsonl.gz", folder / "reproduction.json"):
+        shutil.copy(path, tmp_path)
+    part = Sweep(Path("cpu.toml"), {}, {})
+    (ours, theirs) = (evidence_in([part], place) for place in (tmp_path, folder))
+    rows, expected = ([record.to_row() for record in each.records] for each in (ours, theirs))
+    assert rows == expected != []
+    graph = next(iter(ours.records.graph))
+    assert ours.by_process(graph) and ours.paired(graph, next(iter(ours.records.eager)))
+    assert runner.main(["reproduce", "--resume", str(tmp_path)]) == 2
+    assert f"cannot be resumed; answer the claims with FROM={tmp_path}." in capsys.readouterr().err
+
+
 def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
     _, folder = reproduced
     copy = tmp_path / "run"
@@ -190,9 +206,7 @@ def test_published_figures_load_and_claims_are_sentences(name):
 
 
 def test_the_page_on_experiments_has_every_table():
-    sections = dict(
-        part.split("\n", 1) for part in definitions.experiments_tables().removeprefix("## ").split("\n\n## ")
-    )
+    sections = dict(part.split("\n", 1) for part in reproductions.claims().removeprefix("## ").split("\n\n## "))
     assert sections.keys() == set(experiments.names())
     assert "| The static graph is faster at every shape. |  | no: paddle |" in sections["paddle-bert"]
     assert (

@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
-import experiments
 import runner
-from commands import published, reproduce
-from experiments import page
+from commands import published
 from measurement.flags import ROUNDING
 from publish import committed
 from publish.place import EDITION, KEPT
@@ -85,18 +84,6 @@ def test_every_committed_run_is_listed():
     assert {path.parent for path in RUNS} <= set(published.folders(ROOT / "results"))
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in FILES if path.name == reproduce.FILE], ids=lambda path: path.parent.name
-)
-def test_a_published_table_s_page_is_what_its_records_make(path: Path, tmp_path):
-    """To be made anew with `make reproduce FROM=…`."""
-    request = json.loads(path.read_text())
-    experiment = experiments.get(request["table"])
-    chosen = reproduce.chosen_sweeps(experiment, request)
-    made = page.write(experiment, chosen, reproduce.evidence_in(chosen, path.parent), tmp_path)
-    assert (path.parent / made.name).read_text() == made.read_text()
-
-
 def test_a_published_folder_s_row(tmp_path):
     folder = tmp_path / "h200" / "torch"
     folder.mkdir(parents=True)
@@ -121,6 +108,22 @@ def test_a_published_folder_s_row(tmp_path):
     cells = ["[h200/torch](h200/torch)", machine, f"`{command}`", "2026-01-02 03:04:05", "0123+", "1", "no"]
     assert row == f"| {' | '.join(cells)} |"
     assert "today" not in committed.page(tmp_path)
+
+
+def test_a_row_of_joined_runs_has_the_command_of_each(tmp_path):
+    folder = tmp_path / "h200"
+    folder.mkdir()
+    joined = [
+        {"by": by, "given": {"batch": batch}, "started_at": f"2026-01-0{batch}T03:04:05Z"}
+        for by, batch in (("bench", 2), ("explain", 1))
+    ]
+    (folder / "joined.json").write_text(json.dumps({"runs": joined}))
+    for name in ("records.jsonl", "explained.jsonl"):
+        shutil.copy(ROOT / "results/h200" / name, folder)
+    (row,) = [line for line in committed.page(tmp_path).splitlines() if line.startswith("| [h200](h200) |")]
+    count = sum(len((folder / name).read_text().splitlines()) for name in ("records.jsonl", "explained.jsonl"))
+    assert "| `make bench BATCH=2`<br>`make explain BATCH=1` | 2026-01-01 03:04:05 | " in row
+    assert row.endswith(f" | {count} | no |")
 
 
 def beyond_the_roofline(records) -> list[str]:
