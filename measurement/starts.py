@@ -57,7 +57,7 @@ WAYS = {
 PHASES = {
     "interpreter": "from exec to the first line of Python",
     "suite": "the suite's modules; weights and inputs from files",
-    "imports": "import of the framework and its compiler",
+    "imports": "imports of the framework, its compiler and model libraries",
     "build": "building the model and moving it to the device",
     "load": "loading artefacts and cached code",
     "trace": "capture or trace of the graph",

@@ -31,26 +31,33 @@ from worker import user_model, writing
 from worker.context import Context
 from worker.group import GroupWork
 from worker.loading import load_inputs
-from worker.started import Programs
+from worker.started import Imports, Programs
 from workloads.spec import sampled, without_padding
 
 EXEC = "EAGER_VS_GRAPH_EXEC"  # set by the guard as it becomes this process
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc")
 
 
-class Phases:
-    """Seconds by phase, each block between two readings of one clock."""
+OWN = ("suite", "compare")  # phases whose imports are the suite's
 
-    def __init__(self) -> None:
+
+class Phases:
+    """Seconds by phase, each block between two readings of one clock; imports in it are a phase of their own."""
+
+    def __init__(self, imports: Imports) -> None:
         self.seconds: dict[str, float] = {}
+        self._imports = imports
 
     @contextlib.contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        begin = time.monotonic()
+        begin, before = time.monotonic(), self._imports.seconds
         try:
             yield
         finally:
-            self.add(name, time.monotonic() - begin)
+            imported = 0.0 if name in OWN else self._imports.seconds - before
+            self.add(name, time.monotonic() - begin - imported)
+            if imported:
+                self.add("imports", imported)
 
     def add(self, name: str, seconds: float) -> None:
         """Book seconds under a phase."""
@@ -62,7 +69,7 @@ class ProcessStart(GroupWork):
 
     def __init__(self, context: Context):
         self.began = float(os.environ.get(EXEC, worker.BEGAN))
-        self.phases, self.job = Phases(), context.job.start or StartJob("", "")
+        self.phases, self.job = Phases(Imports()), context.job.start or StartJob("", "")
         self.phases.add("interpreter", worker.BEGAN - self.began)
         self.phases.add("suite", time.monotonic() - worker.BEGAN)
         self.context, self.channel, self.group = context, context.channel, context.job.groups[0]

@@ -1,7 +1,8 @@
-"""Which programs a framework starts in this process, and how long it waits for them: compilers and their probes."""
+"""What a framework makes this process wait for: programs that it starts, such as compilers, and modules it imports."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import threading
@@ -40,6 +41,29 @@ class Programs:
         """Return the names with how often each was started: `g++ 3, python 1`."""
         counted = {name: self.names.count(name) for name in dict.fromkeys(self.names)}
         return ", ".join(f"{name} {count}" for name, count in counted.items())
+
+
+class Imports:
+    """Seconds that the main thread spends on modules which it imports from now on, whoever asks for them."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._inside = False
+        # Python looks it up for each module that is not loaded yet.
+        bootstrap = importlib._bootstrap  # type: ignore[attr-defined]
+        find = bootstrap._find_and_load
+
+        def found(*words: Any) -> Any:
+            if self._inside or threading.current_thread() is not threading.main_thread():
+                return find(*words)
+            self._inside, begin = True, time.monotonic()
+            try:
+                return find(*words)
+            finally:
+                self._inside = False
+                self.seconds += time.monotonic() - begin
+
+        bootstrap._find_and_load = found
 
 
 def _first(words: Any) -> str:

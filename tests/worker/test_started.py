@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
@@ -30,8 +32,44 @@ def test_programs_are_named_and_only_the_main_thread_s_wait_counts():
     assert done.stdout.split(", ") == ["PYTHON 2", "true 1", "sleep 1 True\n"]
 
 
+MODULES = {
+    "clock": "now = 0.0",
+    "library": "import clock; clock.now += 2.0; import part",
+    "part": "import clock; clock.now += 0.5",
+    "late": "import clock; clock.now += 4.0; raise ImportError",
+    "own": "import clock; clock.now += 8.0",
+    "main": """
+import clock, importlib, time
+from worker.start import Phases
+from worker.started import Imports
+phases, time.monotonic = Phases(Imports()), lambda: clock.now
+with phases("build"):
+    clock.now += 1.0
+    import library, library, part
+    try:
+        importlib.import_module("late")
+    except ImportError:
+        pass
+with phases("suite"):
+    import own
+with phases("build"):
+    pass
+print(phases.seconds)
+""",
+}
+
+
+def test_imports_within_a_phase_are_no_part_of_it(tmp_path):
+    for name, code in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    command = [sys.executable, str(tmp_path / "main.py")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "{'build': 1.0, 'imports': 6.5, 'suite': 8.0}\n"
+
+
 def test_blocks_of_one_phase_add_up():
-    phases = Phases()
+    phases = Phases(SimpleNamespace(seconds=0.0))
     with phases("build"):
         time.sleep(0.02)
     with phases("build"), pytest.raises(ValueError), phases("load"):
