@@ -50,7 +50,7 @@ class Imports:
         self.seconds = 0.0
         self._inside = False
         # Python looks it up for each module that is not loaded yet.
-        bootstrap = importlib._bootstrap  # type: ignore[attr-defined]
+        bootstrap: Any = vars(importlib)["_bootstrap"]
         find = bootstrap._find_and_load
 
         def found(*words: Any) -> Any:
