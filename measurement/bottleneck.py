@@ -9,7 +9,7 @@ from measurement.peaks import Peaks
 
 # A roof is named from this share of the time on.
 EXPLAINED_SHARE = 0.4
-# Below this the time has nothing to do with what is computed, whoever spends it.
+# Below this the time does not depend on the computation.
 NEGLIGIBLE_SHARE = 0.01
 # Doubling the batch of a cell bound by overhead adds less than this (the overhead test of He 2022) ...
 DOUBLING_GROWTH = 0.10
@@ -19,9 +19,9 @@ EXPECTED_GROWTH = 0.5
 
 @dataclass(frozen=True)
 class Work:
-    """What a call does: operations, transcendental ones among them, and the bytes that its mode moves.
+    """Operations and bytes of one call: FLOPs, transcendental operations among them, and the bytes that its mode moves.
 
-    `product_bytes` is what matrix products read and write, each on its own.
+    `product_bytes` are the bytes that matrix products read and write, each product alone.
     """
 
     flops: int
@@ -48,11 +48,11 @@ class Terms:
 
 
 def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
-    """Return the roofline's terms; `cached` where the caches may hold all that the call touches.
+    """Return the roofline's terms in seconds; `cached` where the caches may hold all data of a call.
 
-    Transcendental operations take their own time, beside multiplications: the longer of the two counts. Where the rate
-    of products of one row is known, products move their bytes at that: those of more rows read the same weights, and
-    weights in the caches may come sooner.
+    Transcendental operations have a term of their own; the longer of it and the multiplications' term counts. Where the
+    bandwidth of one-row products is known, all products move their bytes at it: products of more rows read the same
+    weights. Weights in the caches may arrive sooner.
     """
     rate = max(peaks.bytes_per_s, peaks.cached_bytes_per_s or 0.0) if cached else peaks.bytes_per_s
     transcendental_s = work.transcendentals / peaks.transcendentals_per_s if peaks.transcendentals_per_s else 0.0
@@ -79,19 +79,19 @@ def classify(
     flat: bool = False,
     one_operator: bool = False,
 ) -> str:
-    """`compute`, `bandwidth`, `latency` or `overhead`; the same rule for every framework and device.
+    """Return `compute`, `bandwidth`, `latency` or `overhead`, by the same rule for every framework and device.
 
     `roof` has the terms at the machine's peaks, `reached` those at the peaks that this framework's operators reach.
-    `host_s` is how long a call takes to return where its work goes on afterwards (GPU). In this order:
+    `host_s` is the seconds until a call returns where its work continues afterwards (GPU). In this order:
 
     1. compute or bandwidth, by the larger term, if it explains at least 40 % of the time, and the cell is not flat;
     2. overhead, if it explains less than 1 %;
     3. where `host_s` is known, overhead if it is at least 80 % of the time, else latency;
-    4. elsewhere latency, if the call is one operator, or what is computed takes the framework's own operators at least
-       40 % of the time, one term after the other, and the cell is not flat; else overhead.
+    4. elsewhere latency, if the call is one operator, or if `reached` explains at least 40 % of the time (sum of both
+       terms); never for a flat cell. Else overhead.
 
-    What the framework's operators take, its products of one row among them, alone shows overhead on a CPU.
-    So latency is time that the device spends in operators far from any roof, and overhead is time spent around them.
+    On a CPU only the peaks that the framework's operators reach, one-row products included, show overhead. So latency
+    is time that the device spends in operators far from any roof. Overhead is the time around them.
     """
     share = roof.larger_s / seconds
     if share >= EXPLAINED_SHARE and not flat:

@@ -81,7 +81,7 @@ def matches(cell: str, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class Effective:
-    """What took effect, read back from the framework after it was set. None if the framework does not report it."""
+    """Settings in effect, read back from the framework after they were set. None where it reports none."""
 
     threads: int | None = None
     device_name: str | None = None
@@ -92,15 +92,16 @@ class Effective:
 
 @dataclass(frozen=True)
 class Capture:
-    """What graph capture did so far.
+    """Result of graph capture so far.
 
-    `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
-    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
-    says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
-    the framework keeps no such cache or does not report it. `breaks` are the places where a user model leaves its
-    graphs, `recompiled` those whose code was compiled again, each with the framework's reason. `recompilations` counts
-    these from the first call on, and `calls_outside` the calls that entered no graph, for the reason in `gave_up`; all
-    three are of user models.
+    `whole` says whether one graph holds the entire model. `compilations` is a counter that increases whenever the
+    framework compiles or traces; warm-up waits until it rests. A change in the timed region is flagged. `loaded` says
+    whether all compiled code came from the compile cache, hence from an earlier process. It is None where the framework
+    keeps no such cache or does not report it.
+
+    User models alone have the others: `breaks` are the places where a model leaves its graphs, `recompiled` the places
+    whose code was compiled again, each with the framework's reason. `recompilations` counts these from the first call.
+    `calls_outside` counts the calls that entered no graph, for the reason in `gave_up`.
     """
 
     whole: bool

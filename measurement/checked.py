@@ -46,7 +46,7 @@ Reader = Callable[[Any, str], Any]  # of a value and of where it stands; raises 
 
 
 def read(kind: type, data: Any, where: str = "") -> Any:
-    """Return an instance of the dataclass `kind`; what it has no field for is dropped. Raises Misfit."""
+    """Return an instance of the dataclass `kind`; entries of `data` without a field are dropped. Raises Misfit."""
     if not isinstance(data, dict):
         raise Misfit(f"{where or kind.__name__} is not an object")
     values = {}

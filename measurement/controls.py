@@ -1,4 +1,4 @@
-"""What a self-check sets beside a mode: the same step made slower, and an independent timer on it."""
+"""Controls of a mode for self-checks: the same step made slower, and an independent timer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def delayed(step: Callable[[], Any], synchronize: Callable[[Any], None], share: float) -> Callable[[], Any]:
-    """`step`, spinning afterwards for `share` of the time that the call took: a known slow-down for self-checks."""
+    """Return `step` with a known slow-down: it spins afterwards for `share` of the call's time."""
 
     def call() -> Any:
         start = time.perf_counter()
@@ -24,5 +24,5 @@ def delayed(step: Callable[[], Any], synchronize: Callable[[Any], None], share: 
 
 
 def independent_timer(call: Callable[[], Any]) -> Callable[[int], float]:
-    """Python's own `timeit` on a call: seconds per call over so many."""
+    """Return Python's own `timeit` on a call: a function from a number of calls to seconds per call."""
     return lambda calls: timeit.timeit(call, number=calls) / calls

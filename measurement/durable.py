@@ -1,6 +1,6 @@
-"""Files that appear whole or not at all, and kept files whose digest shows whether they are what was written.
+"""Files that appear whole or not at all, and stored files whose digest shows whether they are unchanged.
 
-A digest lies beside its file, in the format of `sha256sum`: `name.sha256`, or `sha256sums` within a folder.
+A digest has the format of `sha256sum`: `name.sha256` next to its file, or `sha256sums` within a folder.
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ def sync(path: Path) -> None:
 
 
 def seal(path: Path) -> str | None:
-    """Changes whenever a file, or a folder's files, are written to, and costs no reading; None where it is missing."""
+    """Return a digest that changes whenever a file, or a folder's files, are written to; None where it is missing.
+
+    It reads metadata alone.
+    """
     try:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         states = [(file.name, os.stat(file)) for file in files]

@@ -1,8 +1,8 @@
 """Energy of calls: differences of a counter over windows of one mode, bounded by synchronization; modes alternate.
 
-On a GPU the counter is the driver's for the whole card (NVML, nvmlDeviceGetTotalEnergyConsumption, in mJ), and the
-driver's instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, checks it. On a CPU it is the packages'
-(RAPL, Documentation/power/powercap in the Linux kernel), where the kernel lets a user read it.
+On a GPU the counter is the driver's for the whole card, in mJ (NVML, nvmlDeviceGetTotalEnergyConsumption). The driver's
+instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, checks it. On a CPU it is the packages' (RAPL,
+Documentation/power/powercap in the Linux kernel), where the kernel lets a user read it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Counter(Protocol):
 
 @dataclass(frozen=True)
 class Energy:
-    """What windows of one mode used, a value a window: J and s and calls, and J by integrated power where known.
+    """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power where known.
 
     `idle_w` is the power while no call runs. `problem` says why there are no windows.
     """

@@ -26,7 +26,7 @@ EAGER_ERROR = 10.0  # tolerances
 
 @dataclass(frozen=True)
 class Observation:
-    """What the flags of one cell are decided from. None means not known, and raises nothing."""
+    """Observations that decide the flags of one cell. None means not known, and raises no flag."""
 
     threads: int
     cpu_per_wall: float | None = None
@@ -54,7 +54,7 @@ BOTH = (LATENCY, RATIO)
 
 @dataclass(frozen=True)
 class Flag:
-    """A warning: when it is raised, what it means for the number beside it, and what to do about it."""
+    """A warning: when it is raised, its meaning for the figure, and its remedy."""
 
     name: str
     threshold: str

@@ -1,7 +1,7 @@
-"""What an NVIDIA GPU did while samples were taken: clocks, power, temperature, and why its clock was held back.
+"""State of an NVIDIA GPU while samples were taken: clocks, power, temperature, and reasons for a reduced clock.
 
-Read through the driver's own library (NVML), which every driver brings and which costs some microseconds a reading.
-Sources: NVIDIA's NVML API reference, "Device Queries" and "Clocks Event Reasons".
+The readings come from the driver's own library (NVML), which every driver has; one takes some microseconds. Sources:
+NVIDIA's NVML API reference, "Device Queries" and "Clocks Event Reasons".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GRAPHICS_SM, _MEMORY = 1, 2  # nvmlClockType_t
 
 @dataclass(frozen=True)
 class GpuState:
-    """One GPU over one timed region. None where the driver does not tell."""
+    """One GPU over one timed region. None where the driver does not report a value."""
 
     sm_mhz: float | None  # median of the readings
     memory_mhz: float | None
@@ -73,7 +73,7 @@ class GpuMeter:
 
 
 def summarised(readings: list[tuple]) -> GpuState | None:
-    """Of (SM MHz, memory MHz, milliwatts, degrees, reasons) at several moments; None of none."""
+    """Return the state over readings of (SM MHz, memory MHz, milliwatts, degrees, reasons); None without readings."""
     if not readings:
         return None
     sm, memory, power, temperature, reasons = ([v for v in column if v is not None] for column in zip(*readings))  # noqa: B905

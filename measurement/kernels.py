@@ -108,7 +108,7 @@ def is_batched(name: str) -> bool | None:
 
 
 def rows(kernels: Iterable[Sequence]) -> list[tuple[str, float, float, str]]:
-    """Kernels as (name, seconds, occurrences, operator); profiles of before have no operator."""
+    """Return kernels as (name, seconds, occurrences, operator); the operator is empty in profiles of older versions."""
     return [(name, took, count, *(rest or [""])) for name, took, count, *rest in kernels]
 
 

@@ -71,7 +71,7 @@ def visible_gpus() -> tuple[dict[str, str], ...]:
 
 
 def _gpu_node(gpu: dict[str, str]) -> int:
-    """Return the NUMA node that the GPU hangs on; -1 where the kernel does not tell."""
+    """Return the NUMA node of the GPU; -1 where the kernel does not report it."""
     domain, _, rest = gpu.get("pci.bus_id", "").lower().partition(":")
     text = _read(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").strip()
     return int(text) if text else -1
@@ -83,7 +83,7 @@ def cpu_name() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return what a run's folder holds as the machine's description."""
+    """Return the machine's description for a run's manifest: processor, memory in bytes, GPUs, system and settings."""
     flags = (_cpu_field("flags") or "").split()
     vector = [f for f in flags if f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")]
     described: dict[str, Any] = {
@@ -113,10 +113,10 @@ def machine_id(described: Mapping[str, Any]) -> str:
 
 
 def kind(described: Mapping[str, Any]) -> str:
-    """Return a short name that is the same for machines that may stand in for each other, by `facts`.
+    """Return a short name of the machine's hardware: machines of one name may replace each other. Reads `facts`.
 
-    Those have the same processors, the same GPUs with the same driver, and as much memory, but for what the firmware
-    of each keeps to itself.
+    They have the same processors, the same GPUs with the same driver, and the same memory to two digits: firmware
+    reserves a different part of it on each.
     """
     memory = float(f"{described['memory_bytes'] or 0:.2g}")
     gpus = [[gpu[name] for name in ("name", "memory.total", "driver_version")] for gpu in described["gpus"]]

@@ -1,4 +1,4 @@
-"""What else the machine did while samples were taken."""
+"""Activity of the rest of the machine while samples were taken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks
 
 @dataclass(frozen=True)
 class Noise:
-    """Disturbance over one timed region. Shares are of the region's wall time; None where the system does not tell."""
+    """Disturbance over one timed region. Shares are relative to its wall time; None where the system reports none."""
 
     seconds: float
     other_load_cores: float | None  # cores kept busy by everything but this process
@@ -32,8 +32,9 @@ class Noise:
 class NoiseMeter:
     """Reads the counters at construction and once more at `stop`.
 
-    `cpus` are those whose load disturbs: None for all, since memory and clocks are shared; a process that runs beside
-    others of its kind, each on CPUs of its own, gives its own. `processes` are other ranks, which are measured as well.
+    `cpus` are the CPUs whose load disturbs: None for all, since memory and clocks are shared. A process gives its own
+    CPUs where similar processes run at the same time, each on separate CPUs. `processes` are other ranks, which are
+    measured as well.
     """
 
     def __init__(self, cpus: Collection[int] | None = None, processes: Collection[int] = ()) -> None:

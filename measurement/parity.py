@@ -1,4 +1,4 @@
-"""Whether two outputs are the same computation: errors relative to the reference's scale, and what of them repeats."""
+"""Parity of two outputs: errors relative to the reference's scale, and the share of the error that repeats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from measurement.flags import CONSTANT, ZERO
 
-# Of the tolerance, which is of the error's root mean square: how far a single value may be off, and what may repeat.
+# In tolerances, which limit the error's root mean square: the largest error of a single value, and the repeated part.
 LARGEST, REPEATED = 20.0, 0.25
 # What two calls' errors have in common counts from so many standard errors on.
 STANDARD_ERRORS = 3.0
@@ -25,11 +25,12 @@ MOST_EAGER_ERROR = 0.25
 
 @dataclass(frozen=True)
 class Difference:
-    """How far outputs are from a reference: the worst output's figures. All are infinite where nothing can be compared.
+    """Error of outputs relative to a reference: the worst output's figures. All are infinite where none is comparable.
 
-    `largest` is absolute. The others are relative to the root mean square of the output's reference: `relative` is the
-    root mean square of the errors, `relative_largest` the largest of them, and `repeated` the part that two calls on
+    `largest` is absolute. The others are relative to the root mean square of the output's reference. `relative` is the
+    root mean square of the errors, and `relative_largest` the largest error. `repeated` is the part that two calls on
     different inputs have in common. Rounding differs from input to input; a bias that was dropped does not.
+
     `unequal` is the share of values that must agree exactly and do not: whole numbers, truth values, strings, and the
     places of NaN and of either infinity.
     """
@@ -75,11 +76,11 @@ def differences(
     reference: Mapping[str, np.ndarray],
     alternative: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, Difference]:
-    """Return how far each output is from the reference's; keys are `<call>.<name>`, as workers save them, or names.
+    """Return each output's difference from the reference's; keys are `<call>.<name>`, as workers save them, or names.
 
-    Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the places of
-    NaN and infinities must equal the reference's, or those of the `alternative`, outputs under the same names.
-    `INCOMPARABLE` for a missing output or one of another size or kind, and for all where no value is finite.
+    Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the places of NaN
+    and infinities must equal the reference's. They may also equal those of the `alternative`, outputs under the same
+    names. `INCOMPARABLE` for a missing output or one of another size or kind, and for all where no value is finite.
     """
     compared: dict[str, list[_Compared]] = {}
     incomparable: set[str] = set()
@@ -197,10 +198,11 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
-    """Return the flag of outputs that say nothing of what stands before them, whose every array is zero or constant.
+    """Return the flag of outputs that carry no information about the model: every array is zero, or constant; else
+    None.
 
-    A classifier whose weights begin with zeros gives zeros, a softmax over one class gives ones, and a detector that
-    detects nothing no value at all, as good as zeros. An array of one value alone is no constant.
+    A classifier whose last weights are zeros gives zeros, and a softmax over one class gives ones. A detector without
+    detections gives no value at all, which counts as zeros. An array of one single value is not constant.
     """
     arrays = [values != "" if values.dtype.kind in "US" else values for values in outputs.values() if values.size]
     if outputs and not any(map(np.any, arrays)):

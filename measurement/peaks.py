@@ -1,4 +1,4 @@
-"""What the hardware can do at best: datasheet peaks with their source, and peaks measured on the machine itself."""
+"""Peak rates of the hardware: datasheet peaks with their source, and peaks measured on the machine itself."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def may_be_cached(bytes_touched: float, device: str) -> bool:
 class Peaks:
     """Rates on one device in one dtype; None where they are not known.
 
-    `cached_bytes_per_s` is the bandwidth of a vector that the caches hold, `transcendentals_per_s` the rate of cosines,
-    `matvec_bytes_per_s` that at which a product of one row reads its weights from memory.
+    `cached_bytes_per_s` is the bandwidth of a vector that the caches hold. `transcendentals_per_s` is the rate of
+    cosines. `matvec_bytes_per_s` is the rate at which a product of one row reads its weights from memory.
     """
 
     flops_per_s: float

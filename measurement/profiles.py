@@ -15,9 +15,9 @@ SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each
 class Profile:
     """Budgets and stopping rules. Times in seconds, half-widths relative to the estimate.
 
-    A process takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over the fewest
-    processes) is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With
-    `stop_early` it stops before as soon as the intervals are within `target_half_width`. Processes are added from
+    A process samples at least `minimum_rounds`, until the cell's share of `seconds_per_cell` (over the fewest
+    processes) is spent. It never exceeds `maximum_seconds_per_cell`, even where that allows fewer rounds. With
+    `stop_early` it stops as soon as the intervals are within `target_half_width`. Processes are added from
     `minimum_processes` to `maximum_processes` until the intervals over processes are within it.
     """
 
@@ -56,7 +56,7 @@ class Profile:
 
 # The matrix product and the copy that peaks are measured with, once per run and framework.
 PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
-# What `make explain` says of speed, beside profiles: enough rounds for an interval, one process.
+# Speeds of `make explain`, in addition to profiles: enough rounds for an interval, one process.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)
 # A call's time in a process that was started (`make start`), once its first answer is there.
 STARTED = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)

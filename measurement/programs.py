@@ -22,7 +22,7 @@ _LOOK = 0.05  # seconds between two looks at whether it has ended: a child of it
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program printed, and its exit code: -N after signal N, None where it was ended for a `problem`."""
+    """Output of a program, and its exit code: -N after signal N, None where it was ended for a `problem`."""
 
     output: str
     errors: str

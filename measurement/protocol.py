@@ -1,7 +1,7 @@
-"""What a worker and its parent tell each other: one job to the worker, messages from it, each a line of JSON.
+"""Messages between a worker and its parent: one job to the worker, messages from it, each a line of JSON.
 
-Which kind a job or a message is stands in a field of it. Messages come from processes in which a framework may have
-broken anything, so each is checked when it is read: whatever does not fit is one ProtocolError.
+A field of a job or message names its kind. Messages come from processes in which a framework may have broken anything,
+so each is checked when it is read. An invalid one raises ProtocolError.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STREAM = "stream"  # calls of different lengths, see `measurement/streams.py`
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000
-# As workers tell them: `crash` of another rank only, since that of a worker and `timeout` are the parent's to tell.
+# As workers report them: `crash` of another rank only; the parent detects a worker's own crash and its `timeout`.
 FAILURES = ("unsupported", "oom", "error", "crash")
 
 Reason = Annotated[str, shorter_than(REASON_CHARACTERS + 1)]
@@ -235,10 +235,10 @@ class Primed(Ended):
 
 @dataclass(frozen=True)
 class Communication:
-    """What ranks spend on each other in a call, from a profile: means over ranks, and by how much they differ.
+    """Communication between ranks in a call, from a profile: means over ranks, and their differences.
 
-    `exposed_s` is that without computation beside it; `spread` the longest such time of a rank less the shortest, as a
-    share of the call. `problem` says why it is not known.
+    `exposed_s` is the communication without simultaneous computation. `spread` is the longest such time of a rank less
+    the shortest, as a share of the call. `problem` says why it is not known.
     """
 
     seconds: Duration | None = None
@@ -261,7 +261,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Report(Ended):
-    """What one process measured of a cell. `samples` are seconds per call, a value a round."""
+    """Measurement of one cell in one process. `samples` are seconds per call, one value per round."""
 
     samples: Samples
     prepare_s: Duration

@@ -1,4 +1,4 @@
-"""What cannot be done, in one sentence, and the exit codes. Standard library only: needed before anything else."""
+"""Errors of one sentence, and the exit codes. Standard library only: needed before anything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WAYS_OUT = {
 
 
 class UsageError(Exception):
-    """What was asked for makes no sense or cannot be had; the message is one sentence with the way out."""
+    """An invalid or impossible request; the message is one sentence with the way out."""
 
 
 def sentence(error: OSError) -> str:
@@ -88,10 +88,10 @@ def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
 
 
 def prepare_streams() -> None:
-    """Make descriptors 0 to 2 something, and let every text be written whatever the terminal's encoding.
+    """Open descriptors 0 to 2 where they are closed, and make every text writable in any encoding of the terminal.
 
-    Where a start-up left one of them closed (cron, `<&-`), the next pipe would get its number, and a worker's output
-    would go into its results.
+    A start-up may close one of them (cron, `<&-`). The next pipe would then get its number, and a worker's output would
+    be written into its results.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -100,7 +100,7 @@ def prepare_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
-    os.environ.pop("PYTHONIOENCODING", None)  # of these streams: what other processes tell this one is read as usual
+    os.environ.pop("PYTHONIOENCODING", None)  # of these streams: text from other processes is read as usual
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a test's
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

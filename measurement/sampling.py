@@ -25,7 +25,7 @@ from measurement.statistics import batch_interval
 # records again for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
 # are as many as the inputs.
 OUTPUTS_KEPT = 3
-# Tail latency is of calls that are each waited for, which a mean over a sample has none of. They are taken in every
+# Tail latency needs calls that are each waited for; a mean over a sample has no tail. They are taken in every
 # round, so that they meet what a whole process meets.
 MOST_SINGLE_CALLS = 10
 
@@ -116,7 +116,7 @@ def _time_prepared_calls(variant: Variant, get_ready: Callable[[], None], calls:
 
 
 def lead_in(variant: Variant, clocks: Clocks) -> None:
-    """Calls before a sample of several, whose time is not kept: a loop's speed is asked for, not a cold start's."""
+    """Call before a sample of several calls, untimed: a sample measures a loop's speed and not a cold start's."""
     if variant.calls_per_sample > 1:
         time_calls(variant, math.ceil(LEAD_IN_SHARE * variant.calls_per_sample), clocks)
 

@@ -10,11 +10,11 @@ from measurement.checked import Count, Duration, Positive
 
 @dataclass(frozen=True)
 class Way:
-    """What the runner knows of a strategy without importing a framework.
+    """Description of a strategy that needs no framework.
 
-    With `fills` an uncounted process makes its artefact first. `warm` puts a copy of that process's compile cache in
-    the place of the empty one. `hides_compilers` takes compilers off the PATH. `beside` is the strategy that it is a
-    variant of, which alone is recommended.
+    With `fills` an uncounted process makes its artefact first. `warm` replaces the empty compile cache with a copy of
+    that process's cache. `hides_compilers` takes compilers off the PATH. `beside` names the strategy whose variant it
+    is; only that one is recommended.
     """
 
     name: str
@@ -74,7 +74,7 @@ MOST_UNACCOUNTED = 0.03  # of the wall time
 
 @dataclass(frozen=True)
 class StartJob:
-    """What a process that starts is asked for.
+    """Job of a process whose start is measured.
 
     It compares its first output with the file `reference`, and with `eager` where that has errors of its own. With
     `fills` it makes the strategy's artefact in the folder instead; with `refers` it makes the reference.
@@ -91,7 +91,7 @@ class StartJob:
 
 @dataclass(frozen=True)
 class Start:
-    """What a process reports of its start: seconds from exec to the compared first output, by phase, and after it."""
+    """Report of one start: seconds from exec to the compared first output, by phase, and the steady state after it."""
 
     wall_s: Positive
     phases: dict[str, Duration]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 _T_975 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365)
 FEWEST_VALUES = 6  # that have an interval
 FEWEST_BATCHES, MOST_BATCHES, BATCH_LENGTH = 3, 8, 5
-# What an interval says something of: one process (or two, too few to tell how processes differ), or any.
+# Scope of an interval: one process (or two, too few to show how processes differ), or any.
 WITHIN_PROCESS, ACROSS_PROCESSES = "within this process", "across processes"
 FASTER, SLOWER = "faster", "slower"
 INCONCLUSIVE = "inconclusive"  # what intervals decide neither way
@@ -72,9 +72,9 @@ class Summary:
 
 
 def stdev(values: Sequence[float]) -> float:
-    """Sample standard deviation of two or more values, in floats.
+    """Return the sample standard deviation of two or more values, in floats.
 
-    The standard library's reckons in fractions, which takes several times as long.
+    The standard library's uses fractions, which takes several times as long.
     """
     mean = fmean(values)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
@@ -119,8 +119,8 @@ def batch_medians(values: Sequence[float]) -> list[float]:
 def widening(batch_length: float) -> float:
     """Return the factor that widens Student's interval over batches, since short batches are not independent.
 
-    1 + 0.8 / length was chosen by simulation: on autoregressive values of order one with a coefficient of 0 to 0.6,
-    10 to 70 of them, the interval covers the truth in 93 to 97 % (tests/measurement/test_statistics.py).
+    1 + 0.8 / length was chosen by simulation on 10 to 70 autoregressive values of order one with a coefficient of 0 to
+    0.6. There the interval covers the true value in 93 to 97 % (tests/measurement/test_statistics.py).
     """
     return 1 + 0.8 / batch_length
 
@@ -141,15 +141,15 @@ def batch_interval(values: Sequence[float]) -> Interval | None:
 
 
 def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
-    """ln(a / b) of values taken in the same round."""
+    """Return ln(a / b) of values measured in the same round."""
     return [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
 
 
 def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -> bool:
     """Return whether the medians of two windows of samples differ within a relative tolerance, or within scatter.
 
-    Scatter is what a difference of two medians has by chance in 1 of 20 cases, with the standard deviation as
-    1.48 times the median absolute deviation from each window's median, and 1.25 times the mean's error for a median's.
+    Scatter is the difference of two medians that occurs by chance in 1 of 20 cases. The standard deviation is 1.48
+    times the median absolute deviation from each window's median. A median's error is 1.25 times the mean's.
     """
     centres = median(earlier), median(later)
     deviations = [abs(x - centre) for window, centre in zip((earlier, later), centres, strict=True) for x in window]

@@ -67,9 +67,9 @@ def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: 
 
 @dataclass(frozen=True)
 class StreamJob:
-    """What a process is asked for: the lengths of calls, as they are and as the model gets them, and batch sizes.
+    """Job of a stream process: the lengths of calls, their padded lengths, and batch sizes.
 
-    After the stream it computes the calls `compared` once more, and compares them with the file `reference`; with
+    After the stream it computes the calls `compared` once more, and compares them with the file `reference`. With
     `refers` it makes that file in eager mode instead.
     """
 
@@ -86,7 +86,7 @@ class StreamJob:
 
 @dataclass(frozen=True)
 class Stream:
-    """What a process reports of its stream: seconds of each call, what was compiled, memory, and whether it is right.
+    """Report of a stream: seconds of each call, compilations, memory, and whether outputs are within tolerance.
 
     `compilations` are counted where the compiler is entered, `reported` by the framework's own counter. `fell_back` is
     the first call, from 0, that ran no graph.

@@ -82,8 +82,8 @@ def make_word(variable: str, value: str) -> str:
 def shell_word(value: str) -> str:
     """Return the value quoted for a shell.
 
-    What does not show as it is, such as a tab, a line break or the second of two spaces, makes it bytes in octal, which
-    bash, zsh and ksh read back between $' and '. What no word of a command can hold is replaced.
+    Values with invisible characters (a tab, a line break, the second of two spaces) are written as bytes in octal.
+    Bash, zsh and ksh read these back between $' and '. Characters that no word of a command can contain are replaced.
     """
     value = _NO_WORD.sub("\ufffd", value)
     if value.isprintable() and "  " not in value:

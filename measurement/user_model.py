@@ -1,4 +1,4 @@
-"""What a worker finds out of a user model."""
+"""Report of a worker on a user model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from measurement.checked import Count, Duration, Positive
 
 @dataclass(frozen=True)
 class UserModelReport:
-    """What a worker found out of a user model: outputs to compare with (files, and what made them), and its cost.
+    """Report of a user model: outputs to compare with (files, and the model that computed them), and its cost.
 
-    `eager` holds eager mode's outputs before anything was sampled, `not_compared` the outputs without a rule, and
-    `computes_in` the dtypes of its products. `inside_s` and `whole_s` are seconds of calls within graphs and
-    altogether, where the model leaves them.
+    `eager` has eager mode's outputs before any sample, `not_compared` the outputs without a rule, and `computes_in` the
+    dtypes of its products. `inside_s` and `whole_s` are seconds of calls within graphs and in total, where the model
+    leaves its graphs.
     """
 
     reference: str

@@ -86,9 +86,10 @@ def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
 
 
 def shorten_samples(variant: Variant, profile: Profile) -> None:
-    """Let a sample be the shortest where the host sets the pace, since no queue fills then.
+    """Set the shortest sample where the host limits the speed, since no queue fills then.
 
-    What the queue seems to take of such calls is their scatter; a short sample meets fewer changes of the host's speed.
+    The time that filling and emptying a queue seems to take is then scatter; a short sample sees fewer changes of the
+    host's speed.
     """
     if variant.waited_s is None or variant.host_s is None or variant.host_s < HOST_SHARE * variant.waited_s:
         return

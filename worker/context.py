@@ -22,7 +22,7 @@ from worker.reasons import of_user_model
 
 
 class Context:
-    """What all groups of a job have in common. `start` comes first, inside the caller's `reporting`."""
+    """Objects shared by all groups of a job. `start` runs first, inside the caller's `reporting`."""
 
     def __init__(self, job: Job, channel: Channel):
         self.job, self.channel = job, channel

@@ -33,7 +33,7 @@ class Forks:
 
 
 def _disarm() -> None:
-    """In a child: what a worker does next ends it. A child that does something else, as multiprocessing's, goes on."""
+    """End a child process at its next step or message. A child with other work, as multiprocessing's, continues."""
     Step.__call__ = _leave  # type: ignore[method-assign]
     Channel.send = _leave  # type: ignore[method-assign]
 

@@ -1,4 +1,4 @@
-"""Figures of one mode on a GPU that are taken beside the paired samples: synchronized calls, device time, memory."""
+"""Figures of one mode on a GPU in addition to the paired samples: synchronized calls, device time, memory."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def device_seconds(meter: Meter | None, step: Step, seconds_per_call: float) -> 
 
 
 class PeakMemory:
-    """What one mode needs of a device that it shares with the other modes of its group.
+    """Peak memory of one mode on a device that it shares with the other modes of its group.
 
-    Taken apart from the timing, after the mode's first calls and before the next mode is prepared: what was allocated
-    before this mode is subtracted from the peak of a call, and the weights that modes share are added again.
+    It is taken apart from the timing, after the mode's first calls and before the next mode is prepared. Memory
+    allocated before this mode is subtracted from the peak of a call. The weights that modes share are added again.
     """
 
     def __init__(self, adapter: Adapter, cell: Cell):

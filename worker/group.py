@@ -1,4 +1,4 @@
-"""What every kind of work on a group begins with: its weights and inputs, and each mode built, called and captured."""
+"""Preparation of a group for every command: its weights and inputs, and each mode built, called and captured."""
 
 from __future__ import annotations
 

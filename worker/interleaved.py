@@ -108,9 +108,9 @@ class InterleavedComparison(GroupWork):
         return members
 
     def show_first_figures(self, members: list[Member]) -> None:
-        """Send figures of the last of `members` from a few rounds beside eager; one that fails is taken out.
+        """Send figures of the last of `members` from a few rounds, interleaved with eager mode.
 
-        Nothing is sent but by the first process that measures the group.
+        Only the first process that measures the group sends them. A member that fails is removed.
         """
         baseline = members[0] if not self.context.description.mode(members[0].cell.mode).graph else None
         beside = [members[-1]] if baseline in (None, members[-1]) else [baseline, members[-1]]
@@ -134,7 +134,7 @@ class InterleavedComparison(GroupWork):
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and see to what must be known before it is timed."""
         member = self.first_called(cell, weights, inputs)
-        if self.group.controls:  # these wait for each call, so what they stand beside does as well
+        if self.group.controls:  # these wait for each call, so the modes compared with them do as well
             member.variant.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
@@ -354,7 +354,7 @@ class InterleavedComparison(GroupWork):
         return member.step.communication()
 
     def save_outputs(self, step: Step, inputs: str) -> str:
-        """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""
+        """Save outputs of the first calls on the file's inputs, in the steady mode; return the path of their file."""
         step.rewind()
         values: dict[str, Any] = {}  # arrays by name
         counts = padding_of(inputs, self.workload.padding)

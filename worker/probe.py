@@ -1,4 +1,4 @@
-"""What an installed framework can do here: `python -m worker.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
+"""Abilities of an installed framework here: `python -m worker.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TAKEN_DOWN = -signal.SIGTERM  # the exit code of ranks that were ended because a
 
 
 class Rank:
-    """What a rank holds and does: every operation is a method, and rank 0 names the next one."""
+    """State and operations of a rank: every operation is a method, and rank 0 names the next one."""
 
     def __init__(self, adapter: Adapter, job: Job, count: int):
         self.adapter, self.job = adapter, job
@@ -113,9 +113,9 @@ class Rank:
 
 
 class RankedAdapter(Adapter):
-    """The adapter of rank 0: what it does of cells with several ranks, all ranks do.
+    """The adapter of rank 0: all ranks run its operations on cells with several ranks.
 
-    `others` are the processes that were started. It is `out_of_step` from the start of an operation to its end.
+    `other_processes` are the other ranks. It is `out_of_step` from the start of an operation to its end.
     """
 
     def __init__(self, adapter: Adapter, job: Job, channel: Channel, count: int):

@@ -1,4 +1,4 @@
-"""What a framework makes this process wait for: programs that it starts, such as compilers, and modules it imports."""
+"""Waits that a framework causes in this process: programs that it starts, such as compilers, and modules it imports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Programs:
 
 
 class Imports:
-    """Seconds that the main thread spends on modules which it imports from now on, whoever asks for them."""
+    """Seconds that the main thread spends on modules imported from now on, by any importer."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

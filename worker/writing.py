@@ -1,4 +1,4 @@
-"""What a worker writes for the suite: a failure of it is never a cell's result, and ends the process."""
+"""Files that a worker writes for the suite: a failed write is never a cell's result, and ends the process."""
 
 from __future__ import annotations
 
