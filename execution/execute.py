@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import frameworks
-from execution import artefacts, bounds, cluster, peak_benchmarks, turns, unchanged
+from execution import artefacts, bounds, cluster, peak_benchmarks, stopping, turns, unchanged
 from execution.launcher import Launcher, changed_since
 from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
@@ -18,16 +18,14 @@ from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
 from execution.worker_run import Display, Figures, WorkerRun
 from launchers import local
-from measurement import host
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
-from measurement.statistics import half_width
-from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
+from plan.plan import Bundle, Group, Plan, estimated_seconds
 from plan.sweep import Sweep
-from records import assemble, foreign, intervals, lines, statuses
+from records import assemble, foreign, lines
 from records.cell_result import CellResult, Failure, full_speed_s
 from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
@@ -179,9 +177,8 @@ class Executor:
         for group in bundle.groups:
             members = [results[cell.id] for cell in group.cells]
             last = max((report.process for result in members for report in result.reports), default=-1)
-            if all(result.failure or result.has_report(last) for result in members) and (
-                last + 1 >= self.profile.maximum_processes or self.unfinished(group, results, last + 1) is None
-            ):
+            reported = all(result.failure or result.has_report(last) for result in members)
+            if reported and stopping.unfinished(group, results, last + 1, self.profile) is None:
                 self.recorder.finish(group, results)
 
     def run_processes(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
@@ -200,13 +197,14 @@ class Executor:
         self.find_bounds(bundle)
         self.ready()
         cache = self.launcher.cache_of(bundle.first)
-        if any(self.unfinished(group, results, 0) for group in bundle.groups):
+        if any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups):
             shutil.rmtree(cache, ignore_errors=True)
         try:
             if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_processes):
-                groups = [left for group in bundle.groups if (left := self.unfinished(group, results, number))]
+                asked = (stopping.unfinished(group, results, number, self.profile) for group in bundle.groups)
+                groups = [left for left in asked if left]
                 if groups:  # else an interrupted run knew this process, or the intervals are narrow enough
                     yield number
                     self.process(bundle, groups, results, MEASURE, number)
@@ -237,43 +235,6 @@ class Executor:
             peaks = self.recorder.peaks.get(peak_benchmarks.key(cell)) or (kept.peaks if kept else None)
             self.display.bound(cell.id, bounds.sentence(cell, answer, device_name, peaks))
         self.breakdown.enter("records")
-
-    def unfinished(self, group: Group, results: dict[str, CellResult], process: int) -> Group | None:
-        """Return what of a group the next process has to measure, if anything.
-
-        Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
-        and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where
-        so few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends
-        as well where the most processes would leave every interval that is too wide far from the target. A graph that
-        runs another program than eager mode is excluded and needs no process.
-        """
-        left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
-        if left and all(results[cell.id].has_report(process) for cell in left.cells):
-            return None  # before the run was interrupted
-        if left is None or process < self.profile.minimum_processes:
-            return left
-        baseline = results.get(baseline_of(left.cells[0]).id)
-        graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
-        graphs = [graph for graph in graphs if not any(statuses.differs(one.program) for one in graph.reports)]
-        if baseline and not baseline.failure and graphs:
-            known = [(assemble.speedup(graph, baseline), assemble.good_rounds(graph, baseline)) for graph in graphs]
-        else:
-            alone = [baseline] if baseline and not baseline.failure else [results[cell.id] for cell in left.cells]
-            known = [(result.latency, result.good_turns) for result in alone]
-        slowed = [good for _, good in known if host.counting(good)[1]]
-        if slowed:
-            return left if all(host.can_recover(good, self.profile.maximum_processes) for good in slowed) else None
-        return left if any(self._lacks(half_width(found), good) for found, good in known) else None
-
-    def _lacks(self, width: float | None, good: Sequence[Sequence[bool]]) -> bool:
-        """Return whether a half-width is above the target, and more processes may change that.
-
-        `good` are the turns of each process; of those to come as large a share is taken to give a value.
-        """
-        target, count = self.profile.target_half_width, sum(host.usable(good))
-        if width is None or width <= target:
-            return width is None
-        return intervals.can_narrow(width, count, self.profile.maximum_processes * count // len(good), target)
 
     def process(
         self, bundle: Bundle, groups: list[Group], results: dict[str, CellResult], kind: str, number: int = 0

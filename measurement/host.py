@@ -88,8 +88,3 @@ def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool
 def usable(processes: Sequence[Sequence[bool]]) -> list[bool]:
     """Return for each process whether it has good turns enough for a value."""
     return [sum(turns) >= min(FEWEST_VALUES, len(turns)) for turns in processes]
-
-
-def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
-    """Return whether `most` processes give values enough, if as large a share of them does as of these."""
-    return sum(usable(processes)) * most >= ENOUGH_PROCESSES * len(processes)

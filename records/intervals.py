@@ -10,7 +10,6 @@ from measurement.statistics import ENOUGH_PROCESSES, Interval, batch_medians, st
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
-REACH = 4.0  # half-widths beyond this many targets are wide whatever their number of processes
 CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 
@@ -41,11 +40,6 @@ def correction(processes: int) -> float:
 def student_factor(processes: int) -> float:
     """Return half of the interval over so many processes, three or more, in standard deviations of their medians."""
     return correction(processes) * quantile(processes - 1) / math.sqrt(processes)
-
-
-def can_narrow(half_width: float, processes: int, most: int, target: float) -> bool:
-    """Return whether `most` processes that scatter as these do leave a half-width of at most `REACH` targets."""
-    return half_width * student_factor(most) <= REACH * target * student_factor(processes)
 
 
 def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:

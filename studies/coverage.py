@@ -27,6 +27,7 @@ from doubles.reported import record  # noqa: E402
 from doubles.scatter import Host, Process, Rounds  # noqa: E402
 
 from analysis.significance import geometric_mean, independent_ratio, over_runs  # noqa: E402
+from execution import stopping  # noqa: E402
 from measurement import host  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
 from records import assemble, intervals  # noqa: E402
@@ -94,7 +95,7 @@ def stopped(scatter: Rounds, target: float, most: int, trials: int, seed: int) -
         for processes in range(3, most + 1):
             interval = known(medians[:processes])
             width = interval.relative_half_width
-            if width <= target or not intervals.can_narrow(width, processes, most, target):
+            if width <= target or not stopping.can_narrow(width, processes, most, target):
                 break
         count.add(interval, 1.0, processes)
     return count

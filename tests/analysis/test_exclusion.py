@@ -241,6 +241,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "execution/cluster.py": "the control cell of each node",
     "execution/execute.py": "how wide intervals are, for the next process",
     "execution/progress.py": "one cell's line",
+    "execution/stopping.py": "how wide intervals are, for the next process",
     "experiments/decode_claims/__init__.py": ("a claim's table",),
     "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
     "experiments/first_principles/__init__.py": ("a claim's table",),

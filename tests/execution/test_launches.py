@@ -14,6 +14,7 @@ from doubles.executing import executor_in
 
 from execution import artefacts, bounds, turns
 from execution.execute import Executor
+from execution.stopping import lacks, unfinished
 from measurement.cells import Effective
 from measurement.profiles import PROFILES
 from measurement.protocol import MEASURE, Hello, Profiled
@@ -47,7 +48,7 @@ DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_proces
         (STEADY, WILD, False),  # twenty processes that scatter so give no narrow interval either
     ],
 )
-def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, tmp_path, eager, graph, another):
+def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, eager, graph, another):
     results = {}
     for mode, told in (("eager", eager), ("inductor", graph)):
         result = CellResult(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
@@ -56,13 +57,12 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
         if told:
             results[result.cell.id] = result
     group = Group(tuple(result.cell for result in results.values()), frozenset(results))
-    executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_processes)) is another
-    assert executor.unfinished(group, results, RIGOROUS.minimum_processes - 1) is None  # it has a report
+    assert bool(unfinished(group, results, RIGOROUS.minimum_processes, RIGOROUS)) is another
+    assert unfinished(group, results, RIGOROUS.minimum_processes - 1, RIGOROUS) is None  # it has a report
 
 
 @pytest.mark.parametrize(("eager", "another"), [(STEADY, False), (DRIFTING, True)])
-def test_a_graph_with_another_program_asks_for_no_process(cell, report, tmp_path, eager, another):
+def test_a_graph_with_another_program_asks_for_no_process(cell, report, eager, another):
     results = {}
     for mode, values in (("eager", eager), ("inductor", DRIFTING[::-1])):
         result = CellResult(cell(mode=mode))
@@ -71,26 +71,24 @@ def test_a_graph_with_another_program_asks_for_no_process(cell, report, tmp_path
             result.add(report((seconds,) * 10, process=number, worker=f"{number}", program=program))
         results[result.cell.id] = result
     group = Group(tuple(result.cell for result in results.values()), frozenset(results))
-    executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, results, RIGOROUS.minimum_processes)) is another
+    assert bool(unfinished(group, results, RIGOROUS.minimum_processes, RIGOROUS)) is another
 
 
 @pytest.mark.parametrize(("at_full_speed", "another"), [(0, False), (1, True), (2, True)])
-def test_launches_are_added_where_the_host_may_recover(cell, report, tmp_path, at_full_speed, another):
+def test_launches_are_added_where_the_host_may_recover(cell, report, at_full_speed, another):
     """Their spread is narrow, and is of turns on a slow host; without one at full speed more are in vain."""
     result = CellResult(cell())
     for launch in range(RIGOROUS.minimum_processes):
         slow = (0.001,) if launch < at_full_speed else (0.002,)
         result.add(report((0.002,) * 10, process=launch, worker=f"{launch}", host_loop_s=slow * 10, full_speed_s=0.001))
     group = Group((result.cell,), frozenset({result.cell.id}))
-    executor = executor_in(tmp_path, "rigorous")
-    assert bool(executor.unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes)) is another
+    assert bool(unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes, RIGOROUS)) is another
 
 
-def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value(tmp_path):
-    executor, fast, slow = executor_in(tmp_path, "rigorous"), [True] * 10, [False] * 10
-    assert executor._lacks(0.2, [fast] * 3 + [slow] * 5)
-    assert not executor._lacks(0.2, [fast] * 8)
+def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value():
+    fast, slow = [True] * 10, [False] * 10
+    assert lacks(0.2, [fast] * 3 + [slow] * 5, RIGOROUS)
+    assert not lacks(0.2, [fast] * 8, RIGOROUS)
 
 
 @pytest.mark.parametrize(("growth", "launches"), [(1.0, 3), (1.03, 5)])

@@ -1,0 +1,67 @@
+"""How many processes a group gets: the rule that adds another one, or ends the group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import frameworks
+from measurement import host
+from measurement.profiles import Profile
+from measurement.statistics import ENOUGH_PROCESSES, half_width
+from plan.plan import Group, baseline_of
+from records import assemble, statuses
+from records.cell_result import CellResult
+from records.intervals import student_factor
+
+REACH = 4.0  # half-widths beyond this many targets are wide whatever their number of processes
+
+
+def unfinished(group: Group, results: Mapping[str, CellResult], process: int, profile: Profile) -> Group | None:
+    """Return what of a group the next process has to measure, if anything.
+
+    Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
+    and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where so
+    few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends as
+    well where the most processes would leave every interval that is too wide far from the target. A graph that runs
+    another program than eager mode is excluded and needs no process.
+    """
+    if process >= profile.maximum_processes:
+        return None
+    left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
+    if left and all(results[cell.id].has_report(process) for cell in left.cells):
+        return None  # before the run was interrupted
+    if left is None or process < profile.minimum_processes:
+        return left
+    baseline = results.get(baseline_of(left.cells[0]).id)
+    graphs = [results[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
+    graphs = [graph for graph in graphs if not any(statuses.differs(one.program) for one in graph.reports)]
+    if baseline and not baseline.failure and graphs:
+        known = [(assemble.speedup(graph, baseline), assemble.good_rounds(graph, baseline)) for graph in graphs]
+    else:
+        alone = [baseline] if baseline and not baseline.failure else [results[cell.id] for cell in left.cells]
+        known = [(result.latency, result.good_turns) for result in alone]
+    slowed = [good for _, good in known if host.counting(good)[1]]
+    if slowed:
+        return left if all(can_recover(good, profile.maximum_processes) for good in slowed) else None
+    return left if any(lacks(half_width(found), good, profile) for found, good in known) else None
+
+
+def lacks(width: float | None, good: Sequence[Sequence[bool]], profile: Profile) -> bool:
+    """Return whether a half-width is above the target, and more processes may change that.
+
+    `good` are the turns of each process; of those to come as large a share is taken to give a value.
+    """
+    target, count = profile.target_half_width, sum(host.usable(good))
+    if width is None or width <= target:
+        return width is None
+    return can_narrow(width, count, profile.maximum_processes * count // len(good), target)
+
+
+def can_narrow(half_width: float, processes: int, most: int, target: float) -> bool:
+    """Return whether `most` processes that scatter as these do leave a half-width of at most `REACH` targets."""
+    return half_width * student_factor(most) <= REACH * target * student_factor(processes)
+
+
+def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
+    """Return whether `most` processes give values enough, if as large a share of them does as of these."""
+    return sum(host.usable(processes)) * most >= ENOUGH_PROCESSES * len(processes)
