@@ -49,7 +49,11 @@ class Rounds(NamedTuple):
 
 
 def _starts_say(cell: Starts) -> list[str]:
-    return [starts.choices(cell), *(f"{one.name}: {one.reason}" for one in cell.strategies if one.reason)]
+    return [
+        starts.choices(cell),
+        starts.warm(cell),
+        *(f"{one.name}: {one.reason}" for one in cell.strategies if one.reason),
+    ]
 
 
 def _streams_say(cell: Streams) -> list[str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from analysis.starts import CALLS, BreakEven, Cell, Strategy
-from measurement.starts import EAGER, PHASES
+from measurement.starts import EAGER, PHASES, WARM
 from measurement.text import times
 from reports import rounds
-from reports.numbers import speedup
+from reports.numbers import speedup, text_of
 
 HEADS = ("", "first, s", "over eager", "ms a call", "pays after")
 MOST_UNDECIDED = 2
+MOST_LINES = 10
 
 
 def heading(cell: Cell) -> str:
@@ -68,18 +69,42 @@ def _named(names: Sequence[str], rivals: bool) -> str:
     return f"inconclusive ({between}{', …' if len(names) > MOST_UNDECIDED else ''})" if rivals else "inconclusive"
 
 
+def warm(cell: Cell) -> str:
+    """Return how much longer a start takes with a warm cache than in eager mode, by phase; nothing without both."""
+    for one in cell.strategies:
+        more = [(own.first_answer_s or 0.0) - (eager.first_answer_s or 0.0) for own, eager in one.pairs]
+        if one.name == WARM and sum(more) > 0:
+            parts = ", ".join(f"{name} {text_of(seconds)} s" for name, seconds in beyond_eager(one)[:3])
+            return f"{WARM} beyond eager: {text_of(sum(more) / len(more))} s, of which {parts}."
+    return ""
+
+
 def block(cell: Cell) -> list[str]:
     """Return at most ten lines of at most 80 columns."""
     advice = choices(cell), choices(cell, rivals=False), choices(cell, CALLS[1:3], rivals=False)
     fitting = next((text for text in advice if len(text) <= rounds.WIDTH), "")
-    return [*rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies]), *filter(None, [fitting])]
+    found = rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies])
+    return [*found, *filter(None, [fitting, warm(cell)])][:MOST_LINES]
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:
     """Return mean seconds by phase, the longest first, of those that take a hundredth of the whole."""
-    found = []
-    for name in PHASES:
-        values = [record.phases.get(name, 0.0) for record in one.records]
-        found.append((name.replace("_", " "), sum(values) / max(1, len(values))))
+    return _longest([record.phases for record in one.records])
+
+
+def beyond_eager(one: Strategy) -> list[tuple[str, float]]:
+    """Return the same of what a strategy takes beyond eager mode in the same rounds."""
+    return _longest(
+        [{name: own.phases.get(name, 0.0) - eager.phases.get(name, 0.0) for name in PHASES} for own, eager in one.pairs]
+    )
+
+
+def _longest(processes: Sequence[Mapping[str, float]]) -> list[tuple[str, float]]:
+    found = [
+        (name.replace("_", " "), sum(each.get(name, 0.0) for each in processes) / max(1, len(processes)))
+        for name in PHASES
+    ]
     whole = sum(seconds for _, seconds in found)
-    return sorted(((name, seconds) for name, seconds in found if seconds >= whole / 100), key=lambda one: -one[1])
+    return sorted(
+        ((name, seconds) for name, seconds in found if seconds > max(0.0, whole) / 100), key=lambda one: -one[1]
+    )

@@ -97,3 +97,13 @@ def test_phases_are_named_from_the_longest_on():
     found = by_name(planted("eager", 2.0, 10.0, build_s=0.001))["eager"]
     assert words.phases(found) == [("imports", 1.0), ("trace", 1.0)]
     assert {name.replace("_", " ") for name in PHASES} >= {name for name, _ in words.phases(found)}
+
+
+def test_a_warm_cache_is_split_into_what_it_takes_beyond_eager_mode():
+    records = planted("eager", 2.0, 10.0) + planted("warm-cache", 6.0, 5.0, load_s=0.75, build_s=0.001)
+    (cell,) = analysis.cells(records)
+    sentence = "warm-cache beyond eager: 4 s, of which imports 2 s, trace 2 s, load 0.75 s."
+    assert words.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
+    for others in ([], planted("eager", 7.0, 5.0)):
+        (cell,) = analysis.cells(planted("warm-cache", 6.0, 5.0) + others)
+        assert words.warm(cell) == ""
