@@ -12,7 +12,7 @@ from pathlib import Path
 from frameworks.description import Framework
 from measurement.cells import Cell
 
-# Besides the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
+# In addition to the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
 DECIDING = re.compile(
     r"transformers|tokenizers|safetensors|huggingface-hub|flax|optax|equinox|keras|tf-keras|paddlenlp|triton|"
     r"onnx.*|openvino|pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"

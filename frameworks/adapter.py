@@ -126,10 +126,10 @@ class Meter(ABC):
 
 
 class Adapter(ABC):
-    """A framework behind the boundary. Methods that are not abstract have an answer that will do for most.
+    """A framework behind the boundary. Methods that are not abstract have a default for most frameworks.
 
-    One instance lives as long as its worker process. What cannot be measured says so in one of two ways: `obstacle`
-    answers before anything is made, and every method may raise `Unsupported`.
+    One instance lives as long as its worker process. Two ways report an unmeasurable cell: `obstacle` answers before
+    anything is made, and every method may raise `Unsupported`.
     """
 
     device: Any = None  # the framework's own, once it is configured

@@ -1,4 +1,4 @@
-"""What the suite knows of a framework without importing it: its modes, models and thread settings."""
+"""Description of a framework without importing it: its modes, models and thread settings."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Mode:
 
     @property
     def is_rung(self) -> bool:
-        """Whether it is a mode that nobody deploys, beside the baseline."""
+        """Whether it is a mode that nobody deploys, other than the baseline."""
         return not self.deployed and (self.graph or bool(self.cache))
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A mode on the way from eager mode to a framework's last graph, and what it adds to the rung before it.
+    """A mode on the way from eager mode to a framework's last graph, and its addition to the rung before it.
 
-    What a rung adds is also in the rungs after it if it is `kept`, even where this one could not be measured. One that
-    adds other things in other passes is several, each with its `passes`; empty: all that its mode runs.
+    If it is `kept`, the rungs after it include the addition, even where this one could not be measured. A mode with
+    different additions per pass has several rungs, each with its `passes`; empty: all passes of the mode.
     """
 
     mode: str
@@ -83,15 +83,15 @@ class Crossing:
 class Framework:
     """A framework as the command line, the planner and the reports see it.
 
-    `distributions` are the framework's packages, its own first: their versions are recorded. `modules` are those that
-    its folder imports and that are not called as a distribution. `default_graph` are the graph modes that users of the
-    framework start with, the plainest first; `graph_on_gpu` those that its documentation recommends there besides.
+    `distributions` are the framework's packages, its own first: their versions are recorded. `modules` are imported by
+    its folder and named unlike a distribution. `default_graph` are the graph modes that users of the framework start
+    with, the plainest first. On a GPU, `graph_on_gpu` adds those that its documentation recommends there. `models` maps
+    an implementation to its model families, and `trained` are those that the plain one also trains.
+    `environment(threads, device_kind)` returns the variables that must be set before the worker process starts.
 
-    `models` maps an implementation to the model families that it has, and `trained` are those that the plain one also
-    trains. `environment(threads, device_kind)` gives the variables that must be set before the worker process starts.
     `cache_variables` name the directories in which the framework keeps compiled code; the launcher points them at a
-    private, empty one. `ladders` and `crossings` have, by kind of device, the rungs from eager mode on, and what two of
-    them bring in either order.
+    private, empty one. By kind of device, `ladders` have the rungs from eager mode on, and `crossings` the effect of
+    two rungs in either order.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Framework:
     conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # what its users type for its name as well
-    switches: tuple[str, ...] = ()  # how variables begin by which users set it: those of a run are kept beside it
+    switches: tuple[str, ...] = ()  # how variables begin by which users set it: a run keeps those that were set
     no_switches: tuple[str, ...] = ()  # how variables of other programs begin that begin like that, too
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
@@ -167,7 +167,7 @@ class Framework:
         return tuple(rung for rung in rungs if not rung.passes or pass_name in rung.passes)
 
     def ladder_modes(self, device_kind: str, pass_name: str) -> tuple[str, ...]:
-        """Return the modes of the ladder and of what is beside it."""
+        """Return the modes of the ladder and of its crossing."""
         beside = self.crossing(device_kind, pass_name)
         return (*(rung.mode for rung in self.ladder(device_kind, pass_name)), *(beside.modes if beside else ()))
 

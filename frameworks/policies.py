@@ -33,7 +33,7 @@ class Policy:
 
     @property
     def users(self) -> str:
-        """What users have who set nothing."""
+        """The setting of users who set nothing."""
         return next(iter(self.choices))
 
     @property

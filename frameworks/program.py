@@ -1,12 +1,12 @@
 """Whether two modes run the same program: the operators each one executes, and the first difference that decides.
 
 Parity compares numbers; two programs may agree in every digit and still choose other kernels, as an attention mask of
-ones does. So an adapter lists what its framework itself dispatches in eager mode, and what the captured graph holds,
-in one normal form:
+ones does. So an adapter lists the operators that its framework dispatches in eager mode, and those of the captured
+graph, in one normal form:
 
-- operators that only rename memory (views, reshapes, transposes of a view, identities) and constants are left out;
-- a composite operator stands for its parts where the framework calls it by name (layer norm, GELU, softmax, linear),
-  since every graph takes those apart in its own way;
+- operators that only rename memory (views, reshapes, transposes of a view, identities) and constants are omitted;
+- a composite operator (layer norm, GELU, softmax, linear) stands for its parts where the framework calls it by name,
+  since every graph splits it differently;
 - arguments that choose a kernel are kept: dtypes, shapes and strides of masks, causal, scale, target dtypes of casts.
 """
 
@@ -41,7 +41,7 @@ class Operation:
 
     @property
     def key(self) -> tuple:
-        """What must be equal in both programs."""
+        """Name and arguments, which must be equal in both programs."""
         return (self.name, *sorted(self.arguments.items()))
 
 
@@ -129,7 +129,7 @@ def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
 
 
 def _without_moved(pairs: list[Pair]) -> list[Pair]:
-    """Leave out what both programs have, though at different places."""
+    """Return the pairs without operators that both programs have at different places."""
     moved = Counter(a.key for a, _ in pairs if a) & Counter(b.key for _, b in pairs if b)
     to_leave = (Counter(moved), Counter(moved))
     kept = []

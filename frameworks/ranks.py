@@ -1,4 +1,4 @@
-"""The processes of a framework that train together: what they say to each other, and how the others are started."""
+"""Processes of a framework that train together: their collectives (`Ranks`), and the start of the others (`Others`)."""
 
 from __future__ import annotations
 

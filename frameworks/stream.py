@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Counts:
-    """What was compiled so far in this process: counted by the suite, and by the framework's own counter."""
+    """Compilations in this process so far: counted by the suite, and by the framework's own counter."""
 
     compilations: int = 0
     reported: int | None = None
@@ -119,6 +119,6 @@ def load(framework: str, name: str, device_kind: str) -> type[Server]:
         why = lacking.get(name) or ("cuda-graphs" in name and lacking.get("cuda-graphs")) or "the suite lacks it"
         raise Unsupported(f"{title} has no strategy {name}: {why}.")
     if strategy.cuda_graphs and device_kind == "cpu":
-        raise Unsupported(f"{name} is made of CUDA graphs, which need a GPU.")
+        raise Unsupported(f"{name} consists of CUDA graphs, which need a GPU: choose DEVICE=gpu, or another strategy.")
     found: type[Server] = servers[name]
     return found

@@ -1,6 +1,6 @@
-"""Users' own models at the boundary: their file, run in the worker alone, and what their steps report besides.
+"""Users' own models at the boundary: their file, run in the worker alone, and the additional reports of their steps.
 
-What the suite's workloads know beforehand (right outputs, FLOPs and bytes), a step of a user's model finds out.
+The suite's workloads declare correct outputs, FLOPs and bytes; a step of a user's model determines them.
 """
 
 from __future__ import annotations
@@ -144,7 +144,10 @@ def without_folders(text: str, source: str) -> str:
 
 @contextlib.contextmanager
 def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
-    """Let an error of the model's first call hold what its inputs are, with which the model may not agree."""
+    """Add the description of the inputs to an error of the model's first call, since the model may not accept them.
+
+    The error gets the attribute `called_with`, of at most 300 characters.
+    """
     try:
         yield
     except Fault:

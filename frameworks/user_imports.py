@@ -1,8 +1,8 @@
 """Imports of a user's file: its own folder comes first, and the suite's packages shadow none of its modules.
 
 `python -m worker` puts the suite's folder on the path, and its packages (`measurement`, `workloads`, …) are loaded
-before the user's file is. Where the user has a module of one of these names, that module takes the name for the rest
-of the process, and the suite's own imports go on finding the suite's package.
+before the user's file. A user's module of one of these names takes the name for the rest of the process. The suite's
+own imports still find the suite's package.
 """
 
 from __future__ import annotations

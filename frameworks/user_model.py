@@ -36,7 +36,7 @@ Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Counted:
-    """What one call costs, and who counted. `unfused_bytes` are moved where each operator reads and writes memory."""
+    """Cost of one call, and its source. `unfused_bytes` are moved where each operator reads and writes memory."""
 
     flops: int
     bytes: int
@@ -46,7 +46,7 @@ class Counted:
 
 
 class Uncounted(Exception):
-    """What a call costs is not known; the message says why, such as by the operators that no rule counts."""
+    """The cost of a call is not known; the message says why, such as by the operators that no rule counts."""
 
     @classmethod
     def naming(cls, operators: Iterable[str]) -> Uncounted:
@@ -55,7 +55,7 @@ class Uncounted(Exception):
 
 
 class Subject(ABC):
-    """What a worker asks of a user model in one pass. Nothing here is timed."""
+    """A user model in one pass, as a worker sees it. Nothing here is timed."""
 
     rules: Rules
     # In which eager mode may compute a reference, the best first; all above the cell's own dtype.
@@ -291,7 +291,7 @@ class UserModel(Subject):
 
     @contextlib.contextmanager
     def in_precision(self, dtype: str) -> Iterator[tuple[Any, Callable[[Inputs], Inputs]]]:
-        """Enter a copy of the model in `dtype`: the copy, and what casts an input set."""
+        """Yield a copy of the model in `dtype`, and the function that casts an input set to it."""
         with self.by_default(dtype):
             yield self.copied(dtype), partial(self.cast, dtype=dtype)
 

@@ -35,7 +35,7 @@ class Values:
 
 
 class Rules:
-    """What a framework knows of its own types. `array` and `parts` return None for a value that is none of its."""
+    """A framework's rules for its own types. `array` and `parts` return None for a value of another type."""
 
     # Whether a list of numbers is one array: not where a graph turns its entries into tensors.
     lists_are_arrays = False
@@ -157,9 +157,9 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[Any, Any]] | None:
 
 
 def named_attributes(value: Any) -> dict[str, Any]:
-    """Return what an object holds by the names that outputs have: without outer underscores where all then differ.
+    """Return an object's attributes by the names of outputs, without code and modules.
 
-    Code and modules are no values.
+    Names lose their outer underscores where all names then still differ.
     """
     kept = [(name, entry) for name, entry in sorted(attributes(value).items()) if not isinstance(entry, _OPAQUE)]
     bare = Counter(name.strip("_") for name, _ in kept)

@@ -88,8 +88,8 @@ class Causal(Workload):
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         """Map (B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
 
-        `attend(layer, q, k, v)` takes a layer's queries (B, nkv, nh / nkv, T, hs), and its keys and values
-        (B, nkv, T, hs), as the cache holds them, and gives the context in the queries' shape.
+        `attend(layer, q, k, v)` returns the context in the shape of its queries, (B, nkv, nh / nkv, T, hs). Keys and
+        values have the cache's shape, (B, nkv, T, hs).
         """
 
     @abstractmethod
@@ -139,7 +139,7 @@ class Causal(Workload):
         return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
 
     def places_given(self, parameters: Parameters) -> list[np.ndarray]:
-        """Return what a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
+        """Return the places that a framework needs in addition to the inputs: where the cache is compared, (n,)."""
         return [self.places_compared(parameters)]
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
@@ -186,5 +186,5 @@ class Causal(Workload):
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:
-    """Return the parameters that a model has beside those of all: its other passes have them too."""
+    """Return the parameters that a model has in addition to those of all: its other passes have them too."""
     return tuple(parameter for parameter in model.parameters if parameter.name not in COMMON)

@@ -1,4 +1,4 @@
-"""What a call of a model with a cache costs: floating-point operations and bytes, weights and cache included."""
+"""Cost of a call of a model with a cache: floating-point operations and bytes, weights and cache included."""
 
 from __future__ import annotations
 

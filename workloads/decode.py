@@ -26,9 +26,9 @@ class Decode(PassOf):
     """One call is one token of each sequence of a batch, at the end of a cache of `context` places.
 
     The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
-    take tokens that are given (teacher forcing) at the last four places in turn, each of which writes its keys and
-    values to its place, and attends to all up to it. The place is an input: a graph serves all four. A static cache
-    has all places from the beginning; a dynamic one grows by one with each call, and begins again after the fourth.
+    take given tokens (teacher forcing) at the last four places in turn. Each writes its keys and values to its place,
+    and attends to all places up to it. The place is an input: a graph serves all four. A static cache has all places
+    from the start. A dynamic one grows by one with each call, and starts again after the fourth.
     """
 
     model: Causal = field(kw_only=True)

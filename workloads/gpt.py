@@ -192,9 +192,9 @@ def _gpt(name: str, *, layers: int, hidden: int, heads: int, vocabulary: int, po
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        # GPT-2's smallest, its vocabulary rounded up to a multiple of 64: 123.6M parameters besides the positions.
+        # GPT-2's smallest, its vocabulary rounded up to a multiple of 64: 123.6M parameters without the positions.
         _gpt("gpt2-124m", layers=12, hidden=768, heads=12, vocabulary=50304, positions=1024),
-        # A character model of Shakespeare: 10.65M parameters besides the positions.
+        # A character model of Shakespeare: 10.65M parameters without the positions.
         _gpt("gpt-10m", layers=6, hidden=384, heads=6, vocabulary=65, positions=256),
         _gpt("gpt-tiny", layers=2, hidden=64, heads=2, vocabulary=65, positions=64),
     )

@@ -1,4 +1,4 @@
-"""What workloads on images have in common: their parameters, their inputs, and convolution's cost."""
+"""Common parts of workloads on images: their parameters, their inputs, and convolution's cost."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def image_shape(parameters: Parameters) -> tuple[int, ...]:
 
 
 def images(parameters: Parameters, seed: int) -> Arrays:
-    """Return one seeded set of images, the same in both layouts: patches of a colour under noise, both normal.
+    """Return one seeded set of images, (B, C, E, E) or (B, E, E, C) by layout: coloured patches and noise, both normal.
 
-    Of noise alone a network with random weights makes nearly the same features whatever the image, and parity would not
-    distinguish one image from another.
+    The values are the same in both layouts. On noise alone a network with random weights gives nearly the same features
+    for every image, and parity would not distinguish images.
     """
     rng, (batch, channels, edge, _) = np.random.default_rng(seed), image_shape({**parameters, "layout": "nchw"})
     coarse = rng.standard_normal((batch, channels, PATCHES, PATCHES), dtype=np.float32)

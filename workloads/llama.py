@@ -1,9 +1,7 @@
 """Llamas (Touvron et al. 2023; Dubey et al. 2024): RMS norms, rotary positions, grouped queries, SwiGLU, no biases.
 
-Qwen3 (2025) also norms each head of queries and keys, and its heads have a size of their own.
-
-What stands here is the prefill pass, which reads a prompt; `workloads.decode` and `workloads.generate` make the
-others of it.
+Qwen3 (2025) also norms each head of queries and keys, and its heads have a size of their own. This module has the
+prefill pass, which reads a prompt; `workloads.decode` and `workloads.generate` derive the others from it.
 """
 
 from __future__ import annotations
@@ -217,9 +215,9 @@ def silu(x: np.ndarray) -> np.ndarray:
 def rounding(layers: int, intermediate: int) -> dict[str, float]:
     """Return the error allowed by dtype.
 
-    A sum in float32 that is rounded after each of its terms, as products of one row by XLA and Paddle on a CPU seem to
-    be, is off by the root of their number: docs/methodology.md, "Prefill, decode and generate". In coarser dtypes the
-    rounding of operands outweighs that.
+    A float32 sum rounded after each of its terms has an error that grows with the root of their number. XLA and Paddle
+    seem to sum so in products of one row on a CPU: docs/methodology.md, "Prefill, decode and generate". In coarser
+    dtypes the rounding of operands outweighs that.
     """
     allowed = tolerance(layers, ROUNDING_OF_BERT)
     return allowed | {"fp32": allowed["fp32"] * max(1.0, math.sqrt(intermediate / BERT_INTERMEDIATE))}

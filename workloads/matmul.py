@@ -39,7 +39,7 @@ class Matmul(Workload):
         return {"weight": (size, size)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Draw weights so scaled that the product's values are of order 1."""
+        """Return the weight (K, N), scaled so that the product's values have order 1."""
         shape = self.weight_shapes(parameters)["weight"]
         draw = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
         return {"weight": draw * np.float32(1 / math.sqrt(shape[0]))}

@@ -1,4 +1,4 @@
-"""What a call is made of a model for."""
+"""Passes of a model: the purpose of a call."""
 
 WITH_CACHE = ("prefill", "decode", "generate")
 PASSES = ("inference", "training", *WITH_CACHE)

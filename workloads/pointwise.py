@@ -69,8 +69,8 @@ class FusedCos(OnVector):
 class Stream(OnVector):
     """`x + x`: as much memory as a framework's own operator moves, counted like Copy of McCalpin's STREAM.
 
-    One operand under two names: a factor that is broadcast takes slower kernels in some frameworks, and what is a
-    constant's product or a copy may be no work at all.
+    One operand under two names. A broadcast factor takes slower kernels in some frameworks. The product with a
+    constant, or a copy, may need no work at all.
     """
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:

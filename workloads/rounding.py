@@ -1,4 +1,4 @@
-"""What a dtype keeps of a number: references compute in float64, on weights and inputs as frameworks hold them."""
+"""Rounding to a dtype: references compute in float64, on weights and inputs as frameworks hold them."""
 
 from __future__ import annotations
 

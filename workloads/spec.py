@@ -1,4 +1,4 @@
-"""What a workload declares: its parameters, weights, inputs, reference, cost and tolerance. NumPy only."""
+"""Declaration of a workload: its parameters, weights, inputs, reference, cost and tolerance. NumPy only."""
 
 from __future__ import annotations
 
@@ -118,9 +118,9 @@ class Cost:
 class Workload(ABC):
     """A computation that every framework runs from the same weights on the same inputs.
 
-    `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance`
-    maps a dtype to the root mean square that the errors of a framework's outputs may have, relative to that of the
-    reference's outputs (`measurement.parity`).
+    `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance` maps
+    a dtype to the largest root mean square of errors, relative to that of the reference's outputs
+    (`measurement.parity`).
     """
 
     name: str
@@ -249,7 +249,7 @@ class Workload(ABC):
         return ()
 
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        """Return shapes of the weights that the loss needs besides the model's."""
+        """Return shapes of the weights that the loss needs in addition to the model's."""
         return {}
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:

@@ -59,8 +59,8 @@ class Training(PassOf):
     """One call is one optimizer iteration on `model`: its outputs are the loss before the update, and its state.
 
     An iteration takes `accumulate` micro-batches and averages their gradients. With more than one, every input has a
-    leading axis of that length. With several `ranks`, inputs and references are those of the global batch, which the
-    ranks divide among themselves; sizes and costs are of one rank.
+    leading axis of that length. With several `ranks`, inputs and references belong to the global batch, which the ranks
+    divide among themselves; sizes and costs belong to one rank.
     """
 
     def named(self, parameters: Parameters) -> Parameters:
@@ -228,10 +228,11 @@ def adamw(
 ) -> None:
     """Update in place once (Loshchilov and Hutter 2019, algorithm 2), `step` counting from 1.
 
-    With `early`, epsilon is added before the second moment's bias is corrected, and so is as large as the correction
-    makes it (Kingma and Ba 2015, the end of section 2; Keras).
-    Weight and moments lie in C order. A part at a time, whose intermediate values fit into a cache: this is memory
-    traffic and little else.
+    With `early`, epsilon is added before the correction of the second moment's bias, which then scales it too. Kingma
+    and Ba (2015, the end of section 2) and Keras do so.
+
+    Weight and moments lie in C order. The update takes parts whose intermediate values fit into a cache, since memory
+    traffic limits it.
     """
     flat = [array.reshape(-1) for array in (weight, *moments)]  # views: all of them are contiguous
     gradient = np.ascontiguousarray(gradient).reshape(-1)

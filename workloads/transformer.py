@@ -1,4 +1,4 @@
-"""What the transformers among the workloads have in common: weights, attention, cost, and how rounding adds up."""
+"""Common parts of the transformer workloads: weights, attention, cost, and how rounding adds up."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def norm_shapes(name: str, width: int) -> dict[str, tuple[int, ...]]:
 
 
 def normal_weights(shapes: dict[str, tuple[int, ...]], seed: int, norms: tuple[str, ...]) -> Arrays:
-    """Draw normal weights of standard deviation 0.02; those of names that end as `norms` around 1.
+    """Return normal weights by name: mean 0, or 1 for names that end as one of `norms`, and standard deviation 0.02.
 
-    All-ones norms and all-zero biases would hide a swapped or forgotten one from the parity check.
+    With norms of ones and biases of zeros the parity check would miss one that is swapped or forgotten.
     """
     rng = np.random.default_rng(seed)
     weights = {}
@@ -66,7 +66,10 @@ def cost_of_layers(
     copied: int,
     compulsory_bytes: int,
 ) -> Cost:
-    """Return a call's cost: of `matmuls` and `attention` (FLOPs, bytes) in every layer, all else of the whole model."""
+    """Return the cost of a call: `layers` times `matmuls` and `attention`, plus all other operators once.
+
+    Pairs are (FLOPs, bytes); `copied` and `compulsory_bytes` are bytes of the whole model.
+    """
     flops, traffic = (layers * sum(m[i] for m in matmuls) + sum(m[i] for m in matmuls_once) for i in (0, 1))
     operators = (
         OperatorCost("matmul", flops, traffic),

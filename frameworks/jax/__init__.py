@@ -16,7 +16,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
         "TRANSFORMERS_VERBOSITY": "error",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
-        # transformers would import whatever else is installed beside JAX.
+        # transformers would import other frameworks that are installed with JAX.
         "USE_FLAX": "1",
         "USE_TORCH": "0",
         "USE_TF": "0",

@@ -1,4 +1,4 @@
-"""What has to be asked of JAX's runtime by other ways than its API: devices, pool threads, what a module holds."""
+"""Facts of JAX's runtime that its API does not report: devices, pool threads, contents of a module."""
 
 from __future__ import annotations
 

@@ -34,5 +34,5 @@ FRAMEWORK = Framework(
     models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
     starts=("compile", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
     environment=lambda threads, device_kind: openmp_environment(threads),
-    swept=False,  # another kind of thing than the four: models come to it finished, and are only run
+    swept=False,  # unlike the four, it only runs finished models
 )

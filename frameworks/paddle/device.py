@@ -1,6 +1,6 @@
-"""What this build of Paddle holds for a device, and a GPU's memory.
+"""Abilities of this build of Paddle on a device, and a GPU's memory.
 
-Where `to_static` is asked for CINN and cannot use it, Paddle says nothing.
+Where `to_static` should use CINN and cannot, Paddle reports nothing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Meter(adapter.Meter):
 
 
 def kernels_held(device: str) -> str:
-    """Return what GPUs this build has kernels for, what `device` is, and where other builds are."""
+    """Return a sentence on the GPUs that this build has kernels for, the GPU `device`, and where other builds are."""
     index, version = int(device.split(":")[1]), f"Paddle {paddle.__version__} (CUDA {paddle.version.cuda()})"
-    # The library of Paddle's own kernels; the one beside it, libphi, holds those of NVIDIA's libraries as well.
+    # The library of Paddle's own kernels; libphi, in the same folder, holds those of NVIDIA's libraries as well.
     held = ", ".join(fatbin.architectures(paddle.base.libpaddle.__file__)) or "no GPU"
     name = paddle.device.cuda.get_device_name(index)
     major, minor = paddle.device.cuda.get_device_capability(index)
-    return f"{version} has kernels for {held}, and {device}, an {name}, is sm_{major}{minor}. {OTHER_BUILDS}"
+    return f"{version} has kernels for {held}, but {device} ({name}) is sm_{major}{minor}. {OTHER_BUILDS}"
 
 
 def cinn_obstacle(device: str) -> str | None:

@@ -44,7 +44,7 @@ class InputsOnly(user_model.Model):
 
 @dataclass
 class Built:
-    """What is called with input sets that are on the device; `held` has its variables, as a function does not."""
+    """A callable with its input sets on the device; `held` has its variables, which a function does not."""
 
     called: Callable
     sets: Sequence[tuple]

@@ -139,9 +139,11 @@ def _refuse_device(cell: Cell, device: torch.device) -> None:
     """Raise `Unsupported` where the cell cannot be what it says."""
     if device.type == "cpu":
         if "cpu" not in FRAMEWORK.mode(cell.mode).devices:
-            raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")
+            raise Unsupported(
+                f"{cell.mode} consists of CUDA graphs, which need a GPU: choose DEVICE=gpu, or another MODE."
+            )
         if cell.dtype == "tf32":
-            raise Unsupported("TF32 exists on GPUs only.")
+            raise Unsupported("TF32 exists on GPUs only: choose DTYPE=fp32, or DEVICE=gpu.")
     elif cell.dtype in ("tf32", "bf16") and torch.version.hip is None:
         major, minor = torch.cuda.get_device_capability(device)
         if major < 8:

@@ -1,4 +1,4 @@
-"""What this build of torch can do on this machine, and how it is set."""
+"""Abilities of this build of torch on this machine, and its settings."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _no_gpu() -> str:
 def _runs(architecture: str, capability: tuple[int, int]) -> bool:
     """Return whether code for `architecture` runs on a GPU of `capability`.
 
-    CUDA programming guide, "Binary Compatibility" and "PTX Compatibility": binaries (sm_) run on the same major
-    version and equal or later minor ones, PTX (compute_) on everything equal or later, and what ends in a letter
-    on that one architecture.
+    CUDA programming guide, "Binary Compatibility" and "PTX Compatibility". Binaries (sm_) run on the same major version
+    and equal or later minor ones. PTX (compute_) runs on every equal or later one. An architecture that ends in a
+    letter runs on that one alone.
     """
     kind, major, minor, suffix = re.fullmatch(r"(\w+)_(\d+)(\d)([a-z]?)", architecture).groups()
     built = (int(major), int(minor))
@@ -88,9 +88,9 @@ class Meter(adapter.Meter):
 def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:
     """Return seconds per call between events on the GPU's stream: kernels and gaps between them, the host kept ahead.
 
-    A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
-    never waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and
-    a single call may hold more than it takes.
+    A kernel that only waits goes first and lasts longer than the host needs to submit the calls. So the device never
+    waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and a
+    single call may exceed it.
     """
     if device.type != "cuda":
         return None
@@ -98,7 +98,7 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
     start = torch.cuda.Event(enable_timing=True)
     end = torch.cuda.Event(enable_timing=True)
     cycles = 50_000_000  # some 30 ms
-    for _ in range(2 if calls == 1 else 6):  # a call too long for others beside it is tried twice
+    for _ in range(2 if calls == 1 else 6):  # a call too long to queue several is tried twice
         torch.cuda._sleep(cycles)
         start.record()
         outputs = [step() for _ in range(calls)]

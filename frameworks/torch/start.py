@@ -149,7 +149,7 @@ class Regional(Compile):
 
 
 def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """Return the blocks of the largest container whose children are of one class. Raises Unsupported without one."""
+    """Return the blocks of the largest container whose children have one class. Raises Unsupported without one."""
     containers = [
         list(part.children())
         for part in module.modules()

@@ -1,4 +1,4 @@
-"""What XLA's fusions hold: its kernels are called `fusion.3`, and only the compiled module says what they compute."""
+"""Contents of XLA's fusions: its kernels are called `fusion.3`, and only the compiled module names their operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a framework's profiler recorded, reduced to the time of every kernel. No clock is read here."""
+"""A profile by a framework's profiler, reduced to the time of every kernel. No clock is read here."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LATEST = 1e6  # seconds; a float there has steps of 0.1 ns, and of 240 ns as man
 class Profile:
     """Seconds and counts per call, by kernel and by the operator that it is a part of (`attribution.operators`).
 
-    `busy_s` is the time in which at least one kernel was at work, `wall_s` the time from the first call's start to the
-    last one's end, both under the profiler. `trace` is the file the framework wrote for a trace viewer.
+    `busy_s` is the time in which at least one kernel ran. `wall_s` is the time from the first call's start to the last
+    one's end. Both are measured under the profiler. `trace` is the file the framework wrote for a trace viewer.
     """
 
     kernels: tuple[
@@ -45,10 +45,10 @@ class Profiler(Protocol):
         """Profile `calls` calls of a warm step; files for a trace viewer go into `folder`."""
 
     def attention(self, step: Step, eager: bool) -> list[dict]:
-        """Return how a warm step calls the framework's attention operator, each way with the framework's own choice.
+        """Return the calls of the framework's attention operator in a warm step, each with the framework's own choice.
 
-        Keys: `call` and `mask` (its arguments as text), `count` (a call of the step), `chosen` (the kernel), `refused`
-        (the fused kernels that it does not use, with its reasons). Empty if the framework does not report it.
+        Keys: `call` and `mask` (its arguments as text), `count` (per call of the step), `chosen` (the kernel),
+        `refused` (unused fused kernels with the framework's reasons). Empty if the framework does not report it.
         """
         return []
 

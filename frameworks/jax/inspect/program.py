@@ -123,7 +123,10 @@ def captured(graph: Any, inputs: Sequence[Any]) -> Program:
 
 
 def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operation]:
-    """Yield a primitive in normal form: none, itself, or what it holds. `operands` are abstract values."""
+    """Yield a primitive in normal form: nothing, the primitive, or the primitives inside it.
+
+    `operands` are abstract values.
+    """
     if name in CALLS:
         for _ in range(params["length"] if name == "scan" else 1):
             for jaxpr in inner(params):

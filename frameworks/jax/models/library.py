@@ -36,8 +36,8 @@ def flax_name(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray
 def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     """Return `(params, forward, detail)` as in `plain`; raises ValueError if weights and model do not match one to one.
 
-    The model puts in what the caller leaves out, on each call: a mask of ones, position and token type ids, a head
-    mask of ones. So `mask=none` still adds an attention bias here.
+    The model adds the arguments that the caller omits, on each call: a mask of ones, position and token type ids, a
+    head mask of ones. So `mask=none` still adds an attention bias here.
     """
     config = BertConfig(**workload.library_config())
     # Shapes only: initialising 110M random values to throw them away takes longer than everything else here.

@@ -20,7 +20,7 @@ from workloads.spec import Arrays
 def step(carried: tuple, given: jax.Array) -> tuple:
     """Map kernel, bias, state and memory (B, H), and the product of a position's input (B, 4H) -> these, and the state.
 
-    What does not change is carried along, for op by op JAX compiles a scan again for every function that it meets.
+    Constants are part of the carry: op by op, JAX compiles a scan again for every new function.
     """
     kernel, bias, state, memory = carried
     taken, kept, new, shown = jnp.split(given + (state @ kernel + bias), 4, axis=1)

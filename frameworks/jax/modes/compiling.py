@@ -1,4 +1,4 @@
-"""What XLA is given for a mode: `jax.jit` takes compiler options, so that modes of one process differ in them alone."""
+"""Compiler options of XLA for each mode: `jax.jit` takes them, so that modes of one process differ in them alone."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def built(workload: Workload, cell: Cell, weights: Arrays, sharding: Callable[[A
 
 
 class Held:
-    """What iterations change: parameters, what no gradient reaches, and moments."""
+    """Values that iterations change: parameters, values without a gradient, and moments."""
 
     def __init__(self, params: dict, put: Callable[[Any], jax.Array]):
         self._put = put

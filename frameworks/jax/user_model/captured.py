@@ -1,4 +1,4 @@
-"""What a user's model reaches besides its arguments: arrays, which are parameters, and what a compiler made.
+"""Values that a user's model reads in addition to its arguments: arrays, which are parameters, and compiled functions.
 
 A place is where Python keeps a value that a function reads: a cell of its closure, a global, a default, an attribute of
 an object or a class, an entry of a list or dict. Arrays are exchanged there, so eager mode runs the user's own code.
@@ -51,10 +51,9 @@ class Place:
 
 
 class Reached:
-    """What is reached from the values that `plain` was given: `arrays`, each once, and `removed`, names of compiled
-    functions.
+    """Values reachable from those that `plain` got.
 
-    Nothing is exchanged before `put`.
+    `arrays` has each array once; `removed` are names of compiled functions. Nothing is exchanged before `put`.
     """
 
     def __init__(self) -> None:
@@ -269,7 +268,7 @@ def uncompiled(value: Any) -> Any:
 
 
 def is_users(value: Any) -> bool:
-    """Say whether a function, class, module or object is of code that is in no library."""
+    """Return whether a function, class, module or object belongs to the user's code, outside every library."""
     if isinstance(value, types.FunctionType):
         file = value.__code__.co_filename
     else:

@@ -86,7 +86,7 @@ class Partitioned:
 
     @classmethod
     def from_parameters(cls, tree: Any) -> Any:
-        """Return parameters as jit takes them: a number among them is of the code, as a rate of dropout is."""
+        """Return parameters as jit takes them: a number among them belongs to the code, as a dropout rate does."""
         return cls.from_tree(tree, _is_array)
 
     @staticmethod

@@ -46,7 +46,7 @@ class Training(user_model.Training):
         self.params = self._trained(model.module)
 
     def values(self, output: dict[str, Any]) -> Values:
-        """Return the loss: the training state that a call gives besides is no output."""
+        """Return the loss; the training state that a call also returns is no output."""
         return super().values({"loss": output["loss"]})
 
     def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
 """The operators of an ONNX graph as a session executes it, in one normal form for both modes.
 
-Both lists are read from what a session writes of its own graph: eager mode's holds the nodes as the model is written,
-the optimised one's what the optimiser put in their place. A fused node stands for its parts, so that two lists differ
-where the optimiser changed what is computed, or in a node that this table does not know.
+Both lists are read from the graph that a session writes: eager mode's holds the model's own nodes, the optimised one's
+the nodes that replaced them. A fused node stands for its parts. So two lists differ where the optimiser changed the
+computation, or in a node that this table does not know.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What eager mode dispatches, from Paddle's own log of a call.
+"""Operators that eager mode dispatches, from Paddle's own log of a call.
 
-At level 3 Paddle logs each operator with its operands, whoever calls it: Python, a tensor's `+`, automatic mixed
-precision. It leaves out attributes, so the functions of those operators whose attributes matter write theirs between.
+At level 3 Paddle logs each operator with its operands, from any caller: Python, a tensor's `+`, automatic mixed
+precision. The log omits attributes, so the functions of those operators whose attributes matter write theirs between.
 """
 
 from __future__ import annotations

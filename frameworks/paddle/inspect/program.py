@@ -1,8 +1,8 @@
 """The operators that Paddle dispatches in eager mode, and those that a captured program holds, in one normal form.
 
-Operators have one set of names in both (`matmul`, `pd_op.matmul`), so the normal form is small: left out are constants,
-a program's inputs and outputs, and reshapes, which make no numbers; kept are the types and shapes of all operands, the
-type that a cast makes, and the attributes in `ATTRIBUTES`, which choose a kernel. Transposes and slices stay, since
+Operators have one set of names in both (`matmul`, `pd_op.matmul`), so the normal form is small. It omits constants, a
+program's inputs and outputs, and reshapes, which compute nothing. It keeps the types and shapes of all operands, the
+target type of a cast, and the attributes in `ATTRIBUTES`, which choose a kernel. Transposes and slices stay, since
 those of a captured program copy.
 """
 
@@ -48,7 +48,7 @@ def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Prog
 
 
 def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
-    """Return what of the operators makes numbers, and how. Operators that write to an operand are no others."""
+    """Return the operators that compute values, in normal form; an in-place operator has the name of the other one."""
     operations, before = [], None
     for dispatch in dispatches:
         name = dispatch.name.removesuffix("_")
@@ -142,7 +142,7 @@ def _dispatch(operator: Any, cell: Cell) -> Dispatch:
 
 
 def _parts(value: Any) -> list:
-    """Return the tensors of an operand: none where it is left out or an attribute made a tensor, several of a list."""
+    """Return the tensors of an operand: several of a list; none where it is absent or an attribute made a tensor."""
     if value is None or not value.initialized():
         return []
     maker = value.get_defining_op()

@@ -115,9 +115,9 @@ def _past(workload: Workload, cell: Cell, weights: Arrays | None) -> Layers:
 
 
 def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple) -> Step:
-    """Return the layer as the mode calls it. One graph serves all lengths of a cache, which its signature leaves open.
+    """Return the layer as the mode calls it. One graph serves all lengths of a cache: its signature has no such length.
 
-    What depends on such a length is compared by its rank alone.
+    Values that depend on such a length are compared by rank alone.
     """
     layer.eval()
     signature = graphs.specification(workload, cell, inputs) if cell.shapes == "dynamic" else None

@@ -235,9 +235,9 @@ def load(
 ) -> nn.Layer:
     """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
 
-    Weights named in `turned` are turned as well; one whose parameter is None is left out.
-    They take the parameters' own type: Paddle's default one when the model was made. Raises ValueError for a weight
-    without a parameter, a parameter without a weight, and a wrong shape.
+    Weights named in `turned` are turned as well; one whose parameter is None is skipped. They take the parameters' own
+    type: Paddle's default one when the model was made. Raises ValueError for a weight without a parameter, a parameter
+    without a weight, and a wrong shape.
     """
     linear = {f"{name}.weight" for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)}
     missing = dict(model.named_parameters())

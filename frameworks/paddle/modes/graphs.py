@@ -204,9 +204,9 @@ class Exported(Predictor):
 class ExportedWithCache(Exported):
     """Such a model whose cache is an input, which calls write to in place, as PaddleNLP's predictors have it.
 
-    Neither the cache nor a result is copied: a token can go into the next call without reaching the host. Saved is the
-    whole program, since pruning leaves out what is written to the cache and not read again, as of a prompt. It runs
-    without oneDNN, as in those predictors: beside it, Paddle 3.3's passes let operators write over what is read later.
+    Neither the cache nor a result is copied: a token can go into the next call without reaching the host. The whole
+    program is saved, since pruning removes writes to the cache that are not read again, as in a prompt. It runs without
+    oneDNN, as in those predictors: with it, Paddle 3.3's passes let operators overwrite values that are read later.
     """
 
     OF_SAVING: ClassVar = {"skip_prune_program": True}
@@ -234,7 +234,7 @@ class ExportedWithCache(Exported):
 
 
 def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
-    """Leave out what the mode is without. Raises Unsupported where Paddle does not."""
+    """Disable the passes and oneDNN where the mode has none. Raises Unsupported where Paddle does not disable them."""
     if not passes:
         config.switch_ir_optim(False)
     if not onednn:
@@ -278,7 +278,7 @@ def programs_of(static: nn.Layer) -> list[Any]:
 
 
 def reason_of(error: BaseException) -> tuple[str, str, int] | None:
-    """Return why Paddle captures no graph, in its own words, and the file and line of the code it speaks of.
+    """Return Paddle's error that prevents a graph, and the file and line of the user's code in it.
 
     None for an error of another kind; the file is empty where Paddle names none.
     """

@@ -1,4 +1,4 @@
-"""What calls change of a layer, kept and put back."""
+"""Values of a layer that calls change, saved and restored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from paddle import nn
 
 
 class State:
-    """A layer's buffers and parameters without a gradient, as running statistics are, and what is `trained`, as now."""
+    """A copy of a layer's buffers and of its parameters without a gradient (such as running statistics).
+
+    With `trained` it includes the parameters that have a gradient.
+    """
 
     def __init__(self, layer: nn.Layer, trained: bool = False):
         self._buffers = [

@@ -160,10 +160,10 @@ class Model(user_model.UserModel):
         return programs.executed(self.call, inputs, self.cell)
 
     def shared(self) -> nn.Layer:
-        """Return what one graph mode captures: copies of the layers, on the parameters and buffers of the user's own.
+        """Return the layer that one graph mode captures: copies of the layers, with the user's parameters and buffers.
 
-        `to_static` replaces the forward of what it is given, and Paddle 2 that of every layer within, which are eager
-        mode's and the other graphs' as well.
+        `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within, which eager
+        mode and the other graphs share.
         """
         self.restore()  # a call of eager mode may have bound other buffers, which are never put back
         return self.copy(*self.module.parameters(), *self.module.buffers())
@@ -305,7 +305,7 @@ class Predicted:
 def with_recompilations(capture: Capture, static: nn.Layer, name: str) -> Capture:
     """Return a capture of a user's layer: with `full_graph` a program holds the whole layer or there is none.
 
-    Each program but the first is a recompilation, for what of its inputs is unlike the first one's.
+    Each program but the first is a recompilation, with the inputs that differ from the first one's as its reason.
     """
     first, *others = [_described(program.inputs) for program in graphs.programs_of(static)] or [[]]
     reasons = [f"another input: {_ADDRESS.sub('', text)}" for texts in others for text in texts if text not in first]

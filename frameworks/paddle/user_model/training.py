@@ -43,7 +43,7 @@ def trainer_of(objective: Called, loss: Callable, bf16: bool = False) -> trainin
 def prepare(model: Model, cell: Cell) -> Step:
     """Return an iteration in the cell's mode, on a copy of the layer, whose parameters stay in float32.
 
-    What is captured is the layer with its loss.
+    A graph captures the layer with its loss.
     """
     bf16 = cell.dtype == "bf16"
     subject = Training(model, in_float32=not bf16)

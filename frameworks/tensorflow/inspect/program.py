@@ -172,7 +172,7 @@ class _Run:
         return _Run(graph, list(graph.inputs), self._computed(list(inputs)))
 
     def value(self, tensor: Any) -> Any:
-        """Return what a tensor of the graph holds."""
+        """Return a tensor of the graph, computed from the run's inputs, as a NumPy array."""
         return self._computed([tensor])[0].numpy()
 
     def _computed(self, tensors: list[Any]) -> list[Any]:

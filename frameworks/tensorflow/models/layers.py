@@ -14,7 +14,7 @@ from workloads.spec import Arrays
 
 @dataclass(frozen=True)
 class Types:
-    """What variables are kept in and what is computed in; the two differ in mixed-precision training alone."""
+    """Dtypes of variables and of computation; the two differ in mixed-precision training alone."""
 
     variables: tf.DType
     compute: tf.DType

@@ -1,4 +1,4 @@
-"""What one `tf.function` captured, and the signatures of those that serve every shape."""
+"""Captures of one `tf.function`, and the signatures of functions that serve every shape."""
 
 from __future__ import annotations
 

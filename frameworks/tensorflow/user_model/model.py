@@ -462,7 +462,7 @@ def _kind_of(kind: tf.DType, dtype: tf.DType) -> tf.DType:
 
 
 def _fields(value: tf.experimental.ExtensionType) -> dict[str, Any]:
-    """Return the fields of an extension type; TensorFlow keeps a cache beside them."""
+    """Return the fields of an extension type, without TensorFlow's cache among its attributes."""
     return {name: field for name, field in vars(value).items() if not name.startswith("_tf_extension_type")}
 
 

@@ -26,7 +26,7 @@ Tensors = Sequence[torch.Tensor]
 class Form(ABC):
     """A form on `device` with `threads`, of a cell's `dtype`.
 
-    What it opens takes a call's tensors and returns those of the outputs.
+    An opened artefact takes a call's tensors and returns those of the outputs.
     """
 
     detail = ""  # of the artefact, for the record

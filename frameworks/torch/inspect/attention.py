@@ -32,7 +32,7 @@ NO_REASON = "torch gives no reason"
 
 @dataclass(frozen=True)
 class Tensor:
-    """What of an argument decides which kernel can be used; sizes and strides in elements."""
+    """Properties of an argument that decide which kernel can be used; sizes and strides in elements."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]

@@ -46,10 +46,10 @@ class Profiler(boundary.Profiler):
 
 
 def communication(step: Step, synchronize: Callable[[Any], None]) -> tuple[float, float, float] | None:
-    """Return seconds of a call with a collective under way, of these without computation, and of the whole call.
+    """Return seconds of a call with a collective in progress, of these without computation, and of the whole call.
 
-    On a GPU both are kernels. On a CPU the collective runs in a thread of gloo's beside the operators. None where no
-    collective is seen.
+    On a GPU both are kernels. On a CPU the collective runs in a thread of gloo's, in parallel with the operators. None
+    where no collective is seen.
     """
     recorded, whole = _recorded(step, synchronize, PROFILED, ahead=1)
     events = [e for e in recorded.events() if e.time_range.start >= whole.time_range.start]

@@ -1,4 +1,4 @@
-"""`torch.utils.benchmark`, torch's own benchmark tool, which self-checks set beside the suite's loop."""
+"""`torch.utils.benchmark`, torch's own benchmark tool, as a control of the suite's loop in self-checks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Models with a cache as `torch.nn` modules, whatever their blocks are made of: attention over what the cache holds.
+"""Models with a cache as `torch.nn` modules, for any kind of block: attention over the cache.
 
-A static cache is buffers (B, nkv, C, hs) that calls write to in place. A dynamic one is a list with each layer's keys
-and values so far, (B, nkv, n, hs), of which a call makes a longer one.
+A static cache is buffers (B, nkv, C, hs) that calls write to in place. A dynamic one is a list of each layer's keys and
+values so far, (B, nkv, n, hs); a call makes a longer one.
 """
 
 from __future__ import annotations
@@ -134,8 +134,9 @@ class CausalModel(nn.Module):
         self.cache = nn.ModuleList(StaticLayer(keys, values) for keys, values in layers)
 
     def read(self, input_ids: torch.Tensor, fills: bool) -> tuple[torch.Tensor, Layers]:
-        """Map a prompt (B, T), int64 -> logits of the next token (B, V), and a dynamic cache, unless the static one is
-        filled, where it `fills` that.
+        """Map a prompt (B, T), int64 -> logits of the next token (B, V), and a dynamic cache as a list of layers.
+
+        Where it `fills` the static cache, the list is empty.
         """
         x, turn = self.embedded(input_ids, None)
         layers = []

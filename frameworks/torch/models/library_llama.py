@@ -22,9 +22,9 @@ except ImportError as error:
 class LibraryLlama(CausalModel):
     """The library's model, called as its users call it, on a `StaticCache` and on a `DynamicCache`.
 
-    Each layer of a static cache counts the tokens that were written to it: there it writes next, and up to there it is
-    attended to. The suite's calls come to the same places again, so each first sets every count to its place, by one
-    operator that a user's loop does not have.
+    Each layer of a static cache counts its tokens: this count is the next place to write, and the end of attention. The
+    suite's calls return to the same places, so each first sets every count to its place. A user's loop does not have
+    this one operator.
     """
 
     def __init__(self, model: transformers.PreTrainedModel, places: int):
@@ -39,7 +39,7 @@ class LibraryLlama(CausalModel):
             )
 
     def hold_static(self, batch: int, past: list[torch.Tensor] | None) -> None:
-        """Give the static cache its memory and, where there is one, a past: keys and values, (layers, nkv, C, hs)."""
+        """Allocate the static cache and copy `past` into it, if given: keys and values, each (layers, nkv, C, hs)."""
         config, like = self.model.config, self.model.lm_head.weight
         self.static.early_initialization(batch, config.num_key_value_heads, config.head_dim, like.dtype, like.device)
         self.hold([(layer.keys, layer.values) for layer in self.static.layers])  # counted among the module's memory

@@ -36,13 +36,13 @@ class Recording:
 
 
 class Recorder:
-    """What records a call on a GPU: `warm_up`, then `capture`. A double of it stands in where there is no GPU."""
+    """Recorder of a call on a GPU: `warm_up`, then `capture`. A double replaces it where there is no GPU."""
 
     def __init__(self, device: torch.device):
         self._device = device
 
     def warm_up(self, call: Callable[[], Any]) -> None:
-        """Call a few times on a stream beside the current one, as capture will, so that it meets nothing new."""
+        """Call a few times on a second stream, as capture will, so that capture initialises nothing."""
         current, beside = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
         beside.wait_stream(current)
         with torch.cuda.stream(beside):

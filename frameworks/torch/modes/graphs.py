@@ -42,7 +42,7 @@ RUN_BY = {
     "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
 _FORMED = (torch.Tensor, bool, int, float, str)
-# Inductor's switches that a mode has besides those of torch.compile's mode.
+# Inductor's switches of a mode in addition to those of torch.compile's mode.
 OPTIONS: dict[str, dict[str, Any]] = {
     "inductor-freezing": {"freezing": True},
     "inductor-max-autotune-freezing": {"freezing": True},
@@ -105,7 +105,7 @@ def under_options(compiled: Callable, mode: str) -> Callable:
 
 
 def _form(given: Any) -> Any:
-    """Return what of an input may have Dynamo trace again: shapes and types of the tensors in it, or its value."""
+    """Return the properties of an input for which Dynamo may trace again: shapes and types of tensors, or its value."""
     if isinstance(given, torch.Tensor):
         return given.shape, given.dtype, given.requires_grad
     if isinstance(given, bool | int | float | str | None):

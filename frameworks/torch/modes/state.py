@@ -1,4 +1,4 @@
-"""What calls change of a module, kept and put back."""
+"""Values of a module that calls change, saved and restored."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 class Loaded:
-    """Weights by name as tensors on the device, each made when it is taken."""
+    """Weights by name as tensors on the device; `pop` loads each one on demand, to save memory on the host."""
 
     def __init__(self, weights: Arrays, load: Callable[[Any], torch.Tensor]):
         self._weights, self._load = weights, load

@@ -21,9 +21,9 @@ PROGRAM = "the graph also contains backward and update, which eager mode does no
 class Trainer:
     """Calling it runs one optimizer iteration on `objective`, all of it by one compiled function.
 
-    The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph,
-    and the update from AdamW's functional form, which writes weights and moments in place. `compiled` takes a function
-    and gives the compiled one with what reports its capture, which is `capture` here.
+    The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph.
+    The update is AdamW's functional form, which writes weights and moments in place. `compiled` maps a function to the
+    compiled one and its report of the capture, which is `capture` here.
     """
 
     def __init__(self, objective: torch.nn.Module, accumulate: int, compiled: Callable[[Callable], tuple]):

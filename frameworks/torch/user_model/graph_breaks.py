@@ -181,5 +181,5 @@ def _without_comment(guard: str) -> str:
 
 
 def _is_pythons(file: str) -> bool:
-    """Return whether a file is of Python's library, or none."""
+    """Return whether a file belongs to Python's library, or is no file."""
     return file.startswith("<") or (file.startswith(_PYTHON) and PACKAGES not in file)

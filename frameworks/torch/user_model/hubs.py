@@ -79,7 +79,7 @@ def _without_zeros(model: torch.nn.Module) -> torch.nn.Module:
     """Return the model with other numbers in weights of zeros: random ones in matrices, ones in norms.
 
     torchvision's vision transformers classify with such a matrix, and the last norm of each block of timm's ResNets
-    begins so. What stands before it would not reach the outputs, and whoever compares these would not compare it.
+    starts so. The layers before it would not affect the outputs, and a comparison of these would not check them.
     """
     for module in model.modules():
         weight = getattr(module, "weight", None)
@@ -100,6 +100,6 @@ def _installed(library: str) -> ModuleType:
         raise Unsupported(
             f"{library} is not installed in torch's environment ({error}): {user_file.INSTALLING}"
         ) from error
-    except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
+    except (RuntimeError, OSError) as error:  # torchvision for CUDA with torch for the CPU, for one
         why = obstacles.from_words(str(error)) or "install matching builds of both."
         raise Unsupported(f"{library} does not load with torch {torch.__version__} ({error}): {why}") from error

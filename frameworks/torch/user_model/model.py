@@ -236,9 +236,9 @@ def _deployed(model: Model, cell: Cell, fields: dict[str, Any]) -> Step:
 
 
 class Fixed:
-    """A call of a user's module by its tensors, as `by_tensors(call, the first call's)` makes it of what takes them.
+    """A user's module as a function of its tensors alone, made by `by_tensors(call, tensors of the first input set)`.
 
-    All else of the inputs is fixed. Raises `Unsupported` for an input set whose scalars are others than the first's.
+    All other inputs are constants. Raises `Unsupported` for an input set whose scalars differ from the first one's.
     """
 
     def __init__(self, model: Model, call: Call, by_tensors: Callable[..., Any], kind: str):
@@ -380,7 +380,7 @@ def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
     """Return inputs on a device, their floating-point tensors in a dtype and arrays in containers as tensors.
 
-    What is passed twice stays one object.
+    An object that is passed twice stays one object.
     """
     made: dict[int, Any] = {}  # by the identity of what is moved, as copy.deepcopy keeps it
     kept: list[Any] = []  # so that nothing else gets such an identity
