@@ -29,17 +29,12 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         return library.bert(workload, weights)
     if cell.pass_name in WITH_CACHE:
         return _with_cache(workload, cell, weights)
-    fused = cell.parameter("attention") == "fused"
-    if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
+    if cell.parameter("attention") == "fused" and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
         raise Unsupported(
             "Paddle has a fused attention kernel for bf16 and fp16 on a GPU only: choose ATTENTION=explicit."
         )
-    if workload.family in plain.TRANSFORMERS:
-        return plain.TRANSFORMERS[workload.family](workload, weights, fused)
-    if workload.family in plain.OTHERS:
-        return plain.OTHERS[workload.family](workload, dict(cell.parameters), weights)
-    return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
+    return plain.MODELS[workload.family](workload, dict(cell.parameters), weights)
 
 
 def _with_cache(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:

@@ -105,15 +105,16 @@ class Mlp(nn.Layer):
         return x
 
 
-def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
-    """Return BERT with `weights` under their checkpoint names; `fused` selects Paddle's attention operator."""
-    model = Bert(workload, fused, classifies="classifier.weight" in weights)
+def bert(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
+    """Return BERT with `weights` under their checkpoint names."""
+    model = Bert(workload, parameters.get("attention") == "fused", classifies="classifier.weight" in weights)
     return load(model, weights, partial(respelt, spellings=BERT))
 
 
-def gpt(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
-    """Return the GPT with `weights` under their canonical names; `fused` selects Paddle's attention operator."""
-    return load(gpt_model.GptModel(workload, fused), weights, partial(respelt, spellings=GPT))
+def gpt(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
+    """Return the GPT with `weights` under their canonical names."""
+    model = gpt_model.GptModel(workload, fused=parameters.get("attention") == "fused")
+    return load(model, weights, partial(respelt, spellings=GPT))
 
 
 def mlp(weights: Arrays) -> nn.Layer:
@@ -217,16 +218,19 @@ def state(workload: Workload, model: nn.Layer, names: tuple[str, ...]) -> dict[s
     return {name: tensors[keys[name]] for name in names}
 
 
-# Models whose attention comes in two ways, those with other parameters of their own, and the small ones.
-TRANSFORMERS = {"bert": bert, "gpt": gpt}
-OTHERS = {"resnet": resnet, "vit": vit, "lstm": lstm}
-SMALL_MODELS = {
-    "mlp": lambda parameters, weights: mlp(weights),
-    "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),
-    "pointwise-chain": lambda parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
-    "fused-cos": lambda parameters, weights: load(FusedCos(parameters["repeat"]), weights, str),
-    "stream": lambda parameters, weights: load(Stream(), weights, str),
-    "op-overhead": lambda parameters, weights: load(OpOverhead(parameters["additions"]), weights, str),
+# By family: the model of (workload, parameters, weights).
+MODELS = {
+    "bert": bert,
+    "gpt": gpt,
+    "resnet": resnet,
+    "vit": vit,
+    "lstm": lstm,
+    "mlp": lambda workload, parameters, weights: mlp(weights),
+    "matmul": lambda workload, parameters, weights: load(Matmul(parameters["size"]), weights, str),
+    "pointwise-chain": lambda workload, parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
+    "fused-cos": lambda workload, parameters, weights: load(FusedCos(parameters["repeat"]), weights, str),
+    "stream": lambda workload, parameters, weights: load(Stream(), weights, str),
+    "op-overhead": lambda workload, parameters, weights: load(OpOverhead(parameters["additions"]), weights, str),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -169,17 +171,35 @@ class OpOverhead(nn.Module):
         return {"output": x}
 
 
-SMALL_MODELS = {
-    "mlp": lambda parameters: Mlp(parameters["width"], parameters["depth"]),
-    "matmul": lambda parameters: Matmul(parameters["size"]),
-    "pointwise-chain": lambda parameters: PointwiseChain(parameters["repeat"]),
-    "fused-cos": lambda parameters: FusedCos(parameters["repeat"]),
-    "stream": lambda parameters: Stream(),
-    "op-overhead": lambda parameters: OpOverhead(parameters["additions"]),
-}
+def loaded(weights: dict[str, torch.Tensor], spellings: tuple, kind: Callable, *sizes: Any) -> nn.Module:
+    """Return the module `kind(*sizes)` holding `weights` themselves, not copies.
 
-# Families whose files build the whole model.
-BUILDERS = {"resnet": resnet.build, "vit": vit.build, "lstm": lstm.build}
+    A missing or left-over tensor is a RuntimeError.
+    """
+    with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
+        model = kind(*sizes)
+    model.load_state_dict({respelt(name, spellings): tensor for name, tensor in weights.items()}, assign=True)
+    return model
+
+
+# By family: the model of (workload, parameters, weights).
+MODELS = {
+    "bert": lambda workload, parameters, weights: loaded(
+        weights, BERT, Bert, workload, parameters.get("attention") == "fused", "classifier.weight" in weights
+    ),
+    "gpt": lambda workload, parameters, weights: loaded(
+        weights, GPT, gpt.Gpt, workload, parameters.get("attention") == "fused"
+    ),
+    "resnet": resnet.build,
+    "vit": vit.build,
+    "lstm": lstm.build,
+    "mlp": lambda workload, parameters, weights: loaded(weights, (), Mlp, parameters["width"], parameters["depth"]),
+    "matmul": lambda workload, parameters, weights: loaded(weights, (), Matmul, parameters["size"]),
+    "pointwise-chain": lambda workload, parameters, weights: loaded(weights, (), PointwiseChain, parameters["repeat"]),
+    "fused-cos": lambda workload, parameters, weights: loaded(weights, (), FusedCos, parameters["repeat"]),
+    "stream": lambda workload, parameters, weights: loaded(weights, (), Stream),
+    "op-overhead": lambda workload, parameters, weights: loaded(weights, (), OpOverhead, parameters["additions"]),
+}
 
 
 def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
@@ -187,19 +207,7 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
 
     A missing or left-over tensor is a RuntimeError.
     """
-    if workload.family in BUILDERS:
-        return BUILDERS[workload.family](workload, parameters, weights).eval()
-    fused = parameters.get("attention") == "fused"
-    with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
-        if workload.family == "bert":
-            model = Bert(workload, fused, classifies="classifier.weight" in weights)
-        elif workload.family == "gpt":
-            model = gpt.Gpt(workload, fused)
-        else:
-            model = SMALL_MODELS[workload.family](parameters)
-    spellings = {"bert": BERT, "gpt": GPT}.get(workload.family, ())
-    model.load_state_dict({respelt(name, spellings): tensor for name, tensor in weights.items()}, assign=True)
-    return model.eval()
+    return MODELS[workload.family](workload, parameters, weights).eval()
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
