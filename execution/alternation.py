@@ -15,9 +15,9 @@ from records.record import Record
 
 
 def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence[frozenset[str]]) -> None:
-    """Run both plans, a process of one side beside the same process of the other.
+    """Run both plans: each process of one side alternates with the same process of the other side.
 
-    Who is first changes with each process, and from bundle to bundle: a drift falls on both alike.
+    The order alternates with each process, and from bundle to bundle, so a drift affects both equally.
     """
     for executor, plan, done in zip(executors, plans, finished, strict=True):
         executor.begin(plan, done)
@@ -72,6 +72,6 @@ class Sided:
             self.display.process_done(bundle)
 
     def bundle_done(self, bundle: Bundle) -> None:
-        """Estimates are of both sides together, and B is done with a bundle no earlier than it is written."""
+        """Show progress once, after side B: estimates cover both sides, and B finishes a bundle after A."""
         if self.letter == "B":
             self.display.bundle_done(bundle)

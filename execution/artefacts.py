@@ -58,7 +58,7 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
 
 
 def restore(folder: Path, facts: Mapping[str, Any]) -> bool:
-    """Remove the files that came after the seal; return whether the others are as they were sealed."""
+    """Remove the files added after the seal; return whether all other files have the sealed contents."""
     try:
         sealed = json.loads((folder / MANIFEST).read_text())["files"].keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -1,6 +1,6 @@
-"""A sweep before it is measured: asked for, planned, its environments, weights and references made, its folder too.
+"""A sweep before its measurement: request, plan, environments, weights, references, and folder.
 
-What `bench`, `explain`, `reproduce` and `doctor` have in common; each takes from it what it needs.
+`bench`, `explain`, `reproduce` and `doctor` share it; each uses the parts that it needs.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from plan.sweep import Sweep
 from records import foreign, runs
 from records.cell_result import Context, Failure
 
-# How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
+# Prefixes of variables that a user may have set for several frameworks: they are kept, and noted with the results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
 CORES_FOR_BOTH = 8  # from here on references are computed while a GPU is profiled
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a command is asked for: flags with their values, where its files go, and how it is measured."""
+    """Request of a command: flags with their values, the folder of its files, and the method of measurement."""
 
     flags: dict[str, Any]
     timeout: float = option(900.0, "seconds a worker may be silent (default: 900)", parse=float)

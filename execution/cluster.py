@@ -26,14 +26,14 @@ from plan.hosts import Hosts
 from plan.plan import Group
 from records.cell_result import CellResult
 
-PROBE_SECONDS = 120.0  # for a node to tell what it is
+PROBE_SECONDS = 120.0  # for a node's answer
 MOST_ASKED = 64  # nodes at once
 _ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}  # of `measurement.machine`
 
 
 @dataclass
 class Cluster:
-    """The nodes of this job. Those that serve are of one kind, `facts`; `left_out` says why others do not serve."""
+    """The nodes of this job. Serving nodes have one kind, `facts`; `left_out` says why others do not serve."""
 
     job: str
     facts: dict[str, Any]
@@ -113,7 +113,7 @@ def _answer(done: programs.Answer) -> dict[str, Any] | str:
 
 
 def _is_whole(facts: dict[str, Any]) -> bool:
-    """Return whether a node's answer has what is asked of it, and not what a site prints before a step's own words."""
+    """Return whether a node's answer has every required fact; a site may print other text before a step's own."""
     return all(isinstance(facts.get(name), kind) for name, kind in _ASKED.items())
 
 
@@ -137,7 +137,7 @@ def control_of(groups: Iterable[Group]) -> Group | None:
 
 
 def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
-    """One process of the control cell on the slot's node: its latency in ms with its interval within that process.
+    """Return the latency of the control cell on the slot's node, in ms, with its interval within one process.
 
     `problem` says why there is none. Raises SlotFailure.
     """

@@ -143,11 +143,11 @@ class References:
 
 
 def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload) -> Parity:
-    """Return how far outputs of a user model are from those of its own eager mode in the same process.
+    """Return the parity of a user model's outputs with those of its own eager mode in the same process.
 
-    It is the parity of the output that is nearest to its limit. Where eager mode in the cell's
-    dtype is itself beyond the tolerance in an output, that output may be as far off as so many times eager mode's
-    error. Raises `Changed` for an eager mode that no longer computes what it did before it was sampled.
+    It is the parity of the output that is nearest to its limit. Eager mode in the cell's dtype may itself exceed the
+    tolerance in an output. Then the limit of that output is a multiple of eager mode's error. Raises `Changed` if eager
+    mode's outputs differ from those before sampling.
     """
     parities = [
         parity

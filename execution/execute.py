@@ -47,7 +47,7 @@ class Executor:
     slots: tuple[Slot, ...] = ()
     control: Group | None = None  # what every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that did
-    ready: Callable[[], None] = lambda: None  # waits for what must not go on beside a measurement
+    ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
 
     @property
     def run(self) -> Run:
@@ -117,7 +117,7 @@ class Executor:
                     self.recorder.busy[kept.cell] = kept.busy_s
 
     def end(self) -> None:
-        """Every cell has its record: nothing is left to be resumed."""
+        """Write the table and remove kept reports: every cell has its record, so nothing is left to resume."""
         self.run.write_csv()
         self.run.drop_reports()
 
@@ -276,7 +276,7 @@ class Executor:
 
         Groups of the bundle are written as they finish.
         """
-        waits = bool(job.peak_benchmarks)  # which are measured last, and records tell the peaks
+        waits = bool(job.peak_benchmarks)  # which are measured last, and records contain the peaks
         start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache_of(bundle.first))
         try:
             self.breakdown.enter("start")

@@ -1,4 +1,4 @@
-"""What a user sees while a sweep runs: how far it is, the step, figures so far, and a line for a finished cell."""
+"""Display of a running sweep: progress, the current step, figures so far, and a line for a finished cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reports.names import Names
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
-# Columns: from here on the bar and the step share a line; the widest line of a cell; the bar beside a step.
+# Columns: from here on the bar and the step share a line; the widest line of a cell; the bar with a step.
 ONE_LINE, LINE, BAR = 100, 80, 24
 # What a worker calls its phases, and what is happening then.
 STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
@@ -130,7 +130,7 @@ class Bar:
         return " · ".join(filter(None, (named.plain, doing)))[: max(room, 0)]
 
     def left(self) -> float:
-        """Seconds that the run still takes, by how processes so far compared with their estimates; it counts down."""
+        """Return the seconds that the run still takes, from processes so far and their estimates; it decreases."""
         now, ahead = self._clock(), sum(self._estimates.values())
         pace = (self._process_begun - self._begun) / self._expected if self._expected else 1.0
         spent = now - self._process_begun
@@ -159,20 +159,20 @@ class Bar:
         self._begin(self._named(cell_id) if cell_id else self._framework, doing)
 
     def _named(self, cell: str) -> str:
-        """`torch inductor · bert-base 1×128`; of a peak benchmark whose it is."""
+        """Return a cell's name as `torch inductor · bert-base 1×128`; a peak benchmark has its framework."""
         if cell.startswith(PEAK_PREFIX):
             return f"{cell.removeprefix(PEAK_PREFIX).partition('/')[0]} · peaks of the machine"
         return " · ".join(filter(None, (self._names.mode(cell), self._names.shape(cell))))
 
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
-        """Rounds taken so far, with the last sample of each mode."""
+        """Show the number of rounds so far, with the last sample of each mode in ms."""
         first = next(iter(seconds), "")
         figures = ", ".join(f"{name.rpartition('/')[2]} {value * 1e3:.3g}" for name, value in seconds.items())
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
     def figures(self, process: int, figures: Figures) -> None:
-        """Cells have first figures, or better ones: of process 0 from a few rounds, else over all processes so far."""
+        """Show first or better figures of cells: from a few rounds in process 0, later over all processes so far."""
         self._figures |= figures
         self._unsaid |= figures
         self._known_from = process + 1
@@ -221,7 +221,7 @@ class Bar:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words of a fitting unit."""
+    """Return seconds as text in a fitting unit."""
     if seconds < 90:
         return f"{max(seconds, 0):.0f} s"
     if seconds < 5400:
@@ -230,7 +230,7 @@ def duration(seconds: float) -> str:
 
 
 def line(record: Record, names: Names) -> Text:
-    """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
+    """Return one line of at most 80 columns on a finished cell; it shortens names rather than figures."""
     cell, measured = record.cell, record.latency_ms_median is not None
     figures = terminal.in_a_line(record) if measured else Text(_failure(record), style="yellow")
     mode, shape = names.widths

@@ -1,10 +1,10 @@
 """Weights, inputs and reference outputs: made once, in a process of their own, and kept for later runs.
 
-Every worker reads the same files, so every framework gets the same numbers whatever its NumPy. `ensure` is called by
-the parent and only starts processes; run as `python -m execution.reference_data`, this module does the work.
+Every worker reads the same files, so every framework gets the same numbers with any version of NumPy. The parent calls
+`ensure`, which only starts processes; as `python -m execution.reference_data`, this module computes the data.
 
-What is kept lies beside its digest. A run reads it through and compares once, before anything is measured, and makes
-again what does not fit; before each process it then looks whether a file was written to since, which costs no reading.
+Each file has its digest next to it. A run compares all digests once, before any measurement, and makes invalid files
+again. Before each process it checks file metadata for writes, without reading the files.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def with_conventions(group: Group) -> Parameters:
 
 
 def storage(dtype: str, pass_name: str) -> str:
-    """In which dtype a cell's weights lie: training keeps them in float32, and TF32 rounds inside a product only."""
+    """Return the dtype of a cell's weights: training keeps float32, and TF32 rounds inside a product only."""
     return "fp32" if pass_name == "training" or dtype == "tf32" else dtype
 
 
@@ -196,7 +196,7 @@ def _digest(*parts: object) -> str:
 
 
 def _code_digest() -> str:
-    """Changes whenever a workload's code does, so that no stale reference survives an edit."""
+    """Return a digest of the workloads' code, so that no stale reference survives an edit."""
     files = sorted((SUITE / "workloads").glob("*.py"))
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
@@ -276,7 +276,7 @@ def _weights_source(
 
 @contextlib.contextmanager
 def _temporary() -> Iterator[Path]:
-    """Yield a locked folder beside the cache's entries, removed afterwards; a killed process leaves it unlocked."""
+    """Yield a locked folder in the cache, removed afterwards; a killed process leaves it unlocked."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
         with locks.exclusive(CACHE / LOCK):

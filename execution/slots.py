@@ -26,11 +26,11 @@ class NoSlotLeft(OSError):
 
 @dataclass(frozen=True)
 class Slot:
-    """Where processes run one after the other: the whole machine, one GPU and some CPUs beside other slots, or a node.
+    """A place that runs processes one after the other: the whole machine, one GPU and CPUs of its own, or a node.
 
-    `environment` shows a worker its GPU alone, which is then `gpu:0` to it, whichever it is. `of` counts the slots of
-    the same host. On a cluster `start` runs workers on `node`, and `unfit` returns why that is to serve no more,
-    given whether it is the last one, and `stop`, or raises OSError where none may serve any more.
+    `environment` shows a worker its GPU alone, which it sees as `gpu:0`. `of` counts the slots of the same host. On a
+    cluster `start` runs workers on `node`. `unfit(is_last, stop)` returns why the node must serve no more, or None; it
+    raises OSError where no node may serve any more.
     """
 
     number: int = 0
@@ -141,9 +141,9 @@ class Queue:
 
 @dataclass(frozen=True)
 class Service:
-    """What is done with a bundle: `work` serves it, `rest_of` is what a slot that failed left of it, None if nothing.
+    """Work on a bundle: `work` serves it, and `rest_of` returns its unfinished part after a slot failed, or None.
 
-    What two nodes failed with is given up.
+    `give_up` ends a part that failed on two nodes.
     """
 
     work: Callable[[Slot, Bundle], None]

@@ -17,13 +17,13 @@ REACH = 4.0  # half-widths beyond this many targets are wide whatever their numb
 
 
 def unfinished(group: Group, results: Mapping[str, CellResult], process: int, profile: Profile) -> Group | None:
-    """Return what of a group the next process has to measure, if anything.
+    """Return the part of a group that the next process has to measure; None if the group is complete.
 
-    Processes are added until every speedup, or without eager mode every latency, has a half-width within the target
-    and enough processes on a host at full speed. A group goes on as a whole, so that all pairs have the same. Where so
-    few had that speed that the most processes cannot give enough, the group ends: more make no headline. It ends as
-    well where the most processes would leave every interval that is too wide far from the target. A graph that runs
-    another program than eager mode is excluded and needs no process.
+    Processes are added until every speedup has a half-width within the target and enough processes on a host at full
+    speed. Without eager mode the same holds for every latency. All cells of a group continue together, so that all
+    pairs have the same number. The group ends where even the maximum of processes cannot give enough at full speed:
+    more make no headline. It also ends where the maximum would leave every interval that is too wide far from the
+    target. A graph that runs another program than eager mode is excluded and needs no process.
     """
     if process >= profile.maximum_processes:
         return None

@@ -51,7 +51,7 @@ exit "$code"
 
 
 def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
-    """Return the job's script: `words` begin the run in the folder `out`, `again` are needed besides to resume it.
+    """Return the job's script: `words` begin the run in the folder `out`, `again` are the further words that resume it.
 
     `given` are values of `TO_SBATCH` by flag, and under `lines` a file of further lines. Raises UsageError.
     """

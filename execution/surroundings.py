@@ -1,4 +1,4 @@
-"""What stands around a worker's command: a container, and a disk of the node's own."""
+"""Surroundings of a worker's command: a container, and a disk of the node's own."""
 
 from __future__ import annotations
 

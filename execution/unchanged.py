@@ -41,9 +41,9 @@ def _digest(source: str) -> str | None:
 
 
 def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
-    """Keep what is installed beside the framework of a worker's cell, once for each environment.
+    """Store the versions installed with the framework of a worker's cell, once for each environment.
 
-    Raises UsageError where another version than before would be measured under the same run.
+    Raises UsageError where the same run would measure another version than before.
     """
     name = f"{cell.framework}-{cell.device_kind}"
     known = run.read(VERSIONS)

@@ -33,7 +33,7 @@ class Display(Protocol):
 
 @dataclass
 class WorkerRun:
-    """What one worker process said."""
+    """The messages of one worker process, and the cells' results from them."""
 
     folder: Path
     process: int
@@ -69,10 +69,10 @@ class WorkerRun:
         return message
 
     def finish(self, message: Ended) -> None:
-        """Keep what the worker says of a cell it is done with.
+        """Store the worker's report of a finished cell.
 
-        Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files, or ran
-        a user's model that may be another by now.
+        Raises ProtocolError for a cell that is not its own. Raises WorkerFailure where it failed because its files
+        changed, or where a user's model file may have changed.
         """
         if message.cell not in self.results or message.cell in self.done:
             raise ProtocolError(
@@ -104,7 +104,7 @@ class WorkerRun:
 
     @property
     def step(self) -> str:
-        """Return the job's step in which it runs there."""
+        """Return the Slurm step of this process as `<job>.<step>`; empty without a cluster."""
         return f"{self.where.job}.{self.where.step}" if self.where else ""
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:

@@ -157,7 +157,7 @@ def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
     """Return the modes that words like `graph` and `all` mean in this framework, eager first, without foreign ones.
 
-    `all` are the others than a ladder's rungs, which nobody deploys, and modes that need packages of their own.
+    `all` excludes a ladder's rungs, which nobody deploys, and modes that need packages of their own.
     """
     description = frameworks.describe(framework)
     known = [mode.name for mode in description.modes]

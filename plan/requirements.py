@@ -1,4 +1,4 @@
-"""Environments with what a user model needs besides its framework; they are measured as PYTHON is."""
+"""Environments with the further packages of a user model; they are measured as PYTHON is."""
 
 from __future__ import annotations
 

@@ -251,8 +251,8 @@ def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]
 def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Return flags merged over those of a sweep file.
 
-    Drop a parameter of the file that only workloads or passes have which the flags replace: without the file's
-    ResNets its LAYOUT is not asked of an LSTM.
+    A parameter of the file is dropped if the flags replace all workloads or passes that have it. Without the file's
+    ResNets, an LSTM gets no LAYOUT.
     """
     merged = of_file | flags
     for name in {one.flag for one in parameters()} & of_file.keys() - flags.keys():

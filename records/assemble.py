@@ -184,7 +184,7 @@ def _cost(result: CellResult) -> dict[str, Any]:
 
 
 def _user_model(result: CellResult) -> dict[str, Any]:
-    """Return what was found out of a user model besides its cost."""
+    """Return the columns of a user model except its cost."""
     model = result.reports[0].user_model if result.reports else None
     if model is None:
         return {}

@@ -45,6 +45,6 @@ def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[st
             again += 1
         else:
             kept[cell] = index
-    odd = [(again, "of cells that have one already"), (foreign, "of cells that the run did not plan")]
-    remarks = [f"{folder.name}: {times(count, 'record')} {why}: ignored." for count, why in odd if count]
+    odd = [(again, "of cells with an earlier record"), (foreign, "of cells outside the run's plan")]
+    remarks = [f"{folder.name}: ignored {times(count, 'record')} {why}." for count, why in odd if count]
     return list(kept.values()), remarks

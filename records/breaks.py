@@ -1,4 +1,4 @@
-"""What a mode leaves to Python of a user's own model: where, why, and what it costs."""
+"""Parts of a user's own model that a mode leaves to Python: places, reasons, and cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 5  # places in a sentence; the record has all
 
 
 def places(result: CellResult, kind: str) -> dict[str, str]:
-    """Reasons by place, of `breaks` or `recompiled`, in any process."""
+    """Return the reasons by place, of `breaks` or `recompiled`, in any process."""
     return {place: why for report in result.reports for place, why in getattr(report.capture, kind)}
 
 

@@ -1,4 +1,4 @@
-"""What is known of a cell while its run goes on."""
+"""Results of a cell during its run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Kept:
-    """What an interrupted run knew of a cell: its failure, its report of one process, or eager mode's profile."""
+    """A saved part of a cell's results, to resume: its failure, its report of one process, or eager mode's profile."""
 
     cell: str
     started_at: str = ""
@@ -206,7 +206,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class Context:
-    """What is the same for every record of a run."""
+    """Facts shared by every record of a run."""
 
     run_id: str
     machine_id: str

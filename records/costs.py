@@ -1,4 +1,4 @@
-"""What a call of a cell costs: the workload's own count, with what its framework and mode make of it."""
+"""Cost of a cell's call: the workload's own count, adjusted by its framework and mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def known_cost(cell: Cell, user_model: UserModelReport | None) -> Cost | None:
 
 
 def tokens_of(cell: Cell) -> dict[str, int | None]:
-    """Tokens and FLOPs of one call with and without padding, by their columns' names."""
+    """Return tokens and FLOPs of one call with and without padding, by their columns' names."""
     workload, parameters = workloads.get(cell.workload, cell.pass_name), dict(cell.parameters)
     return {
         "tokens_per_call": workload.tokens_per_call(parameters),

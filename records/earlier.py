@@ -25,7 +25,7 @@ _MADE_OF = {
 
 
 def needed(names: Collection[str]) -> list[str]:
-    """Return the columns that re-judging these needs besides."""
+    """Return the further columns that re-judging these needs."""
     return [part for name in names for part in _MADE_OF.get(name, ())]
 
 

@@ -1,7 +1,7 @@
-"""Folders that somebody else may have written: which programs they name, and the links that they may not hold.
+"""Folders that somebody else may have written: the programs that they name, and links, which they must not contain.
 
-Nothing that a folder names is run or installed unless it lies in this checkout's `results/`, or the command line names
-the same again. What a folder names: `PYTHON`, users' models (`WORKLOAD`), and the sides of a pair (`A`, `B`).
+Programs of a folder are run or installed only if it lies in this checkout's `results/`, or if the command line names
+the same again. They are `PYTHON`, users' models (`WORKLOAD`), and the sides of a pair (`A`, `B`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def is_own(folder: Path) -> bool:
 
 
 def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[str, str]:
-    """Return what a command line has to name to resume the folder: values by variable; none within `results/`.
+    """Return the programs that a command line has to name to resume the folder, by variable; none in `results/`.
 
-    `given` are the flags in the folder; `others` what it names besides, None where it names nothing.
+    `given` are the flags in the folder; `others` its other programs by variable, None where it names none.
     """
     if is_own(folder):
         return {}

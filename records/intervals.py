@@ -14,7 +14,7 @@ CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 
 def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Student's t between whose negative and itself lies this share of the distribution."""
+    """Return the quantile t of Student's distribution: `confidence` is its share between -t and t."""
     from scipy.special import stdtrit  # type: ignore[import-untyped]  # half a second, which most commands save
 
     return float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
@@ -45,9 +45,10 @@ def student_factor(processes: int) -> float:
 def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
     """Return the mean of the processes' medians with its 95 % interval; values in the order they were taken in each.
 
-    From three processes on, Student's interval over their medians (Kalibera and Jones, Rigorous Benchmarking in
-    Reasonable Time, 2013, for a hierarchy of two levels), widened by `correction`. With one or two, what the values
-    within allow, of two widened to hold both medians: nothing is known of other processes. None where neither exists.
+    From three processes on it is Student's interval over their medians, widened by `correction`. Kalibera and Jones
+    (Rigorous Benchmarking in Reasonable Time, 2013) describe it for a hierarchy of two levels. With one or two
+    processes it is the interval within a process; of two, widened to include both medians. It says nothing about other
+    processes. None where neither exists.
     """
     processes = [values for values in processes if values]
     if not processes:

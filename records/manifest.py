@@ -55,7 +55,7 @@ def number_of(folder: Path) -> int:
 
 
 def in_order(folders: Iterable[Path]) -> list[Path]:
-    """Folders in the order in which they were started, those without a number by name before the others."""
+    """Return folders in the order in which they were started; those without a number come first, by name."""
     return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
 
 

@@ -1,15 +1,20 @@
 """One record: a row of the results, typed; its fields declare the columns, from which CSV, readers and docs follow.
 
-History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, processes side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
-versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
-reference's scale, intervals over processes and their scope, statuses of ratio and latency, the host's speed, single
-calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
-as a share of the measured and of the vendor's, nodes of a cluster, users' own
-models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;
-7, products of one row among the framework's peaks; 8, which GPU it was; of user models the outputs that are not
-compared and the dtypes of their products; 9, the status says whether a cell is valid and half-widths how precisely it
-is known (`records/earlier.py` judges earlier records so), the host's full speed, bounds, break-even with an interval.
+History of `SCHEMA_VERSION`:
+
+- 1: the first.
+- 2: shapes, unseen shapes, costs by class, datasheet peaks, doubled batches.
+- 3: processes side by side.
+- 4: whether eager and graph run the same program; first calls with loaded compiled code; all deciding versions. Peaks
+  of the machine and of the framework; explained share; parity relative to the reference's scale. Intervals over
+  processes and their scope; statuses of ratio and latency; the host's speed; single calls.
+- 5: loading apart from the first call, the baseline mode, tokens and FLOPs without padding.
+- 6: bandwidth as a share of the measured and of the vendor's; nodes of a cluster. Users' own models: status partial,
+  graph breaks by place with their price, recompilations by place, source of FLOPs.
+- 7: products of one row among the framework's peaks.
+- 8: the GPU's UUID; of user models the outputs that are not compared and the dtypes of their products.
+- 9: the status says whether a cell is valid, and half-widths how precisely it is known. `records/earlier.py` judges
+  earlier records so. The host's full speed, bounds, break-even with an interval.
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ def col(meaning: str, unit: str = "", name: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """What is known of one cell, one field a column. Of columns that were not read the field is not set."""
+    """All values of one cell, one field per column. A field is not set where its column was not read."""
 
     schema_version: int = must("version of this list of columns")
     run_id: str | None = col("folder of the run")
@@ -192,7 +197,7 @@ class Record:
     graph_breaks: int | None = col("breaks between these graphs")
     graph_break_places: str | None = col("user models: place and reason of each break", "JSON")
     outside_share: float | None = col("share of a call's time spent outside of graphs")
-    gain_at_best: float | None = col("speedup if everything outside of graphs took no time")
+    gain_at_best: float | None = col("highest possible speedup from removing graph breaks")
     recompilations: int | None = col("compilations or traces during sampling")
     recompiled_places: str | None = col("user models: recompiled code and the guard that failed", "JSON")
     program: str | None = col("same, differs or unknown: operators of eager mode and graph")
@@ -207,7 +212,7 @@ class Record:
     host_slowed_share: float | None = col("share of turns whose control loop took over 1.25 times host_loop_ms_full")
     host_loop_ms_full: float | None = col("time of the control loop on this core at full speed", "ms")
     host_ms_in_loops: float | None = col("an eager call's time over host_loop_ms_full, if the host limits it (GPU)")
-    rounds_set_aside: int | None = col("turns not counted: the host was slow and limits the mode")
+    rounds_set_aside: int | None = col("samples set aside: the host is slow and limits the mode")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes", "cores")
     steal_share: float | None = col("cores that the hypervisor took", "cores")
@@ -305,7 +310,7 @@ class Record:
 
     @property
     def device_kind(self) -> str:
-        """Return `cpu` or `gpu`; the first records name no device, and were of a CPU."""
+        """Return `cpu` or `gpu`; the first records name no device, and all used a CPU."""
         return (self.device or "cpu").partition(":")[0]
 
     @property
@@ -320,7 +325,7 @@ class Record:
 
     @property
     def figure(self) -> Interval | None:
-        """Return the figure that the cell is read for: a graph's speedup, without eager beside it the latency in ms."""
+        """Return the cell's main figure: a graph's speedup, or without eager mode the latency in ms."""
         return self.latency if self.is_baseline or self.speedup_vs_eager is None else self.speedup
 
     @property

@@ -131,7 +131,7 @@ def _keep_firsts(loaded: Loaded, path: Path) -> None:
     if again := len(keys) - len(set(keys)):
         kept = sorted(dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True)).values())
         loaded.columns = {name: [column[place] for place in kept] for name, column in loaded.columns.items()}
-        loaded.remarks.append(f"{_name(path)}: {times(again, 'record')} of cells that have one already: ignored.")
+        loaded.remarks.append(f"{_name(path)}: ignored {times(again, 'record')} of cells with an earlier record.")
 
 
 def _name(path: Path) -> str:
@@ -292,7 +292,7 @@ def write_table(names: Iterable[str], rows: Iterable[Iterable[Value | None]], pa
 
 
 def schema_path(table: Path) -> Path:
-    """Return where the Table Schema file of a CSV lies: beside it, or one for all published tables."""
+    """Return the path of a CSV's Table Schema file: in the same folder, or one for all published tables."""
     return PUBLISHED_SCHEMA if is_published(table) else table.with_suffix(SCHEMA_SUFFIX)
 
 

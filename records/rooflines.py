@@ -1,7 +1,7 @@
-"""What the records of a run say together: the machine's peaks, and from these what each cell's time is spent on.
+"""Columns that depend on several records of a run: the machine's peaks, and from these each cell's bottleneck.
 
 Frameworks are measured one after the other, and a later one may reach a higher peak. So a record holds its framework's
-own peaks, and the columns made here are made again from all records whenever the run's files are brought up to date.
+own peaks. The columns of this module are made again from all records whenever the run's files are updated.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
 
 
 def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict[str, Any]]]:
-    """Each record with the columns that hang on the others."""
+    """Yield each record with the columns that depend on the others."""
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
@@ -246,7 +246,7 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
 
 
 def _as_peaks(row: dict[str, Any], matvec: float | None = None) -> Peaks | None:
-    """Columns of `RATES` as rates a second; None unless arithmetic and bandwidth are both known."""
+    """Return columns of `RATES` as rates per second; None unless arithmetic and bandwidth are both known."""
     rates = {column: row[column] * RATES[column][1] if row[column] else None for column in RATES}
     if not rates["peak_tflops"] or not rates["peak_gb_per_s"]:
         return None
@@ -268,7 +268,7 @@ def _terms(record: Record, peaks: Peaks) -> bottleneck.Terms:
 
 
 def _product_bytes(record: Record) -> int:
-    """Bytes of matrix products; of a user's own model, whose operators are not known apart, all that has to move."""
+    """Return the bytes of matrix products; of a user's own model, whose operators are unknown, all compulsory bytes."""
     found = _PRODUCTS.search(record.bytes_by_class or "")
     return int(found[1]) if found else (record.bytes or 0) if record.counted_by else 0
 

@@ -24,7 +24,7 @@ from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
 from records.record import NAMES, Record
 from records.shapes import SampleLine
 
-VERSIONS = "versions.json"  # every package installed beside each framework
+VERSIONS = "versions.json"  # every package installed with each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 PROCESSES = "processes"  # the folder with one for each worker
@@ -127,7 +127,7 @@ class Run:
         for candidate in (path, RUNS / folder):
             if (candidate / PLAN).exists():
                 return cls(candidate.resolve())
-        raise UsageError(f"{path} contains no run (plan.json is missing).")
+        raise UsageError(f"{path} contains no run (plan.json is missing): name a run of {shown(RUNS)}, or `newest`.")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file of the run at once."""
@@ -214,7 +214,7 @@ class Run:
         return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
-        """Every cell has its record."""
+        """Remove kept reports once every cell has its record."""
         self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:

@@ -1,4 +1,4 @@
-"""What the files of a run's folder hold besides records: what readers take from each, with types and bounds."""
+"""Types and bounds of the files in a run's folder other than records, as readers check them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class StreamRecord(ProcessRecord):
     compile_s: float | None = col("time in the compiler, as the framework reports it", "s")
     fell_back: int | None = col("first call, from 1, that ran no graph")
     padded_share: float | None = col("share of the tokens computed that are padding")
-    tokens_per_s: float | None = col("real tokens over the whole stream", "1/s")
+    tokens_per_s: float | None = col("tokens without padding over total_s", "1/s")
     memory_bytes: int | None = col("resident memory after the stream", "bytes")
     memory_growth_bytes: int | None = col("its growth over the stream", "bytes")
     device_bytes: int | None = col("the device's memory that the process holds after the stream", "bytes")

@@ -11,7 +11,7 @@ from workloads.spec import Workload
 
 
 def waited_for(result: CellResult) -> dict[str, float | None]:
-    """Seconds until the first token of a call is there, and between tokens; empty where none were waited for."""
+    """Return times to a call's first token and between tokens, in ms by column; empty where no call waits for it."""
     calls = [parts for report in result.reports for parts in report.parts_s]
     if not calls:
         return {}

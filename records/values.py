@@ -1,4 +1,4 @@
-"""What the columns of a record may hold: the bounds of numbers, and the shape of JSON in a text."""
+"""Values that the columns of a record may hold: the bounds of numbers, and the shape of JSON in a text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from records.statuses import MEASURED, STATUSES
 
 @dataclass(frozen=True)
 class Settings:
-    """What readers take from the column `settings`."""
+    """Entries of the column `settings` that readers use."""
 
     policies: dict[str, Any] | None = None
 

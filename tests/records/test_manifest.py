@@ -150,8 +150,8 @@ def test_a_cell_twice_and_a_foreign_one_are_left_out_and_told(suite, folder):
     put(folder, [first, second, first | {"latency_ms_median": 9e9}, foreign])
     done = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert done.code == 0, done.output
-    assert "1 record of cells that have one already: ignored." in done.output
-    assert "run: 1 record of cells that the run did not plan: ignored." in done.output
+    assert "ignored 1 record of cells with an earlier record." in done.output
+    assert "run: ignored 1 record of cells outside the run's plan." in done.output
     assert "Trust: " in done.output and "without figures" not in done.output
     rows = Finished(0, "", folder).rows()
     assert [row["cell"] for row in rows] == [first["cell"], second["cell"]]

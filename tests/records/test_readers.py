@@ -247,7 +247,7 @@ def test_the_first_of_a_cell_twice_counts_and_is_said(tmp_path, suffix):
     write_csv(both, path) if suffix == "csv" else path.write_bytes(lines(both))
     loaded = load(path)
     assert rows_of(loaded.records) == rows_of(rows())
-    assert loaded.remarks == [f"{tmp_path.name}/t.{suffix}: 1 record of cells that have one already: ignored."]
+    assert loaded.remarks == [f"{tmp_path.name}/t.{suffix}: ignored 1 record of cells with an earlier record."]
 
 
 def test_a_misfit_names_its_line_below_torn_and_empty_ones(tmp_path):
