@@ -19,7 +19,7 @@ from measurement.noise import Noise
 from measurement.profiles import Profile
 from measurement.starts import Start, StartJob
 from measurement.streams import Stream, StreamJob
-from measurement.user_model import UserModelReport
+from measurement.user_model_report import UserModelReport
 
 # Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once, a profiling one
 # profiles eager mode alone.

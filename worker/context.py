@@ -17,7 +17,7 @@ from measurement.sampling import Clocks
 from worker import writing
 from worker.channel import Channel, classify
 from worker.forks import Forks
-from worker.ranks import Rank, RankedAdapter
+from worker.ranked_adapter import Rank, RankedAdapter
 from worker.reasons import of_user_model
 
 

@@ -20,7 +20,7 @@ from worker import writing
 from worker.context import Context
 from worker.gpu_figures import PeakMemory
 from worker.loading import load_weights
-from worker.ranks import RankedStep
+from worker.ranked_adapter import RankedStep
 
 CALLS_TO_CAPTURE = 2
 

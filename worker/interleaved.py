@@ -36,14 +36,14 @@ from measurement.protocol import (
     Unseen,
 )
 from measurement.sampling import Variant, first_call, take_rounds, time_calls
-from measurement.user_model import UserModelReport
+from measurement.user_model_report import UserModelReport
 from measurement.warm_up import shorten_samples, warm_up
-from worker import gpu_figures, user_model, writing
+from worker import gpu_figures, user_model_reference, writing
 from worker.channel import Untrustworthy
 from worker.context import Context
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member
 from worker.loading import load_inputs, padding_of
-from worker.ranks import RankedStep
+from worker.ranked_adapter import RankedStep
 from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
@@ -150,11 +150,11 @@ class InterleavedComparison(GroupWork):
         if self.workload.has_reference or self.group.settled:
             return True
         self.channel.phase(member.cell, "reference")
-        subject, folder = user_model.subject_of(member.step), Path(self.context.job.folder) / OUTPUTS
+        subject, folder = user_model_reference.subject_of(member.step), Path(self.context.job.folder) / OUTPUTS
         calls, tolerance = self.workload.parity_calls, self.workload.tolerance[member.cell.dtype]
         with self.context.reporting(cells) as trouble:
             forked = self.context.forks.count
-            self.user_model = user_model.examined(subject, calls, tolerance, folder, self.position)
+            self.user_model = user_model_reference.examined(subject, calls, tolerance, folder, self.position)
             self.context.forks.refuse(forked)
         return not trouble
 
@@ -168,7 +168,7 @@ class InterleavedComparison(GroupWork):
         ):
             return self.user_model  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
-        inside, whole = user_model.priced(member.step, self.adapter.synchronize, self.context.clocks)
+        inside, whole = user_model_reference.priced(member.step, self.adapter.synchronize, self.context.clocks)
         return replace(self.user_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:

@@ -1,4 +1,4 @@
-"""A rank other than 0. Run as `python -m worker.other_rank JOB`; it does what rank 0 says (`worker/ranks.py`)."""
+"""A rank other than 0. Run as `python -m worker.other_rank JOB`; it obeys rank 0 (`worker/ranked_adapter.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from frameworks import ranks
 from measurement.protocol import Job
 from worker.channel import Channel, classify
 from worker.context import Context
-from worker.ranks import LEFT
+from worker.ranked_adapter import LEFT
 
 
 class Unheard(Channel):

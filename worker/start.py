@@ -27,7 +27,7 @@ from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
 from measurement.starts import Start, StartJob
 from measurement.warm_up import warm_up
-from worker import user_model, writing
+from worker import user_model_reference, writing
 from worker.context import Context
 from worker.group import GroupWork
 from worker.loading import load_inputs
@@ -217,8 +217,8 @@ class ProcessStart(GroupWork):
         reference, eager, settings = self.job.reference, "", {}
         folder = Path(self.context.job.folder) / OUTPUTS
         if not self.workload.has_reference:
-            subject, tolerance = user_model.subject_of(member.step), self.workload.tolerance[self.cell.dtype]
-            found = user_model.examined(subject, self.workload.parity_calls, tolerance, folder, 0)
+            subject, tolerance = user_model_reference.subject_of(member.step), self.workload.tolerance[self.cell.dtype]
+            found = user_model_reference.examined(subject, self.workload.parity_calls, tolerance, folder, 0)
             reference, eager, settings = found.reference, found.eager, dict(found.settings)
             settings["fresh"] = "yes" if member.step.fresh else ""
         elif not reference:

@@ -28,7 +28,7 @@ from frameworks.torch.user_model import model as user_model
 from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
 from measurement.sampling import Clocks
-from worker import user_model as examining
+from worker import user_model_reference as examining
 from worker.channel import classify
 
 FIELD = ROOT / "tests/field/torch"

@@ -14,7 +14,7 @@ from environments import environments
 from execution import comparison
 from measurement.cells import Capture
 from measurement.refusals import UsageError
-from measurement.user_model import UserModelReport
+from measurement.user_model_report import UserModelReport
 from plan import plan, requirements, sweep, user_models, versions
 from records import breaks, judgement
 from records.cell_result import CellResult

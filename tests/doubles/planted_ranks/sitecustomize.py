@@ -10,7 +10,7 @@ import sys
 
 
 def plant(module) -> None:
-    """Replace what a rank does in a sample, in `worker.ranks`."""
+    """Replace what a rank does in a sample, in `worker.ranked_adapter`."""
     faults = {
         "killed": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
         "stopped": lambda *_: os.kill(os.getpid(), signal.SIGSTOP),
@@ -20,10 +20,10 @@ def plant(module) -> None:
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Loads `worker.ranks` as ever, and plants the fault."""
+    """Loads `worker.ranked_adapter` as ever, and plants the fault."""
 
     def find_spec(self, name, path, target=None):
-        if name != "worker.ranks":
+        if name != "worker.ranked_adapter":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         load = spec.loader.exec_module

@@ -42,7 +42,7 @@ import tensorflow as tf
 import workloads
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
-from worker import user_model as examining
+from worker import user_model_reference as examining
 
 adapter = import_module("frameworks.tensorflow.adapter").Adapter()
 

@@ -15,7 +15,7 @@ from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, Difference, differences
 from measurement.sampling import Clocks
-from measurement.user_model import UserModelReport
+from measurement.user_model_report import UserModelReport
 from worker import writing
 from workloads.spec import sampled
 

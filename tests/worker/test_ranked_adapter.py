@@ -12,8 +12,8 @@ import pytest
 
 from frameworks.adapter import Step
 from measurement.cells import Cell
-from worker import ranks
-from worker.ranks import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
+from worker import ranked_adapter
+from worker.ranked_adapter import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
 
 CELL = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, (("batch_size", 1), ("ranks", 2)), "eager")
 
@@ -52,7 +52,7 @@ class Ended(Exception):
 def ranked(monkeypatch):
     """Two ranks with a step each, as rank 0's order; a call of rank 1's takes three times as long as rank 0's."""
     group, made = Group(2), []
-    monkeypatch.setattr(ranks, "time_calls", lambda variant, calls, clocks: calls * variant.step())
+    monkeypatch.setattr(ranked_adapter, "time_calls", lambda variant, calls, clocks: calls * variant.step())
 
     def rank(number: int) -> Rank:
         group.own.rank = number
