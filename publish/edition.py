@@ -130,7 +130,7 @@ def show(tables: Sequence[Table], console: Console) -> None:
 def seconds_left(table: Table) -> float:
     """Return about how many seconds a table takes for what it lacks. Raises UsageError where it has no plan here."""
     cells, lacking = table.state() or (0, 0)
-    return reproduce.size([table.part])[1] * lacking / max(cells, 1)
+    return reproduce.size([table.part])[1] * (lacking - table.begun()) / max(cells, 1)
 
 
 def check_code(edition: Path) -> None:

@@ -105,6 +105,16 @@ class Table:
             return None
         return len(wanted), len(wanted - (self._served() if self.rounds else {one.cell for one in self.records}))
 
+    def begun(self) -> float:
+        """Return the processes that cells without a record have, as a number of cells, each short of one process."""
+        if self.rounds:
+            return 0.0
+        expected = plan.expected_processes(plan.profile_of(sweep.resolve(self.part.flags)))
+        lacking = self._cells() - {one.cell for one in self.records}
+        kept = [entry for entry in runs.Run(self.folder).kept_reports() if entry.get("report")]
+        found = {(entry["cell"], entry["report"]["process"]) for entry in kept if entry["cell"] in lacking}
+        return sum(min(count, expected - 1) for count in Counter(cell for cell, _ in found).values()) / expected
+
     def _cells(self) -> set[Any]:
         """Return the names of its cells: the run's own, else those planned for this machine. Raises UsageError."""
         if (self.folder / runs.PLAN).exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,7 +22,7 @@ from measurement.starts import WAYS
 from measurement.streams import STRATEGIES
 from plan import hosts, plan, sweep
 from publish import edition, place
-from records import starts
+from records import runs, starts
 
 TINY = """
 framework = "fake"
@@ -227,3 +228,17 @@ def test_a_table_that_this_machine_cannot_plan_lacks_nothing(tmp_path):
     )
     table = place.Table(part, tmp_path)
     assert table.state() is None and not table.lacks
+
+
+def test_processes_of_unfinished_cells_shorten_the_time_left(tmp_path):
+    part = Sweep(Path("cpu-mlp.toml"), {"framework": "torch", "workload": "mlp", "threads": 1}, {"title": "MLP"})
+    table = place.Table(part, tmp_path)
+    whole = edition.seconds_left(table)
+    cells = table._cells()
+    (tmp_path / "processes").mkdir()
+    for cell, process in [*itertools.product(cells, (0, 1)), (min(cells), 1), ("peak:matmul", 0)]:
+        runs.Run(tmp_path).keep_report({"cell": cell, "report": {"process": process}})
+    runs.Run(tmp_path).keep_report({"cell": min(cells), "busy_s": 0.1})
+    assert edition.seconds_left(table) == pytest.approx(whole / 3)  # two of three
+    runs.Run(tmp_path).keep_report({"cell": min(cells), "report": {"process": 2}})
+    assert edition.seconds_left(table) == pytest.approx(whole / 3)  # until its record is written
