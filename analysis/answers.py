@@ -1,4 +1,4 @@
-"""What the records of one shape say together: a choice for each framework, the fastest of them, and who is not ranked.
+"""Answers for one shape from all its records: a choice for each framework, the fastest of them, and unranked points.
 
 The terminal, the page, the Markdown and the README print these answers.
 """
@@ -24,10 +24,11 @@ CONDITIONS = ("other_load", "steal", "frequency", "host_slowed", "throttled")
 
 @dataclass(frozen=True)
 class Answer:
-    """What to do at one shape: `choices` of the frameworks, the fastest first.
+    """Recommendation for one shape: `choices` of the frameworks, the fastest first.
 
-    `undeployed` are points of modes in which nobody runs a finished model, `others` those that no choice names, and
-    `elsewhere` the fastest of each framework that ran this shape on another machine alone; they are not ranked.
+    Unranked are `undeployed`, points of modes in which nobody runs a finished model, and `others`, which no choice
+    names. `elsewhere` are not ranked either: the fastest point of each framework that ran this shape on another machine
+    alone.
     """
 
     setting: Setting
@@ -65,7 +66,7 @@ class Answer:
         return {id(pair.graph): pair for pair in facts.pairs(self.points)}
 
     def pair(self, point: Point) -> facts.Pair | None:
-        """Return a graph's point beside its framework's eager mode; None where one of them is missing or excluded."""
+        """Return the pair of a graph's point and its framework's eager mode; None where one is missing or excluded."""
         return self._pairs.get(id(point))
 
     def compares(self, point: Point) -> bool:
@@ -74,7 +75,7 @@ class Answer:
 
     @property
     def used(self) -> list[tuple[Choice, facts.Pair]]:
-        """Return the recommended modes of frameworks whose eager mode is deployed, beside it."""
+        """Return the recommended modes of frameworks whose eager mode is deployed, with their pairs of eager and graph."""
         chosen = [choice for choice in self.choices if choice.kind == USE and choice.deployed]
         return [(choice, pair) for choice in chosen if (pair := self.pair(choice.point))]
 
@@ -113,7 +114,7 @@ def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:
 
 @dataclass(frozen=True)
 class Trust:
-    """What figures rest on: processes of each cell, comparisons with a reference, widths, and the machine's state."""
+    """Basis of the figures: processes of each cell, comparisons with a reference, widths, and the machine's state."""
 
     cells: int
     processes: tuple[int, int]  # the fewest and the most

@@ -1,4 +1,4 @@
-"""What became slower or faster from one run to another, and what only looks like it: docs/reports.md has the rules."""
+"""Cells that became slower or faster from one run to another, and apparent changes: docs/reports.md has the rules."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from records.record import Record
 SAME_WITHIN = 0.02
 LIMIT = 0.05  # by which B may be slower
 # What moves all modes of a shape alike is taken for the machine's, unless it is more than an undisturbed machine's
-# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not. The loop runs on one thread: of
-# what several threads lose on a CPU it does not tell (docs/methodology.md).
+# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not. The loop runs on one thread, so
+# it does not show losses of several threads on a CPU (docs/methodology.md).
 MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
 _PARTS = ("mean", "error", "degrees")
 
@@ -40,7 +40,7 @@ def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
 
 
 def latency(pairs: Sequence[Pair], side: int) -> Estimates:
-    """Logarithms of one side's latencies."""
+    """Return the logarithms of one side's latencies."""
     return Estimates.from_intervals(
         [pair.latencies[side] for pair in pairs], [pair.records[side].processes for pair in pairs]
     )
@@ -78,7 +78,10 @@ class Moves:
 
     @cached_property
     def beside_eager(self) -> dict[int, Estimates]:
-        """Speedups over eager, A's over B's, where both are known: what the mode moved beside eager mode."""
+        """Return by place the ratio of speedups over eager mode, A's over B's, where both are known.
+
+        It is the change of the mode relative to eager mode's change.
+        """
         both = [[record.speedup for record in pair.records] for pair in self.pairs]
         known = {n: (ours, theirs) for n, (ours, theirs) in enumerate(both) if ours and theirs}
         processes = [[self.pairs[n].records[side].processes for n in known] for side in (0, 1)]
@@ -119,7 +122,10 @@ class Moves:
 
     @cached_property
     def machines(self) -> dict[int, Reason]:
-        """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
+        """Return by place the changes that the machine may have caused, with the reason.
+
+        No other mode shows that the machine was unchanged.
+        """
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
         single = {place: float(apart.chance) * many for place, (apart, many, _) in enumerate(beside) if apart}
@@ -151,10 +157,11 @@ class Moves:
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, int, Reason]:
-        """Return by how much a cell moved beyond the least moved mode beside it, or beyond other shapes if it is alone.
+        """Return the change of a cell beyond the least changed mode of its shape; of a single mode, beyond other shapes.
 
-        None where it moved least itself, or nothing is beside it. Second comes of how many modes that one was picked,
-        by which the test's chance is multiplied (Bonferroni), third why it may be the machine that moved.
+        None where the cell itself changed least, or no other cell exists. Second is the number of modes from which the
+        least changed one was chosen; the test's chance is multiplied by it (Bonferroni). Third is the reason why the
+        machine may have changed.
         """
         sign, mean = np.sign(self.change.mean[n]), self.change.mean
         company = [other for other in self._groups[self.pairs[n].group] if other != n]

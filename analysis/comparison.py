@@ -1,4 +1,4 @@
-"""What a comparison of two runs decides of each cell."""
+"""Verdicts of a comparison of two runs, cell by cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reason(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Compared:
-    """One cell of either run: its times, B's over A's, the same beside eager mode, the verdict on B, and why."""
+    """One cell of either run: its times, B's over A's, the same relative to eager mode, and the verdict on B with a reason."""
 
     cell: str
     times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured
@@ -42,7 +42,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Side:
-    """What the heading says of one run."""
+    """Heading of one run."""
 
     name: str
     facts: tuple[str, ...] = ()  # date, versions, revision, profile and processes, machine

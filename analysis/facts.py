@@ -1,4 +1,4 @@
-"""What follows from points: pairs of eager and graph, when compiling pays, which of several is fastest."""
+"""Facts derived from points: pairs of eager and graph, when compiling pays, which of several is fastest."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reached:
-    """What bounds a mode's speedup most, `replay` or `roofline`, by how much, and the share of it that it reaches."""
+    """The lowest bound of a mode's speedup (`replay` or `roofline`), and the share of it that the mode reaches."""
 
     by: str
     bound: float
@@ -107,7 +107,7 @@ def pairs(points: Sequence[Point]) -> list[Pair]:
 
 @dataclass(eq=False)
 class Rank:
-    """A point beside the fastest one of its shape."""
+    """A point relative to the fastest one of its shape."""
 
     point: Point
     first: Point

@@ -1,4 +1,4 @@
-"""What a self-check asks and how it is judged: from trials whose truth is known to checks that hold or do not."""
+"""Questions of a self-check and their criteria: from trials with a known result to checks that hold or fail."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Check:
 
 
 def null_overhead(samples: int = 2000) -> tuple[float, float]:
-    """Seconds that a sample costs besides its calls, and that the harness adds to each call."""
+    """Return the seconds that a sample costs in addition to its calls, and those that the harness adds to each call."""
     clocks = Clocks()
     variant = Variant("null", step=lambda: None, synchronize=lambda output: None)
 
@@ -84,7 +84,7 @@ def clock_step() -> float:
 
 
 def machine_checks(sample_seconds: float) -> list[Check]:
-    """Questions that no framework is needed for."""
+    """Return the checks of the machine that need no framework."""
     per_sample, per_call = null_overhead()
     step = clock_step()
     cost = {"per_sample_s": per_sample, "sample_s": sample_seconds, "per_call_s": per_call}

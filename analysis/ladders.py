@@ -1,4 +1,4 @@
-"""From a run's samples to its ladders: what each rung brings, round by round beside the one before it."""
+"""From a run's samples to its ladders: the gain of each rung over the one before it, round by round."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Crossed:
 class Ladder:
     """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured as such.
 
-    `largest` is the step that brings most, and `rivals` are those that the intervals cannot tell from it. `missing`
-    are rungs without figures and excluded ones, with the reason.
+    `largest` is the step with the largest gain, and the intervals do not separate it from `rivals`. `missing` are
+    excluded rungs and those without figures, with the reason.
     """
 
     first: Record  # of the shape, as the others differ in their mode
@@ -100,7 +100,7 @@ def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:
 
 
 def is_rung(record: Record) -> bool:
-    """Return whether a record is of a mode that stands in ladders alone."""
+    """Return whether a record's mode exists in ladders alone."""
     return record.mode in _rungs(record.framework)
 
 
@@ -166,7 +166,10 @@ class Series:
 
 
 def ladder(records: Mapping[str, Record], description: frameworks.Framework, series: Series) -> Ladder:
-    """Return the ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
+    """Return the ladder of one shape: `records` by mode.
+
+    The next rung includes the addition of a rung without figures.
+    """
     rungs: list[Rung] = []
     missing: list[tuple[str, str]] = []
     adds: list[str] = []

@@ -62,12 +62,12 @@ def losing(group: Sequence[Profile]) -> list[Profile]:
 
 
 def controls(cell: Profile) -> dict[str, dict[str, Any]]:
-    """Return what of a cell's identity each control changes, by its name; the planner leaves out what no workload has.
+    """Return by name each control's changes to a cell's identity; the planner omits those that no workload has.
 
-    `cell` has the keys of a profiled cell. The mask is given where it was not, and removed where it was. The suite's
-    own model with the framework's fused attention operator takes the place of the library's, and of attention that is
-    written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32. Of a
-    user's model only the last is changed: the name of its argument, `mask` say, has no fixed meaning.
+    `cell` has the keys of a profiled cell. One control adds a missing mask, or removes a given one. One replaces the
+    library's model, or explicit attention, by the suite's own model with the framework's fused attention operator. One
+    uses the other layout of images, and on a GPU one uses TF32 instead of strict float32. A user's model has the last
+    control alone: the name of its argument, `mask` say, has no fixed meaning.
     """
     changes: dict[str, dict[str, Any]] = {}
     implementation = cell["implementation"]
@@ -90,7 +90,7 @@ def identity(cell: Mapping[str, Any]) -> tuple:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a control shows: `speedup` is that of the mode over eager in it, None where it is not known for a reason."""
+    """Result of a control: `speedup` of the mode over eager mode in it, or None for a `reason`."""
 
     control: str
     changes: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What the registry says of every mode: for reports, which know no framework, and for lists of modes."""
+"""Properties of every mode from the registry: for reports, which know no framework, and for lists of modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two sides differ by whose processes took turns: process beside process, by their samples."""
+"""Differences of two sides whose processes alternate: process by process, from their samples."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from records.statuses import WORDS
 
 
 class Kind(NamedTuple):
-    """What of a run's records is alike for many."""
+    """Properties that many of a run's records share."""
 
     machine_id: str | None
     device_name: str | None

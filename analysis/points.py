@@ -124,11 +124,11 @@ class Points:
         return point.place, self._frameworks[point.record.framework], not point.eager
 
     def title(self, record: Record, without: str) -> str:
-        """Return setting and shape in words, with one axis left out."""
+        """Return setting and shape in words, without one axis."""
         return ", ".join(filter(None, (self._setting(record, without), self._shape(record, without))))
 
     def groups(self, points: Iterable[Point], without: str) -> list[list[Point]]:
-        """Return points that differ at most in mode, framework and one axis, in the order in which they come."""
+        """Return groups of points that differ at most in mode, framework and one axis, in order of first appearance."""
         gap = _KEY.index(without)
         numbers: dict[tuple, int] = {}
         # The machine is the last part of a key. Numbers are found sooner than keys, of which many points share one.
@@ -167,7 +167,7 @@ class Points:
 
 
 def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
-    """Return points or other things by key, in the order in which they come."""
+    """Return points or other things by key, keys in order of first appearance."""
     groups = defaultdict(list)
     for thing in things:
         groups[key(thing)].append(thing)

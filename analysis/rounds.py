@@ -1,4 +1,4 @@
-"""What follows from processes in rounds: means over processes, pairs, and which strategy takes the least."""
+"""Statistics of processes in rounds: means over processes, pairs, and the strategy that takes the least time."""
 
 from __future__ import annotations
 

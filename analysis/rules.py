@@ -27,10 +27,10 @@ GAIN = 1.02
 
 @dataclass(frozen=True)
 class Choice:
-    """What a framework's records say of one shape; `point` is what to run.
+    """Choice of one framework at one shape; `point` is the mode to run.
 
-    Where the answer is to stay or inconclusive, `point` is eager mode and `beside` the graph mode that comes closest.
-    ALONE is a framework whose modes have nothing to be compared with: `point` is the fastest.
+    Where the answer is to stay or inconclusive, `point` is eager mode and `beside` the closest graph mode. ALONE is a
+    framework whose modes have nothing to be compared with: `point` is the fastest.
     """
 
     kind: str

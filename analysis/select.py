@@ -37,7 +37,7 @@ def fits(value, words: Sequence[str]) -> bool:
 
 
 def values(records: Iterable[Record | Profile], column: str) -> list[str]:
-    """Return what a column holds, each value once; kinds of devices beside the devices."""
+    """Return a column's values, each once; for devices also their kinds."""
     values_there = dict.fromkeys(str(_value(record, column)) for record in records)
     if column == "device":
         values_there |= dict.fromkeys(name.partition(":")[0] for name in list(values_there))

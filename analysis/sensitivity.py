@@ -1,10 +1,10 @@
 """How a speedup depends on the host's speed, for cells in which eager mode waits for the host.
 
-A call takes as long as the slower of host and device. On a core `slowdown` times slower the host's part of it takes
-`slowdown` times as long, so a call takes max(t, slowdown · h) where it took t, of which the host was busy for h.
-The speedup is then s · (max(t_e, slowdown · h_e) / t_e) / (max(t_g, slowdown · h_g) / t_g): `s` as measured, `e` eager
-mode, `g` the graph. For eager mode h_e is `host_ms_in_loops` times the control loop at the core's full speed. h_g is at
-most t_g: it is a median over all turns, t_g one over those at full speed.
+A call takes as long as the slower of host and device. On a core `slowdown` times slower, the host's part takes
+`slowdown` times as long. A call of time t in which the host is busy for h then takes max(t, slowdown · h). The speedup
+is then s · (max(t_e, slowdown · h_e) / t_e) / (max(t_g, slowdown · h_g) / t_g): `s` as measured, `e` eager mode, `g`
+the graph. For eager mode h_e is `host_ms_in_loops` times the control loop at the core's full speed. h_g is at most t_g:
+it is a median over all turns, t_g one over those at full speed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a verdict is about: a setting on one machine, with its shapes, and what ran the same on another machine."""
+"""Subject of a verdict: a setting on one machine, with its shapes, and records of the same on another machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from records.record import Record
 
 @dataclass(frozen=True)
 class Words:
-    """What a framework's description says of a mode, handed in by whoever knows the frameworks.
+    """Properties of a mode from its framework's description; packages that know the frameworks provide them.
 
-    `call` is what a user types; `default` whether users of the framework start with it; `deployed` whether anybody
-    runs a finished model like that, without which a multiple of it says nothing. `colour` is the framework's in every
-    chart, and `place` the mode's among the framework's modes, which decides its symbol. A `rung` is a graph that nobody
-    deploys, and which no verdict looks at.
+    `call` is the text that a user types; `default` whether users of the framework start with it. `deployed` says
+    whether anybody runs a finished model in this mode; if not, a speedup over it has no use. `colour` is the
+    framework's in every chart. `place` is the mode's among the framework's modes, which decides its symbol. A `rung` is
+    a graph that nobody deploys, and verdicts ignore it.
     """
 
     call: str = ""
@@ -50,7 +50,7 @@ class Shape:
 
     @classmethod
     def sized(cls, batch: int | None, length: int | None, parameters: str | None = None) -> Shape:
-        """Return the shape of these sizes; parameters tell it where there is no batch."""
+        """Return the shape of these sizes; without a batch, parameters distinguish it."""
         rest = "" if batch is not None else (parameters or "").replace(";", ", ")
         return cls((natural(batch), natural(length), natural(rest)), batch, length, rest)
 
@@ -108,7 +108,7 @@ def words_of(point: Point, known: Known) -> Words:
 
 
 def deployed(framework: str, known: Known) -> bool:
-    """Return whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
+    """Return whether anybody deploys a framework's baseline; True for a framework that `known` lacks."""
     return all(words.deployed or words.rung for (name, _), words in known.items() if name == framework)
 
 

@@ -17,7 +17,7 @@ from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.intervals import CONFIDENCE, over_processes
 from records.record import Record
 
-# Of any false alarm in a comparison: whoever compares twenty times is to see none, while an interval may miss in one.
+# Of any false alarm in a comparison: twenty comparisons must have none, while an interval may miss in one of twenty.
 CHANCE = 0.01
 SMALLEST = 1e-12  # standard error, so that nothing is divided by zero
 
@@ -32,10 +32,10 @@ class Estimates:
 
     @classmethod
     def from_arrays(cls, values: Interval, processes: np.ndarray) -> Estimates:
-        """Return what records say: 95 % intervals of Student's t over that many processes, the estimate in ln's middle.
+        """Return estimates from 95 % intervals of Student's t over so many processes; the mean is the logarithm.
 
-        What widens an interval (`records.intervals.correction`) is part of its error. The interval of fewer than three
-        processes is taken as one of known error, which gives wider differences; no verdict rests on it.
+        The error includes the widening of an interval (`records.intervals.correction`). The interval of fewer than
+        three processes counts as one of known error, which gives wider differences; no verdict rests on it.
         """
         degrees = _degrees_of(processes)
         error = np.log(values.high / values.low) / 2 / quantile(degrees)
@@ -43,7 +43,7 @@ class Estimates:
 
     @classmethod
     def from_intervals(cls, values: Sequence[Interval], processes: Sequence[int | None]) -> Estimates:
-        """Return the same of an interval an element, with its number of processes (None where not known)."""
+        """Return estimates from one interval per element and its number of processes (None where not known)."""
         columns = np.array(values, float).reshape(-1, 3).T
         return cls.from_arrays(Interval(*columns), np.array([count or 0 for count in processes]))
 
@@ -164,17 +164,17 @@ def _degrees(*parts: tuple[Any, Any]) -> np.ndarray:
 
 
 def quantile(degrees: np.ndarray) -> np.ndarray:
-    """Student's t between whose negative and itself lie 95 % of the distribution."""
+    """Return the quantile t of Student's distribution: 95 % of it lie between -t and t."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, (1 + CONFIDENCE) / 2)
 
 
 def holm(chances: np.ndarray) -> np.ndarray:
-    """Chances of so many tests at once: where one is below a bound, any false alarm among all is no likelier than that.
+    """Return adjusted chances of simultaneous tests: a bound on one bounds the chance of any false alarm among all.
 
-    The step-down procedure of Holm (Scandinavian Journal of Statistics 6, 1979, 65-70), as adjusted values. It supposes
-    nothing of how the tests hang together, which cells of one run do.
+    The step-down procedure of Holm (Scandinavian Journal of Statistics 6, 1979, 65-70), as adjusted values. It allows
+    any dependence between the tests; cells of one run are dependent.
     """
     order = np.argsort(chances, kind="stable")
     raised = np.maximum.accumulate(chances[order] * np.arange(len(chances), 0, -1))

@@ -1,4 +1,4 @@
-"""What starts say: time to the first answer, total time over calls, and from how many calls on a strategy pays."""
+"""Results of starts: time to the first answer, total time over calls, and the calls after which a strategy pays."""
 
 from __future__ import annotations
 

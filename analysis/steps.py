@@ -20,7 +20,7 @@ import numpy as np
 from analysis.significance import CHANCE, Estimates
 from measurement.statistics import Interval
 
-FEWEST_SCATTERED = 4  # runs whose successive differences tell how they scatter beside a step
+FEWEST_SCATTERED = 4  # runs whose successive differences show their scatter, except at a step
 # The deviation that goes with the median of |differences| of normal values, which have √2 times theirs.
 DEVIATION = 1.4826 / math.sqrt(2)
 Points = list[tuple[int, Estimates]]  # the place of each run in the series
@@ -43,7 +43,10 @@ class Scatter:
 
     @classmethod
     def from_points(cls, points: Points) -> Scatter:
-        """Half as many degrees as differences: what their median is worth beside their mean square, roughly."""
+        """Return the scatter with half as many degrees as differences.
+
+        Their median is worth about half of their mean square.
+        """
         means = [float(point.mean) for _, point in points]
         if len(means) < FEWEST_SCATTERED:
             return cls(0.0, 1.0)
@@ -52,16 +55,16 @@ class Scatter:
 
 
 def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.0) -> list[Step]:
-    """Return the steps of a series of logarithms, a point a run (None where it has none), in their order.
+    """Return the steps of a series of logarithms in their order; `points` has one per run (None where it has none).
 
-    A step is one whose chance, times the splits that were tried and the `series` that are looked at (Bonferroni), is
-    below `CHANCE`, and that is larger than the relative `floor`.
+    A step is larger than the relative `floor`. Its chance, times the number of splits and of `series` (Bonferroni), is
+    below `CHANCE`.
     """
     known = [(place, point) for place, point in enumerate(points) if point is not None]
     scatter = Scatter.from_points(known)
     cuts = sorted(_splits(known, 0, scatter, series, floor))
     changes = _changes(known, cuts, scatter)
-    # A later split may lie where the change is, and leave an earlier one beside it with none.
+    # A later split may lie at the change, so that an earlier one nearby has none.
     while idle := [n for n, one in enumerate(changes) if not _is_step(one, (len(known) - 1) * series, floor)]:
         cuts.pop(max(idle, key=lambda n: float(changes[n].chance)))
         changes = _changes(known, cuts, scatter)
@@ -71,7 +74,7 @@ def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.
 
 
 def _changes(points: Points, cuts: Sequence[int], scatter: Scatter) -> list[Estimates]:
-    """From each part's level to the next one's."""
+    """Return the change from each part's level to the next one's."""
     parts = itertools.pairwise([0, *cuts, len(points)])
     levels = [level(points[start:end], scatter) for start, end in parts if start < end]
     return [after - before for before, after in itertools.pairwise(levels)]

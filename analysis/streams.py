@@ -1,4 +1,4 @@
-"""What streams say: their whole time by strategy, from which call a strategy leads eager mode, and which to take."""
+"""Results of streams: total time by strategy, the call from which one leads eager mode, and the recommendation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Arm(rounds.Arm[StreamRecord]):
 
 @dataclass(frozen=True)
 class Cell:
-    """The arms of one cell, strategies in the order in which they are always named."""
+    """The arms of one cell; strategies keep their fixed order."""
 
     name: str
     record: StreamRecord  # any, for what they have in common

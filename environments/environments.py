@@ -1,8 +1,8 @@
 """Virtual environments: one per framework and device, one for the runner, one that holds uv.
 
-An environment is its lock: `frameworks/<framework>/requirements-<device>.txt`, versions and hashes, no index address,
-compiled from the `.in` file beside it. What else there is to know stands in that `.in` file as comment lines, so that
-adding a framework is adding a folder:
+An environment is its lock: `frameworks/<framework>/requirements-<device>.txt`, versions and hashes, no index address.
+The `.in` file in the same folder is its source, and has further directives as comment lines. So adding a framework is
+adding a folder:
 
     # uv: OPTIONS                  options for `uv pip compile` (`make lock`), such as an upload cut-off
     # unhashed: PACKAGE ...        packages locked by version alone: which file fits differs from machine to machine
@@ -12,8 +12,8 @@ adding a framework is adding a folder:
     # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
                                    with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
 
-Packages that one mode alone needs have a lock of their own, `requirements-<device>-<mode>.txt`, and are added to the
-framework's environment when somebody asks for the mode.
+Packages of one mode alone have a lock of their own, `requirements-<device>-<mode>.txt`. They are added to the
+framework's environment when somebody requests the mode.
 
 With WHEELHOUSE=FOLDER in the environment everything comes from that folder, nothing from an index:
 `environments.offline`.
@@ -59,10 +59,10 @@ def path(framework: str, device: str) -> Path:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an environment is made of: locked requirements, and what its `.in` file says of them.
+    """Recipe of an environment: locked requirements, and the directives of its `.in` file.
 
-    `from_index` is empty, or the address of an index and the one requirement that comes from there. With `mode` it is
-    what that mode adds to the environment.
+    `from_index` is empty, or the address of an index and the one requirement that comes from there. With `mode` it has
+    that mode's additions to the environment.
     """
 
     home: Path

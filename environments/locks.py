@@ -1,6 +1,6 @@
 """Locks that the kernel releases when the process that holds them ends, however it ends. Standard library only.
 
-`flock` on a file: a lock is of an open file, so workers, which inherit none of these, hold none.
+`flock` on a file: a lock belongs to an open file, so workers, which inherit none of these, hold none.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _holder(word: bytes) -> str:
-    """`process 12 since …`, from the word that a holder left."""
+    """Return `process 12 since …`, from the line that a holder wrote."""
     try:
         held = json.loads(word)
         elsewhere = "" if held["host"] == socket.gethostname() else f" on {held['host']}"
@@ -95,9 +95,9 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 
 
 def share(path: Path, waiting: Callable[[], None] = lambda: None) -> None:
-    """Hold `path` until this process ends, beside others that do, against `exclusive`.
+    """Hold `path` until this process ends, shared with other holders, against `exclusive`.
 
-    Where it cannot be opened, nobody can change what it guards from here either.
+    Where it cannot be opened, this user cannot change the data that it guards either.
     """
     if path in _shared:
         return

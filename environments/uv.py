@@ -80,7 +80,7 @@ def _install_uv(home: Path, digest: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment variables, and pip's settings as those of uv; a variable that is set stays."""
+    """Return this process's environment variables, and pip's settings as those of uv; a variable that is set stays."""
     values: dict[str, str] = {}
     for python in (VENVS / "uv" / "bin" / "python", Path(sys.executable)):  # the runner's environment has no pip
         if not python.exists():
@@ -98,7 +98,7 @@ def environment() -> dict[str, str]:
         name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
     }
     # uv takes each package from the first index that has it, and `environments` lets it take from any what a hash
-    # names. pip would take the best match of all: whoever serves a version could have it installed without a hash.
+    # names. pip would take the best match of all: any server of a version could have it installed without a hash.
     return {**settings, **os.environ}
 
 

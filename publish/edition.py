@@ -175,7 +175,7 @@ def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Nam
 
 
 def check_libraries(tables: Iterable[Table], arguments: argparse.Namespace) -> None:
-    """Raise UsageError where a table's models are of a library that is not installed: it would have no figures."""
+    """Raise UsageError where a table's models need a library that is not installed: it would have no figures."""
     for table in tables:
         resolved = sweep.resolve(table.part.flags)
         libraries = {source.partition(":")[0] for source in resolved.user_models.values() if ":" in source}

@@ -1,7 +1,7 @@
 """Published figures: charts of an edition's records, for the README and `docs/findings.md`.
 
-A chart names tables of the edition, and columns by the values of a record's columns. Each cell shows one record. What
-an edition lacks has no row, column or chart.
+A chart names tables of the edition, and columns by the values of a record's columns. Each cell shows one record. Parts
+that an edition lacks have no row, column or chart.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _cell(point: Point | None, figure: str) -> str:
 
 
 def enough(point: Point) -> bool:
-    """Say whether a record is of enough processes to be published."""
+    """Return whether a record has enough processes to be published."""
     return (point.record.processes or 0) >= ENOUGH_PROCESSES
 
 

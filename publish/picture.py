@@ -15,7 +15,7 @@ from reports.numbers import plus_minus, text_of
 from reports.report_data import ReportData
 
 WIDTH, TITLE, AXIS, FOOT = 840, 30, 22, 40
-NAMES, VALUES = 230, 120  # widths of the columns beside the tracks
+NAMES, VALUES = 230, 120  # widths of the columns next to the tracks
 CERTAINTY = "Lines are 95 % intervals. The axis is logarithmic. Modes that nobody deploys are not shown."
 STYLES = {
     "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},

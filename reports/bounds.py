@@ -1,4 +1,4 @@
-"""What bounds a speedup, in a sentence."""
+"""Bounds of a speedup, in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controls show of a graph mode that loses to eager mode, in sentences."""
+"""Results of controls for a graph mode that is slower than eager mode, in sentences."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _shows(graph: Profile, finding: Finding) -> str:
 
 
 def _describe(graph: Profile, finding: Finding) -> tuple[str, str]:
-    """Say how a control differs, and what of the losing cell it leaves out."""
+    """Return how a control differs from the losing cell, and the part of that cell that it removes, both as text."""
     name, changes = finding.control, finding.changes
     if name == MASK and changes["parameters"]["mask"] == "full":
         return "with the mask given in both modes", "the path without a mask"

@@ -1,4 +1,4 @@
-"""What a report is made of, whoever prints it: sections of sentences, and panels of a chart with its table."""
+"""Parts of a report, independent of its format: sections of sentences, and panels of a chart with its table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Item:
-    """What one framework says at a glance: what to do, as code where it can be typed, and its figures."""
+    """One framework at a glance: the recommendation, as code where it can be typed, and its figures."""
 
     framework: str
     todo: str
@@ -85,9 +85,9 @@ class Card:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture as HTML with SVG inside; `description` says in words what it shows.
+    """A picture as HTML with SVG inside; `description` describes it in words.
 
-    `tags` say which shape it is of, where a panel has a picture for each; a card stands above it, `notes` below.
+    `tags` name its shape, where a panel has a picture for each; a card stands above it, `notes` below.
     """
 
     drawing: str
@@ -100,9 +100,9 @@ class Chart:
 
 @dataclass(frozen=True)
 class Panel:
-    """What a section says of one setting: sentences, pictures, and a table of the same numbers.
+    """Part of a section on one setting: sentences, pictures, and a table of the same numbers.
 
-    `setting` is what the page chooses by; a panel without one is always shown. `charts` are alternatives, one a shape.
+    The page selects panels by `setting`; a panel without one is always shown. `charts` are alternatives, one per shape.
     """
 
     title: str

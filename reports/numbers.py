@@ -20,7 +20,7 @@ def text_of(value: float | None) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a multiple without its sign: two decimals below ten, as 1.50 beside 1.43, else three digits."""
+    """Return a multiple without its sign: two decimals below ten, so that 1.50 and 1.43 align, else three digits."""
     return f"{value:.2f}" if value < 9.995 else text_of(value)
 
 

@@ -1,4 +1,4 @@
-"""What a report's sections are made from, and what several of them say."""
+"""Data of a report's sections, and texts that several of them share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from reports import drawing
 
 @dataclass(frozen=True)
 class ReportData:
-    """What a report is made from: the points, profiled cells, the machines' facts, and remarks on what was read.
+    """Data of a report: the points, profiled cells, the machines' facts, and remarks on the files read.
 
-    `known` is what the frameworks' descriptions say of their modes, by framework and mode.
+    `known` has the properties of modes from the frameworks' descriptions, by framework and mode.
     """
 
     points: Points

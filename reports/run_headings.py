@@ -1,4 +1,4 @@
-"""What is said of two runs as such: the heading of each, and what differs between them but for their figures."""
+"""Headings of a comparison of two runs: each run's facts, and differences of versions, machine and settings."""
 
 from __future__ import annotations
 

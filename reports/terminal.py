@@ -1,4 +1,4 @@
-"""What a terminal shows: a finished cell in a line, and the answers at the end of a run, within its columns."""
+"""Output for a terminal: a finished cell in a line, and the answers at the end of a run, within its columns."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FILTERS = ("framework", "device", "workload")
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its page: the page's address, the run's name, when it was started, its command and what it holds."""
+    """A run with its page: the page's address, the run's name, start, command and data."""
 
     address: str
     name: str

@@ -1,6 +1,6 @@
-"""The page of a report: its head, what can be chosen, and its sections as panels with cards, pictures and tables.
+"""The page of a report: its head, its filters, and its sections as panels with cards, pictures and tables.
 
-End tags that HTML lets one leave out (of cells, rows and items) are omitted: they would be a tenth of a page.
+Optional end tags in HTML (of cells, rows and items) are omitted: they would be a tenth of a page.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _chart(chart: Chart, several: bool, first: bool) -> str:
 
 
 def shape_name(chart: Chart) -> str:
-    """Return which shape a picture is of: `Batch 8, 128 tokens`."""
+    """Return the shape of a picture as text: `Batch 8, 128 tokens`."""
     words = {"batch": "batch {}", "tokens": "{} tokens", "shape": "{}"}
     text = ", ".join(words[name].format(value) for name, value in chart.tags.items() if name in words)
     return text[:1].upper() + text[1:]

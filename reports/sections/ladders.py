@@ -1,4 +1,4 @@
-"""What each step from eager mode to a framework's last graph brings: a waterfall for each ladder, and its figures."""
+"""Gain of each step from eager mode to a framework's last graph: a waterfall for each ladder, and its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured on what, which warnings cells carry, and which cells have no figures."""
+"""Notes of a report: measured versions and machines, warnings of cells, and cells without figures."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
 
 
 def _nodes(data: ReportData) -> Panel | None:
-    """Return a row a node; None where no record is of a cluster."""
+    """Return a panel with one row per node of the cluster; None where no record has a node."""
     cells = Counter(str(point.record.node) for point in data.points.all if point.record.node)
     if not cells:
         return None
