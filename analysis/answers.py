@@ -75,7 +75,7 @@ class Answer:
 
     @property
     def used(self) -> list[tuple[Choice, facts.Pair]]:
-        """Return the recommended modes of frameworks whose eager mode is deployed, with their pairs of eager and graph."""
+        """Return the recommended modes of frameworks whose eager mode is deployed, with their pairs."""
         chosen = [choice for choice in self.choices if choice.kind == USE and choice.deployed]
         return [(choice, pair) for choice in chosen if (pair := self.pair(choice.point))]
 

@@ -157,7 +157,7 @@ class Moves:
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, int, Reason]:
-        """Return the change of a cell beyond the least changed mode of its shape; of a single mode, beyond other shapes.
+        """Return the change of a cell beyond the least changed mode of its shape; without one, beyond other shapes.
 
         None where the cell itself changed least, or no other cell exists. Second is the number of modes from which the
         least changed one was chosen; the test's chance is multiplied by it (Bonferroni). Third is the reason why the

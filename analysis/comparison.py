@@ -24,7 +24,7 @@ class Reason(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Compared:
-    """One cell of either run: its times, B's over A's, the same relative to eager mode, and the verdict on B with a reason."""
+    """One cell of either run: its times, B's over A's, the same relative to eager mode, the verdict on B, and why."""
 
     cell: str
     times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured

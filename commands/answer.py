@@ -1,4 +1,4 @@
-"""What a finished run answers as one JSON object, for scripts, CI and agents (docs/ci.md)."""
+"""The answer of a finished run as one JSON object, for scripts, CI and agents (docs/ci.md)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The command `doctor`: is this machine fit for measuring, and does the suite measure right on it?
 
 Each framework runs a small workload against itself: the same step twice (A/A), slowed down by known shares, and under
-an independent timer, all taken alternately as in a real run. What comes out is known beforehand. With WORKLOAD whole
-runs of real models are repeated instead (`commands.repeatability`).
+an independent timer. All are interleaved as in a real run, and the result is known beforehand. With WORKLOAD whole runs
+of real models are repeated instead (`commands.repeatability`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command `list`: workloads, presets, frameworks and modes, and what of it this machine can run."""
+"""The command `list`: workloads, presets, frameworks and modes, and those that this machine can run."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second w
 
 @dataclass(frozen=True)
 class Agreement:
-    """How pairs of runs of some cells agree in one figure; shares are of the pairs."""
+    """Agreement of pairs of runs of some cells in one figure; shares refer to the pairs."""
 
     profile: str
     figure: str

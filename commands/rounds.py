@@ -1,4 +1,4 @@
-"""What commands have in common that start fresh processes of several strategies: `start` and `stream`."""
+"""Common parts of commands that start fresh processes of several strategies: `start` and `stream`."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def voice(console: Console) -> Callable[[str], None]:
 class Form:
     """The files of a command and how its records are shown.
 
-    `cells` makes the cells of a report from records, `block` lines of one for a terminal, and `page` a page of all by
-    title and command.
+    `cells` makes the cells of a report from records. `block` makes the lines of one cell for a terminal. `page` makes a
+    page of all cells from title and command.
     """
 
     command: str
@@ -118,10 +118,10 @@ class Form:
         more: Mapping[str, Any] = MappingProxyType({}),
         note: str = "",
     ) -> int:
-        """Start so many processes of each strategy; the exit code. Raises UsageError before anything is started.
+        """Start so many processes of each strategy; return the exit code. Raises UsageError before anything is started.
 
-        `make` takes a launcher, strategies, processes, a voice and a machine. `more` is what decides besides the
-        campaign's options, and `note` is printed below the plan.
+        `make` takes a launcher, strategies, processes, a voice and a machine. `more` are settings in addition to the
+        campaign's options that decide the result, and `note` is printed below the plan.
         """
         console = campaign.console
         show(campaign, self.command, strategies, processes, console)
@@ -138,9 +138,9 @@ class Form:
             return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, on))
 
     def opened(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
-        """Return the run in OUT, `held`: a new one, or one that goes on. Raises UsageError where it asked for others.
+        """Return the run in OUT, `held`: a new one, or a resumed one. Raises UsageError where it has other settings.
 
-        `more` is what decides beside the campaign's options; strategies may be others when a run goes on.
+        `more` are deciding settings in addition to the campaign's options; strategies may change when a run is resumed.
         """
         out = campaign.request.out
         path = Path(out) / self.manifest if out else None

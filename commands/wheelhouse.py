@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) ->
 def collect(recipes: list[Recipe | None], out: Path, report: Callable[[str], None] = print) -> None:
     """Put the files of uv, of the runner and of these recipes into `out`, and note them. Raises SetupError.
 
-    What `out` held before stays; a recipe of None needs nothing of its own.
+    Files that are already in `out` stay; a recipe of None needs no files of its own.
     """
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as scratch:

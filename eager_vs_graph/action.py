@@ -45,7 +45,7 @@ def main(env: Mapping[str, str] = os.environ) -> int:
 
 
 def measured(env: Mapping[str, str], folder: Path, out: Path) -> tuple[int, dict[str, Any] | None]:
-    """Measure the model as it stands in a folder; return the exit code and what `--json` printed, None for nothing."""
+    """Measure the model in a folder; return the exit code and the JSON object that `--json` printed, or None."""
     words = [env["INPUT_MODEL"], "--json", "--out", str(out), *shlex.split(env.get("INPUT_OPTIONS", ""))]
     done = _suite(words, folder)
     answer = json.loads(done.stdout) if done.stdout.strip() else None

@@ -1,4 +1,4 @@
-"""What a reproduction has found: records to be searched by shape, and profiles of explained cells."""
+"""Evidence of a reproduction: records to be searched by shape, and profiles of explained cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exactly(ms: float) -> dict[str, float]:
 
 
 def shape_of(record: Record) -> str:
-    """Return the batch and what else distinguishes shapes of one workload, for texts."""
+    """Return a shape as text: `8×128`, `batch 8`, or without a batch its last parameter or `any batch`."""
     if not record.batch_size:
         return ", ".join(part.replace("=", " ") for part in record.other_parameters[-1:]) or "any batch"
     return f"{record.batch_size}×{record.seq_len}" if record.seq_len else f"batch {record.batch_size}"
@@ -64,7 +64,7 @@ def gain_of(record: Record) -> Interval | None:
 def apart(*records: Record) -> bool:
     """Return whether several machines measured them.
 
-    What a host lets eager mode do may differ twofold, so figures of two machines are put into no ratio and no order.
+    Eager mode's speed may differ twofold between hosts, so figures of two machines enter no ratio and no order.
     """
     return len({record.machine_id for record in records}) > 1
 
@@ -153,7 +153,7 @@ class Evidence:
         return {record.device_kind for record in self.records} | {device.partition(":")[0] for device in devices}
 
     def sides(self) -> dict[str, Evidence]:
-        """Return every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
+        """Return every framework's graph mode with its eager mode, by name (framework and mode)."""
         sides = {}
         for framework, side in self.frameworks().items():
             baselines = tuple({mode for _, mode, baseline in side.modes() if baseline})

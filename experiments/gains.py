@@ -1,4 +1,4 @@
-"""Tables of published times, eager and compiled: their rows as records, and what is shown of them beside ours."""
+"""Tables of published times, eager and compiled: their rows as records, and the figures shown with ours."""
 
 from __future__ import annotations
 

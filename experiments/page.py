@@ -1,4 +1,4 @@
-"""The page of a reproduction: tables beside the published figures, and the claims with their answers."""
+"""The page of a reproduction: tables with the published figures, and the claims with their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment is: its sweeps, the published figures, and the claims that are put to the records."""
+"""Definition of an experiment: its sweeps, the published figures, and the claims that are checked on the records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Published = list[dict[str, str]]  # the rows of `published.csv`
 
 
 class Verdict(StrEnum):
-    """What the numbers say of a claim."""
+    """Verdict of the numbers on a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -42,9 +42,9 @@ class Answer:
 class Claim:
     """A sentence of the source's as a predicate.
 
-    `of` says whom the sentence is about, and so what `check` sees: each `graph` mode, with its framework's eager mode
-    beside it; the `eager` mode of each framework, its graph modes included; or `all` together. Where the experiment can
-    turn its published figures into records, it is put to those as well. `devices` are the kinds it is about.
+    `of` names the subject of the sentence, and so the input of `check`: each `graph` mode, with its framework's eager
+    mode; the `eager` mode of each framework, its graph modes included; or `all` together. If the experiment can turn
+    its published figures into records, these are checked as well. `devices` are the kinds that the sentence refers to.
     """
 
     sentence: str
@@ -66,9 +66,9 @@ class Table:
 class Sweep:
     """One sweep file `<device>[-part].toml`: flags as for bench, and a table `about`.
 
-    `about` may hold `scaled_down` (what is smaller than in the source, a sentence), `minutes` (what it took, and `on`
-    which machine) and `measure`, which is `bench`, `explain`, `start` or `stream`. The last two have `strategies` and
-    `processes` too, and a stream its `lengths`, `calls` and `caches`.
+    `about` may have `scaled_down` (a sentence on sizes smaller than in the source), `minutes` (its duration, and `on`
+    which machine) and `measure`. The last is `bench`, `explain`, `start` or `stream`. `start` and `stream` have
+    `strategies` and `processes` too, and a stream its `lengths`, `calls` and `caches`.
     """
 
     path: Path

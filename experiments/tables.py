@@ -1,4 +1,4 @@
-"""Tables of an experiment: shapes down, frameworks and modes across, the published figures beside them."""
+"""Tables of an experiment: shapes down, frameworks and modes across, with the published figures."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Run one command so that nothing it started outlives it, or the process that asked for it.
+"""Run one command so that nothing it started outlives it, or the process that started the guard.
 
-`python -IS guard.py LIFELINE STATUS KEPT LOG CPUS COMMAND...`: the first three are descriptors. LIFELINE is a pipe that
-only the asking process writes to: a byte there asks the command politely to end, its end means that this process is
-gone, or in a hurry, and the command is killed. KEPT is for the command. On STATUS the guard says, once all processes
-are gone, how the command ended: `exit 3`, `signal 9`, `failed` and why it could not be started, or `stuck`, if it did
-not end even when killed. The guard has to be started in a session of its own.
+`python -IS guard.py LIFELINE STATUS KEPT LOG CPUS COMMAND...`: the first three are descriptors. LIFELINE is a pipe to
+which only the parent process writes. A byte there ends the command by SIGTERM. Its end means that the parent is gone or
+in a hurry, and the guard kills the command. KEPT is for the command. Once all processes are gone, the guard writes the
+command's end to STATUS. It is `exit 3`, `signal 9`, `failed` and why it could not be started, or `stuck`, if it did not
+end even when killed. The guard has to be started in a session of its own.
 
-Whatever the command starts stays below this process, sessions of its own and double forks included: Linux gives
-orphans to the nearest ancestor that is a subreaper. The lifeline is a pipe and not PR_SET_PDEATHSIG, which would kill
-the command when the thread ends that asked for it; the guard has one thread, so the command dies with it in that way.
+All processes that the command starts stay below this process, sessions of their own and double forks included: Linux
+gives orphans to the nearest ancestor that is a subreaper. The lifeline is a pipe and not PR_SET_PDEATHSIG, which would
+kill the command at the end of the thread that started it. The guard has one thread, so for the command it uses
+PR_SET_PDEATHSIG.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ class SlotFailure(WorkerFailure):
 
 @dataclass(frozen=True)
 class Launch:
-    """What to start: interpreter, folder for its files, its environment and CPUs, and how long it may be silent.
+    """Start of a worker: interpreter, folder for its files, environment and CPUs, and the longest silence in seconds.
 
-    On another machine `threads` and `pinned` decide which CPUs (`machine.cpu_assignment`). `prefix` stands before the
-    worker's command. `ranks` train together.
+    On another machine `threads` and `pinned` decide the CPUs (`machine.cpu_assignment`). `prefix` precedes the worker's
+    command. `ranks` train together.
     """
 
     interpreter: Path
@@ -159,10 +159,10 @@ def _readable(pipe: BinaryIO, seconds: float) -> bool:
 
 
 def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[Message]:
-    """Messages until `done`. The parent sleeps in the kernel between them.
+    """Yield messages until `done`. The parent sleeps in the kernel between them.
 
-    The time that the worker may take begins again with each whole message, not with each byte. A wait in which this
-    process was stopped does not count: who suspends a job or a container stops its worker as well.
+    The time that the worker may take restarts with each whole message, not with each byte. A wait in which this process
+    was stopped does not count, since suspending a job or a container stops its worker as well.
     """
     incoming = Messages(partial(note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
@@ -184,7 +184,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
                     if message["type"] == "done":
                         return
                     deadline = time.monotonic() + launch.timeout_s
-            elif status in ready:  # and all that was written has been read: whoever holds the pipe writes no more
+            elif status in ready:  # and all text was read: no holder of the pipe writes any more
                 raise WorkerFailure("crash", _death(status))
             elif time.monotonic() >= deadline:
                 raise WorkerFailure("timeout", silence(launch.timeout_s))

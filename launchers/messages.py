@@ -10,7 +10,7 @@ LINE_BYTES = 8 << 20  # many times what a report with all its samples, or a prof
 TOTAL_BYTES = 256 << 20
 STRAYS = 100_000  # lines that are no messages
 
-Message = dict[str, Any]  # `type` is a word; whoever reads one checks the rest (`measurement.protocol`)
+Message = dict[str, Any]  # `type` is a word; its reader checks the rest (`measurement.protocol`)
 
 
 class TooLong(Exception):
@@ -18,10 +18,10 @@ class TooLong(Exception):
 
 
 class Messages:
-    """Takes bytes as they come and gives whole messages. A line that is no message is given to `note` and left out.
+    """Splits a stream of bytes into whole messages. `note` gets each line that is no message.
 
-    So what a framework prints to the wrong descriptor costs no cell: a worker begins each message with a line end,
-    which closes whatever was written before it.
+    So text that a framework prints to the wrong descriptor costs no cell: a worker begins each message with a line end,
+    which ends any text before it.
     """
 
     def __init__(self, note: Callable[[bytes], None]) -> None:

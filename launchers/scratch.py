@@ -24,7 +24,7 @@ def main(scratch: Path, command: list[str]) -> None:
 
 
 def copied(interpreter: Path, mine: Path) -> Path:
-    """Return interpreter in a copy of its environment, which is made unless it is there, once whoever asks for it."""
+    """Return the interpreter in a copy of its environment, which the first of several processes makes."""
     home = interpreter.parent.parent
     if not (home / "pyvenv.cfg").is_file():
         return interpreter

@@ -53,7 +53,10 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Step:
-    """What every launch of a slot asks for. `share` is the slot's number on its node, and of how many."""
+    """Options shared by all launches of a slot.
+
+    `share` is the slot's number on its node, and the number of slots there.
+    """
 
     job: str
     node: str
@@ -87,9 +90,9 @@ def allocation() -> Allocation | None:
 
 
 def gpus_on_node(job: Allocation) -> int:
-    """Return how many GPUs the job has of its first node. Raises OSError where that node does not tell.
+    """Return the number of the job's GPUs on its first node. Raises OSError where that node does not report it.
 
-    Scripts and steps know it from Slurm, but not the shell that salloc starts.
+    Slurm sets it for scripts and steps, but not for the shell that salloc starts.
     """
     if known := os.environ.get(GPUS):
         return int(known)
@@ -101,7 +104,7 @@ def gpus_on_node(job: Allocation) -> int:
 
 
 def asking(job: str, node: str) -> list[str]:
-    """Return the words before a command by which one of the job's nodes is asked something, beside whatever it does."""
+    """Return the words before a command that asks one of the job's nodes, in parallel with other steps there."""
     return [*_on(job, node), "--overlap"]
 
 
@@ -118,10 +121,10 @@ def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
-    """Return why a node is to serve no more, by Slurm's word; None where it may.
+    """Return why a node must serve no more, by Slurm's state of it; None where it may.
 
-    One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
-    is restarted, and for a node that does not, which Slurm takes for dead after a while or hears of again, until `stop`
+    A drained node continues if it is the last. Waits for a controller that does not answer, as during a restart, and
+    for a silent node. Slurm declares such a node dead after a while or hears from it again. The wait ends when `stop`
     becomes readable. Raises OSError where the job is over.
     """
     deadline = time.monotonic() + OUTAGE
@@ -210,7 +213,7 @@ class _Process:
         self._lifeline, self._results = self._srun.stdin, self._srun.stdout
 
     def messages(self, stop: int | None) -> Iterator[Message]:
-        """Messages until `done`; the time that the worker may take begins again with each."""
+        """Yield messages until `done`; the time that the worker may take restarts with each."""
         with selectors.DefaultSelector() as selector:
             sources: tuple[IO[bytes] | int, ...] = (self._results,) if stop is None else (self._results, stop)
             for source in sources:

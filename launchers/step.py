@@ -1,9 +1,9 @@
 """Run a worker on the node of a Slurm step: `srun … python -IS step.py FOLDER`.
 
-FOLDER/step.json says what is run and on which of the step's CPUs. The worker runs below a guard (`guard.py`), which
-is below srun: the step's stdin is its lifeline, and srun closes that when the runner, or srun itself, is gone. The
-step's stdout carries messages alone: first on which node this is, then the worker's own, last how it ended. What a
-framework prints goes into FOLDER/worker.log.
+FOLDER/step.json has the command and the CPUs of the step. The worker runs below a guard (`guard.py`), which is below
+srun: the step's stdin is its lifeline, and srun closes that when the runner, or srun itself, is gone. The step's stdout
+carries messages alone: first the node, then the worker's own, last its end. FOLDER/worker.log has the output of the
+framework.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Published training throughput of ResNet-50, and of BERT beside it: eager, compiled, and in mixed precision."""
+"""Published training throughput of ResNet-50 and BERT: eager, compiled, and in mixed precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIXED = ("bf16", "amp")
 
 
 def published_records(rows: Published) -> list[Record]:
-    """Return the published rows as records; ratios are of throughputs, for which the sources give no intervals."""
+    """Return the published rows as records; ratios compare throughputs, for which the sources give no intervals."""
     eager = {(row["source"], row["workload"]): float(row["items_per_s"]) for row in rows if row["mode"] == "eager"}
     records = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What compiling costs a fresh process: whole models, repeated blocks, and caches."""
+"""Cost of compiling in a fresh process: whole models, repeated blocks, and caches."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def claim(sentence: str, figure: Figure, this: str, other: str, judge: Judge) ->
 
 CLAIMS = (
     claim(
-        "Compiling a repeated block once takes 7 times less than compiling the whole (devlog: 67.4 and 9.6 s).",
+        "Compiling a repeated block once is 7 times faster than compiling the whole (devlog: 67.4 and 9.6 s).",
         cost, COMPILE, REGIONAL, at_least(7),
     ),
-    claim("It takes 3.5 times less (accelerate#3529: 3.5 to 5.5).", cost, COMPILE, REGIONAL, at_least(3.5)),
-    claim("It takes 1.7 times less (sglang#32696: 1.74).", cost, COMPILE, REGIONAL, at_least(1.7)),
+    claim("It is 3.5 times faster (accelerate#3529: 3.5 to 5.5).", cost, COMPILE, REGIONAL, at_least(3.5)),
+    claim("It is 1.7 times faster (sglang#32696: 1.74).", cost, COMPILE, REGIONAL, at_least(1.7)),
     claim(
-        "Afterwards both are equally fast, within 3 % (devlog, sglang#28193).",
+        "In the steady state both are equally fast, within 3 % (devlog, sglang#28193).",
         steady, REGIONAL, COMPILE, lambda name, found: between(name, found, *ALIKE, "×"),
     ),
     claim(

@@ -1,4 +1,4 @@
-"""What threads say of decoding: compiling against CUDA graphs alone, and one framework against another."""
+"""Claims of threads on decoding: compiling against CUDA graphs alone, and one framework against another."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 def ratios(
     evidence: Evidence, this: Mapping[str, Any], other: Mapping[str, Any], **criteria
 ) -> Iterator[tuple[str, Estimate]]:
-    """Yield the time of `this` over that of `other` wherever one machine measured both, by the shape's name.
+    """Yield (name of the shape, time of `this` over time of `other`) for each shape that both have.
 
-    It is taken round by round where they were timed in turn, else of the two latencies. A shape that they ran on
-    different machines has the reason why there is none.
+    The ratio has an interval: over rounds where both were interleaved, else over the two latencies. If different
+    machines measured a shape, a sentence replaces its ratio.
     """
     records = evidence.records.where(**criteria).included
     pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
@@ -38,7 +38,7 @@ def ratios(
 
 
 def differ(this: Record, other: Record) -> bool:
-    """Return whether they are of different shapes."""
+    """Return whether they have different shapes."""
     return any(value(this, axis) != value(other, axis) for axis in (*AXES, "device"))
 
 

@@ -27,7 +27,7 @@ LATENCIES = {
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return the published quantities beside ours, then the latencies of every experiment."""
+    """Return the published quantities with their values here, then the latencies of every experiment."""
     sides = evidence.sides()
     rows = [
         (row["experiment"], row["quantity"], row["value"], row["unit"], *_ours(row["quantity"], sides))

@@ -55,7 +55,7 @@ def linear_at_the_end(evidence: Evidence) -> Answer:
         return inconclusive(why)
     repeats = records.values("repeat")
     if not repeats or repeats[-1] // 4 not in repeats:
-        return inconclusive("no chain and a quarter of it")
+        return inconclusive("no length was measured together with a quarter of it")
     last, quarter = repeats[-1], repeats[-1] // 4
     ratio = ratio_of(at_repeat(records, last), at_repeat(records, quarter))
     name = f"{last} multiplications take"

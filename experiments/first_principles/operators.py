@@ -57,7 +57,7 @@ def much_time(evidence: Evidence) -> Answer:
 def slower(kind: str, times: float):
     """Return a check that a class reaches so many times fewer FLOP/s than matrix products, within a factor of 2.
 
-    In eager mode: graphs fuse classes, and a fused kernel's time cannot be divided among what it holds.
+    In eager mode: graphs fuse classes, and the time of a fused kernel cannot be divided among its operators.
     """
 
     def check(evidence: Evidence) -> Answer:

@@ -1,4 +1,4 @@
-"""op-overhead and the batch-doubling test: what an operator costs beside its arithmetic."""
+"""op-overhead and the batch-doubling test: cost of an operator in addition to its arithmetic."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return tokens a second, and shares of bandwidth, beside the published ones."""
+    """Return two tables, tokens per second and shares of bandwidth in %, each with the published values."""
     theirs = Records(published_records(published))
     runs = dict.fromkeys(record.run_id for record in theirs)
     groups = {f"{PUBLISHED} ({run})": theirs.where(run_id=run) for run in runs} | tables.by_framework(evidence)

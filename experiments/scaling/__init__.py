@@ -1,4 +1,4 @@
-"""Published speedups of compiled training on several GPUs, and what a rank loses to the others beside them."""
+"""Published speedups of compiled training on several GPUs, and the time that ranks lose to communication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiling brings where every call has another length: shapes compiled one by one, dynamic, padded, recorded."""
+"""Gain of compiling where every call has another length: shapes compiled one by one, dynamic, padded, recorded."""
 
 from __future__ import annotations
 

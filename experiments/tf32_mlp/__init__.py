@@ -66,7 +66,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return the share of matrix products beside the published one, and the speedups."""
+    """Return the share of matrix products with the published one, and the speedups."""
     profiled = dict.fromkeys((p["framework"], p["mode"]) for p in evidence.profiles)
     rows = []
     for row in published:
