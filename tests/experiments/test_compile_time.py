@@ -25,8 +25,8 @@ def evidence(scatter: float = 0.01, **others: tuple[float, float]) -> Evidence:
     [
         ("Compiling a repeated block", {"regional": (7.0, 5.0)}, HOLDS),
         ("Compiling a repeated block", {"regional": (10.0, 5.0)}, FAILS),
-        ("It takes 3.5", {"regional": (9.0, 5.0)}, HOLDS),
-        ("It takes 1.7", {"regional": (20.0, 5.0)}, FAILS),
+        ("It is 3.5", {"regional": (9.0, 5.0)}, HOLDS),
+        ("It is 1.7", {"regional": (20.0, 5.0)}, FAILS),
         ("In the steady state both", {"regional": (9.0, 5.0)}, HOLDS),
         ("In the steady state both", {"regional": (9.0, 6.0)}, FAILS),
         ("The blocks' code is slower", {"regional": (9.0, 6.0)}, HOLDS),
@@ -46,7 +46,7 @@ def test_claims_follow_the_starts(text, others, expected):
 
 
 def test_a_cost_that_is_lost_in_scatter_has_no_ratio():
-    (claim,) = [claim for claim in EXPERIMENT.claims if claim.sentence.startswith("It takes 3.5")]
+    (claim,) = [claim for claim in EXPERIMENT.claims if claim.sentence.startswith("It is 3.5")]
     assert claim.check(evidence(scatter=0.3, regional=(5.2, 5.0))).verdict == OPEN
 
 
