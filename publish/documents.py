@@ -24,6 +24,7 @@ PARTS: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "docs/findings.md": lambda: {"figures": figures.chapters()},
     "docs/usage.md": lambda: {"workloads": definitions.workloads_table(), "modes": definitions.modes_table()},
     "docs/experiments.md": lambda: {"tables": reproductions.claims()},
+    "results/experiments/README.md": lambda: {"answers": reproductions.answers()},
 }
 
 
@@ -44,7 +45,6 @@ def pages() -> dict[Path, Callable[[], str]]:
         ROOT / "results/results.schema.json": table_schema_text,
         **{folder / "README.md": partial(place.page, folder) for folder in figures.places()},
         ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
-        reproductions.FOLDER / reproductions.PAGE: reproductions.answers,
         **{
             ROOT / f"docs/pictures/{name}-{theme}.svg": partial(picture.svg, theme, name)
             for name in drawn

@@ -1,4 +1,4 @@
-"""Published tables that were measured again: their claims with the committed answers, and the page of all answers."""
+"""Published tables that were measured again: their claims with the committed answers, and all answers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ from publish.definitions import table
 from records import manifest
 
 FOLDER = RESULTS / "experiments"
-PAGE = "answers.md"
 WORDS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
-HEAD = """# Answers to the claims of published tables
-
-Made from the folders' records by `python -m publish`; `make reproduce FROM=<folder>` prints the same.
-"""
 
 
 class Reproduction(NamedTuple):
@@ -51,13 +46,13 @@ def committed() -> tuple[Reproduction, ...]:
 
 
 def answers() -> str:
-    """Return the page with the answers and the tables of every reproduction."""
-    return "\n".join([HEAD, *map(_chapter, committed())])
+    """Return a chapter for every reproduction: its answers and tables."""
+    return "\n\n".join(map(_chapter, committed()))
 
 
 def _chapter(one: Reproduction) -> str:
     _, _, text = page.markdown(one.experiment, one.sweeps, one.evidence).partition("\n")
-    return f"## {one.name}\n\n{one.experiment.title}.{text}".replace("\n## ", "\n### ")
+    return f"## {one.name}\n\n{one.experiment.title}.{text}".replace("\n## ", "\n### ").rstrip()
 
 
 def claims() -> str:
@@ -67,7 +62,7 @@ def claims() -> str:
 
 def _section(experiment: Experiment) -> str:
     found = [one for one in committed() if one.experiment.name == experiment.name]
-    links = ", ".join(f"[{one.name}](../results/experiments/{PAGE}#{one.name})" for one in found)
+    links = ", ".join(f"[{one.name}](../results/experiments/README.md#{one.name})" for one in found)
     gpu, cpu = ([one for one in found if one.on_gpu == on_gpu] for on_gpu in (True, False))
     rows = [(claim.sentence, _answer(claim, gpu), _answer(claim, cpu)) for claim in experiment.claims]
     answered = [row for row in rows if any(row[1:])]
