@@ -29,6 +29,7 @@ from plan import sweep
 from records import runs
 from records.record import Record
 from reports import terminal
+from reports.numbers import width
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 FILE = "agreement.json"
@@ -52,7 +53,7 @@ class Agreement:
     @property
     def row(self) -> tuple[str, ...]:
         shares = f"{self.overlap:.0%}", f"{self.second_in_first:.0%}"
-        size = f"±{self.half_width:.1%}", f"{self.spread:.3f}"
+        size = width(self.half_width), f"{self.spread:.3f}"
         return self.profile, self.figure, str(self.cells), str(self.pairs), *shares, *size
 
 

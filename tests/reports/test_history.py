@@ -130,7 +130,7 @@ def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
     assert "| alpha graph | 16 → 20.8 | ▁▁███ | slower, 2026-03-02 alpha 1.3 abc3: +30.0 % (" in page
     header = "| 2026-01-02 alpha 1.2 abc1, ms | 2026-02-02 alpha 1.2 abc2, ms | 2026-03-02 alpha 1.3 abc3, ms |"
     assert header in page
-    assert "| alpha eager | 20 → 20 | ▁▁▁▁▁ |  | 20 ±1.0 % | 20 ±1.0 % |" in page
+    assert "| alpha eager | 20 → 20 | ▁▁▁▁▁ |  | 20 ±1 % | 20 ±1 % |" in page
     assert ">slower, 2026-03-02 alpha 1.3 abc3: +30.0 %" in html
 
 
@@ -168,8 +168,8 @@ def test_a_run_of_two_machines_has_each_cell_with_its_own(capsys, tmp_path):
     code, out, page, _ = told(capsys, tmp_path, *folders)
     assert code == 0 and "Several machines: aaaa, bbbb" in out
     assert "3 cells over 4 runs, 0 steps up" in out
-    assert "| alpha graph (aaaa) | 16 → 16 | ▁▁ | 16 ±1.0 % | 16 ±1.0 % |  |  |" in page
-    assert "| alpha graph (bbbb) | 32 → 32 | ▁▁ |  |  | 32 ±1.0 % | 32 ±1.0 % |" in page
+    assert "| alpha graph (aaaa) | 16 → 16 | ▁▁ | 16 ±1 % | 16 ±1 % |  |  |" in page
+    assert "| alpha graph (bbbb) | 32 → 32 | ▁▁ |  |  | 32 ±1 % | 32 ±1 % |" in page
 
 
 @pytest.mark.parametrize(
