@@ -12,7 +12,6 @@ from typing import NoReturn
 HERE = Path(__file__).resolve().parent
 SUITE = HERE if (HERE / "runner.py").is_file() else HERE.parent  # installed, or a checkout
 LOCKED = "locked"  # the word for environments of the suite's own versions
-MODULES = {"torch": "torch", "paddle": "paddle", "tensorflow": "tensorflow", "jax": "jax"}
 
 
 def main() -> NoReturn:
@@ -70,14 +69,16 @@ def _interpreter() -> tuple[str, str, list[str]]:
     Raises UsageError where neither has a framework.
     """
     from measurement.refusals import UsageError
+    from workloads.signature import MODULES
 
-    own = [name for name, module in MODULES.items() if _is_package(module)]
+    modules = {name: known[0] for name, known in MODULES.items()}
+    own = [name for name, module in modules.items() if _is_package(module)]
     if own:
         return sys.executable, "this command's environment", own
     active = os.environ.get("VIRTUAL_ENV")
     if active and Path(active).resolve() != Path(sys.prefix).resolve():
         python = str(Path(active) / "bin" / "python")
-        if found := _installed_for(python):
+        if found := _installed_for(python, modules):
             return python, "the active environment", found
     raise UsageError(
         f"{sys.prefix} has no PyTorch, JAX, TensorFlow or PaddlePaddle: install one there, name an interpreter "
@@ -91,12 +92,12 @@ def _is_package(module: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _installed_for(python: str) -> list[str]:
-    """Return the frameworks that an interpreter has; none where it does not run."""
+def _installed_for(python: str, modules: dict[str, str]) -> list[str]:
+    """Return which frameworks, of these with their modules, an interpreter has; none where it does not run."""
     from environments import environments
 
     try:
-        lacking = environments.lacking(Path(python), [[module] for module in MODULES.values()])
+        lacking = environments.lacking(Path(python), [[module] for module in modules.values()])
     except environments.SetupError:
         return []
-    return [name for name, module in MODULES.items() if module not in lacking]
+    return [name for name, module in modules.items() if module not in lacking]

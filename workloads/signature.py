@@ -18,12 +18,12 @@ LARGEST_FILE = 1 << 20  # bytes; what is larger was not written by hand
 # What a parameter without a default is.
 DEFAULTS = {"batch_size": 1, "seq_len": 128}
 FLAGS = {"batch_size": "batch", "seq_len": "seq", "image_size": "image"}
-# Modules by which a file shows what it is for.
+# Modules by which a file shows what it is for, the framework's own first.
 MODULES = {
     "torch": ("torch", "torchvision", "timm"),
-    "jax": ("jax", "flax", "equinox", "haiku"),
-    "tensorflow": ("tensorflow", "keras", "tf_keras"),
     "paddle": ("paddle", "paddlenlp"),
+    "tensorflow": ("tensorflow", "keras", "tf_keras"),
+    "jax": ("jax", "flax", "equinox", "haiku"),
 }
 # Libraries of models: the framework, and the parameters of the inputs that the suite makes for their models.
 LIBRARIES = {

@@ -93,7 +93,7 @@ def test_commands_have_the_wheel_s_name_and_other_texts_stay(monkeypatch, text, 
 def test_the_active_environment_is_said_where_the_command_has_its_own(installed, monkeypatch, tmp_path, capsys):
     """As with uvx and pipx, whose environment has the suite alone."""
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
-    monkeypatch.setattr(console, "_installed_for", lambda python: ["jax"])
+    monkeypatch.setattr(console, "_installed_for", lambda python, modules: ["jax"])
     assert console.completed(["ladder"]) == ["ladder", "--python", f"{tmp_path}/bin/python", "--framework", "jax"]
     said = f"Measuring with {tmp_path}/bin/python (the active environment), which has jax.\n"
     assert capsys.readouterr().err == said
