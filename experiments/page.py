@@ -28,6 +28,8 @@ def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folde
 def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) -> str:
     """Return the page as Markdown."""
     parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {in_markdown(setting(evidence))}."]
+    if addresses := experiment.addresses:
+        parts.append(f"Published at {', '.join(f'<{address}>' for address in addresses)}.")
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]

@@ -68,7 +68,8 @@ class Sweep:
 
     `about` may have `scaled_down` (a sentence on sizes smaller than in the source), `minutes` (its duration, and `on`
     which machine) and `measure`. The last is `bench`, `explain`, `start` or `stream`. `start` and `stream` have
-    `strategies` and `processes` too, and a stream its `lengths`, `calls` and `caches`.
+    `strategies` and `processes` too, and a stream its `lengths`, `calls` and `caches`. A table of an edition has a
+    `title`, and `headline` if `TABLE=headline` measures it, and `mean` if it is in the geometric mean over models.
     """
 
     path: Path
@@ -119,6 +120,11 @@ class Experiment:
         """Return the published figures, a dictionary of texts for every row."""
         with open(self.folder / "published.csv", newline="") as file:
             return list(csv.DictReader(file))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return where the published figures stand, in their order: the column `address`."""
+        return tuple(dict.fromkeys(row["address"] for row in self.published() if row.get("address")))
 
     def sweeps(self, device: str | None = None) -> list[Sweep]:
         """Return the sweeps for `cpu` or `gpu`, or all of them."""
