@@ -21,7 +21,7 @@ _FACTS = {
     "model": "another version of the model",
     "weights": "other weights",
     "machine": "another machine",
-    "revision": "another revision of the suite",
+    "code": "another version of the suite",
 }
 
 

@@ -261,7 +261,12 @@ class Campaign:
         return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
 
     def context(
-        self, run_id: str, machine_id: str = "", cpu_name: str = "", git_revision: str | None = None
+        self,
+        run_id: str,
+        machine_id: str = "",
+        cpu_name: str = "",
+        git_revision: str | None = None,
+        code: str | None = None,
     ) -> Context:
         """Return what every record of a run of this sweep repeats."""
         distributions = {name: frameworks.describe(name).distributions for name in frameworks.NAMES}
@@ -274,6 +279,7 @@ class Campaign:
             compile_cache=self.sweep.compile_cache,
             distributions=distributions,
             policies=self.sweep.policies,
+            code=code,
         )
 
     def begin(self, run: runs.Run) -> Context:
@@ -294,8 +300,13 @@ class Campaign:
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
             self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
-        revision = runs.git_revision()
-        return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
+        return self.context(
+            run.id,
+            machine_id=facts["machine_id"],
+            cpu_name=facts["cpu"],
+            git_revision=runs.git_revision(),
+            code=runs.measuring_code(),
+        )
 
 
 def is_noted(variable: str) -> bool:

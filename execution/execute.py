@@ -91,11 +91,11 @@ class Executor:
 
         None are kept by slots, by a changed checkout, nor outside `results/`, where somebody else may have put code.
         """
-        revision = self.recorder.context.git_revision or "+"
-        if not self.launcher.slot.alone or revision.endswith("+") or not foreign.is_own(self.run.folder):
+        context = self.recorder.context
+        if not self.launcher.slot.alone or context.code is None or not foreign.is_own(self.run.folder):
             return {}
-        machine, versions = self.recorder.context.machine_id, self.run.read(VERSIONS)
-        return {"run": self.run.id, "machine": machine, "revision": revision, "versions": versions}
+        machine, versions = context.machine_id, self.run.read(VERSIONS)
+        return {"run": self.run.id, "machine": machine, "code": context.code, "versions": versions}
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
         """Write what is known before any process, and take over what an interrupted run left."""
@@ -113,7 +113,7 @@ class Executor:
                 kept = read(KeptReport, entry)
                 if kept.busy_s is None:
                     self.kept.setdefault(kept.cell, []).append(kept)
-                elif kept.revision == facts.get("revision"):
+                elif kept.code == facts.get("code"):
                     self.recorder.busy[kept.cell] = kept.busy_s
 
     def end(self) -> None:
@@ -229,7 +229,7 @@ class Executor:
             if isinstance(answer, Profiled):
                 self.recorder.busy[cell.id] = answer.busy_s
                 if facts := self.facts:
-                    kept_here = KeptReport(cell.id, busy_s=answer.busy_s, revision=facts["revision"])
+                    kept_here = KeptReport(cell.id, busy_s=answer.busy_s, code=facts["code"])
                     self.run.keep_report(data_of(kept_here))
             kept = self.recorder.kept_peaks(cell)
             peaks = self.recorder.peaks.get(peak_benchmarks.key(cell)) or (kept.peaks if kept else None)

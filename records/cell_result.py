@@ -65,8 +65,8 @@ class Kept:
     report: Report | None = None
     node: str = ""  # of a cluster on which it failed, and the step there
     step: str = ""
-    busy_s: float | None = None  # of a call, by a profile that the suite's `revision` took
-    revision: str = ""
+    busy_s: float | None = None  # of a call, by a profile that this `code` took
+    code: str = ""
 
 
 def _holds_arrays(path: Path) -> bool:
@@ -220,3 +220,4 @@ class Context:
     # Which GPU and CPUs, where that is not the same for the whole run.
     served_by: dict[str, Any] = field(default_factory=dict)
     node: str = ""  # of a cluster
+    code: str | None = None  # which code measures; None where that is not known

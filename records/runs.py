@@ -30,6 +30,7 @@ EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 PROCESSES = "processes"  # the folder with one for each worker
 _FORMER_PROCESSES = "launches"  # the same of runs that were started before it had this name
 LOCK = f"{PROCESSES}/lock"
+MEASURING = ("execution", "frameworks", "launchers", "measurement", "plan", "worker", "workloads")
 _MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, "records.jsonl")
 
 
@@ -302,6 +303,15 @@ def git_revision() -> str | None:
         return importlib.metadata.version(NAME)
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
     return (programs.answer(command, cwd=SUITE) or "").strip() or None
+
+
+def measuring_code() -> str | None:
+    """Return what identifies the code that measures, whatever else was committed; None where it is changed."""
+    if INSTALLED:
+        return importlib.metadata.version(NAME)
+    changed = programs.answer(["git", "status", "--porcelain", "--", *MEASURING], cwd=SUITE)
+    trees = programs.answer(["git", "rev-parse", *(f"HEAD:./{name}" for name in MEASURING)], cwd=SUITE)
+    return None if changed != "" or not trees else "-".join(tree[:10] for tree in trees.split())
 
 
 def utc_now() -> str:

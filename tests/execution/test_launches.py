@@ -251,9 +251,9 @@ def interrupted(cell, report, tmp_path, monkeypatch):
     """Return a function that makes an executor for the same run, and its results after an interruption."""
     monkeypatch.setattr(foreign, "RESULTS", tmp_path)
 
-    def made(*, revision="abc", machine="m", interrupted_in=None, cache="cold"):
+    def made(*, code="abc", machine="m", interrupted_in=None, cache="cold"):
         executor = executor_in(tmp_path, kind=Compiling)
-        context = replace(executor.recorder.context, git_revision=revision, machine_id=machine)
+        context = replace(executor.recorder.context, code=code, machine_id=machine)
         executor.recorder.context, executor.interrupted_in = context, interrupted_in
         executor.launcher = replace(executor.launcher, sweep=resolve({"compile-cache": cache}))
         executor.found, executor.report = [], report
@@ -293,9 +293,8 @@ def truncate(result, processes):
 @pytest.mark.parametrize(
     ("changed", "meanwhile"),
     [
-        ({"revision": "def"}, None),
-        ({"revision": "abc+"}, None),
-        ({"revision": None}, None),
+        ({"code": "def"}, None),
+        ({"code": None}, None),
         ({"machine": "n"}, None),
         ({}, truncate),
         ({}, forget_the_first),
@@ -311,7 +310,7 @@ def test_compiled_code_that_may_not_fit_is_compiled_again(interrupted, changed, 
 
 
 @pytest.mark.parametrize(
-    ("before", "outside"), [({"revision": "abc+"}, False), ({}, True)], ids=["changed checkout", "outside results"]
+    ("before", "outside"), [({"code": None}, False), ({}, True)], ids=["changed checkout", "outside results"]
 )
 def test_nothing_is_kept_that_nobody_can_vouch_for(interrupted, monkeypatch, tmp_path, before, outside):
     made, run, _, processes = interrupted
@@ -321,8 +320,8 @@ def test_nothing_is_kept_that_nobody_can_vouch_for(interrupted, monkeypatch, tmp
     assert not list(processes.glob("cache*"))
 
 
-@pytest.mark.parametrize(("revision", "profiled"), [("abc", False), ("def", True)])
-def test_a_resumed_run_keeps_the_profile_of_eager_mode(interrupted, monkeypatch, cell, revision, profiled):
+@pytest.mark.parametrize(("code", "profiled"), [("abc", False), ("def", True)])
+def test_a_resumed_run_keeps_the_profile_of_eager_mode(interrupted, monkeypatch, cell, code, profiled):
     made, run, _, _ = interrupted
     asked, eager = [], cell(mode="eager")
     monkeypatch.setattr(bounds, "profiled", lambda groups: [Group((eager,), frozenset())])
@@ -331,7 +330,7 @@ def test_a_resumed_run_keeps_the_profile_of_eager_mode(interrupted, monkeypatch,
     )
     monkeypatch.setattr(bounds, "sentence", lambda *facts: "")
     run(made(interrupted_in=1))
-    again = made(revision=revision)
+    again = made(code=code)
     run(again)
     assert len(asked) == 1 + profiled
     assert again.recorder.busy == {eager.id: 1e-3}

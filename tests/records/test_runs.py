@@ -16,7 +16,7 @@ from conftest import ROOT
 from plan.sweep import UsageError
 from records import lines, runs
 from records import record as schema
-from records.runs import Run, git_revision
+from records.runs import Run, git_revision, measuring_code
 
 
 @pytest.fixture
@@ -162,16 +162,46 @@ def test_the_newest_run_is_the_last_by_name_with_a_plan(tmp_path, monkeypatch):
         Run.open("20260103-000000")
 
 
-def test_the_revision_is_the_checkout_s_with_a_plus_for_changes(tmp_path, monkeypatch):
+@pytest.fixture
+def git(tmp_path, monkeypatch):
+    """Run git in the folder that stands for the suite's, which is no checkout yet."""
     monkeypatch.setattr(runs, "SUITE", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert git_revision() is None  # no checkout
 
     def git(*words: str) -> str:
         identity = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]
         command = ["git", *identity, "-c", f"core.hooksPath={tmp_path}", *words]
         return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
 
+    return git
+
+
+def test_the_code_that_measures_is_the_same_whatever_else_is_committed(git, tmp_path, monkeypatch):
+    assert measuring_code() is None
+    git("init", "-q")
+    for name in (*runs.MEASURING, "results"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("one")
+
+    def committed() -> str | None:
+        git("add", "-A")
+        git("commit", "-qm", "one")
+        return measuring_code()
+
+    before = committed()
+    (tmp_path / "results" / "file").write_text("two")
+    assert before == measuring_code() == committed()
+    (tmp_path / "worker" / "file").write_text("two")
+    assert measuring_code() is None
+    assert committed() not in (None, before)
+    (tmp_path / "frameworks" / "new").write_text("one")
+    assert measuring_code() is None
+    monkeypatch.setenv("PATH", "")
+    assert measuring_code() is None
+
+
+def test_the_revision_is_the_checkout_s_with_a_plus_for_changes(git, tmp_path, monkeypatch):
+    assert git_revision() is None  # no checkout
     git("init", "-q")
     (tmp_path / "file").write_text("one")
     git("add", "file")
