@@ -31,11 +31,11 @@ Processes = tuple[int | None, int | None]  # behind two figures; None where not 
 
 def inconclusive(why: str) -> Answer:
     """Return an answer for numbers that are not there."""
-    return Answer(Verdict.OPEN, why)
+    return Answer(Verdict.OPEN, why, measured=False)
 
 
 def _missing(name: str, why: str | None) -> Answer:
-    return inconclusive(f"{name} …: {why}" if why else f"no interval: {name} …")
+    return Answer(Verdict.OPEN, f"{name} …: {why}") if why else inconclusive(f"no interval: {name} …")
 
 
 def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:

@@ -32,10 +32,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict with the numbers behind it, or with what is missing."""
+    """A verdict with the numbers behind it, or with what is missing; `measured` where there are any."""
 
     verdict: Verdict
     numbers: str
+    measured: bool = True
 
 
 @dataclass(frozen=True)
@@ -156,4 +157,5 @@ def all_of(answers: Iterable[Answer]) -> Answer:
     verdicts = {answer.verdict for answer in answers}
     if Verdict.FAILS in verdicts:
         return Answer(Verdict.FAILS, numbers)
-    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN, numbers)
+    measured = any(answer.measured for answer in answers)
+    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN, numbers, measured)

@@ -78,7 +78,7 @@ def _answer(claim: Claim, measured: Iterable[Reproduction]) -> str:
     found: dict[str, set[Verdict]] = {}
     for one in measured:
         for side, answer in one.experiment.answers(claim, one.evidence).items():
-            if not side.startswith(PUBLISHED):
+            if answer.measured and not side.startswith(PUBLISHED):
                 found.setdefault(side.partition(" ")[0], set()).add(answer.verdict)
     by_answer: dict[str, list[str]] = {}
     for framework, verdicts in found.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from experiments.evidence import Evidence, Records, apart
 from experiments.judge import Estimate, above, below, between, inconclusive, ratio_of, series_along
-from experiments.spec import Answer, Claim
+from experiments.spec import Answer, Claim, Verdict
 from records.record import Record
 from reports.numbers import text_of
 
@@ -28,22 +28,23 @@ def at_repeat(records: Records, repeat: int) -> Record | None:
     return records.find_one(repeat=repeat)
 
 
-def untellable(records: Records) -> str | None:
-    """Return why a mode's chain says nothing: not measured, or faster than the peak, its multiplications merged."""
+def untellable(records: Records) -> Answer | None:
+    """Return an answer where a mode's chain says nothing: not measured, or its multiplications merged."""
     if not len(records):
-        return "this mode's chain was not measured"
+        return inconclusive("this mode's chain was not measured")
     for record in records:
         if (record.mfu_pct or 0) > 100:
             rate = f"{text_of(record.achieved_tflops)} TFLOP/s, above the peak of {text_of(record.peak_tflops)}"
-            return f"{record.parameter('repeat')} multiplications at {rate}: the compiler merged them"
+            numbers = f"{record.parameter('repeat')} multiplications at {rate}: the compiler merged them"
+            return Answer(Verdict.OPEN, numbers)
     return None
 
 
 def flat_when_fused(evidence: Evidence) -> Answer:
     """Check that 64 multiplications take about as long as one."""
     records = chain(evidence, graph=True)
-    if why := untellable(records):
-        return inconclusive(why)
+    if answer := untellable(records):
+        return answer
     ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
     return below(f"{PUBLISHED_FLAT} multiplications take", ratio, FLAT, " times as long as one")
 
@@ -51,8 +52,8 @@ def flat_when_fused(evidence: Evidence) -> Answer:
 def linear_at_the_end(evidence: Evidence) -> Answer:
     """Check that four times the multiplications take four times as long at the long end."""
     records = chain(evidence, graph=True)
-    if why := untellable(records):
-        return inconclusive(why)
+    if answer := untellable(records):
+        return answer
     repeats = records.values("repeat")
     if not repeats or repeats[-1] // 4 not in repeats:
         return inconclusive("no length was measured together with a quarter of it")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analysis.significance import geometric_mean
 from experiments.evidence import Evidence, speedup_of
-from experiments.judge import between, inconclusive
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
+from experiments.judge import between
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table, Verdict
 from records.record import Record
 from reports.numbers import estimate, text_of
 
@@ -54,7 +54,8 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
         parts = parts_of(records)
         if len(parts) < FEWEST:
             why = ", ".join(f"{name} ({reason})" for name, reason in missing(records, pass_name).items())
-            return inconclusive(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
+            numbers = f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}"
+            return Answer(Verdict.OPEN, numbers, measured=bool(parts))
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
         answer = between("geometric mean", geometric_mean(parts.values(), evidence.by_process), low, high, "×")
         made_of = ", ".join(f"{name} {text_of(part.speedup_vs_eager)}×" for name, part in parts.items())

@@ -215,6 +215,8 @@ def test_the_page_on_experiments_has_every_table():
     )
     flat = "| Fused, a chain's time is flat up to 64 multiplications. | yes: torch; no: jax, tensorflow | no |"
     assert flat in sections["first-principles"]
+    assert "Compiled, BERT trains" not in sections["cnn-training"], "no record has it"
+    assert sections["cnn-training"].endswith("Claims without a measurement: 2.")
 
 
 def test_figures_of_two_machines_stand_side_by_side_under_their_names():

@@ -116,6 +116,12 @@ def test_several_answers(verdicts, together):
     assert all_of(Answer(verdict, "numbers") for verdict in verdicts).verdict == together
 
 
+def test_answers_are_measured_where_one_of_them_has_numbers():
+    missing = judge.inconclusive("no graph was measured")
+    assert not all_of(()).measured and not all_of([missing]).measured
+    assert all_of([missing, Answer(OPEN, "1.1×")]).measured
+
+
 def test_a_ratio_of_two_measurements_is_narrower_than_its_ends_at_their_worst():
     ten, five = (timed(ms, spread=1 / ms, machine_id="a") for ms in (10, 5))
     value, low, high = judge.ratio_of(ten, five)
@@ -131,7 +137,7 @@ def test_figures_of_two_machines_are_compared_in_no_way():
     answers.append(judge.greater_of(latency_of, "this", records[1], "that", records[0]))
     answers.append(judge.trend_of(judge.grows, latency_of, "time", records, "seq_len", " ms"))
     begun = ("twice …", "this against that …", "time …")
-    assert answers == [Answer(OPEN, f"{name}: {judge.APART}") for name in begun]
+    assert answers == [Answer(OPEN, f"{name}: {judge.APART}") for name in begun]  # measured, though not comparable
 
 
 def test_an_estimate_as_text():
