@@ -1,19 +1,20 @@
 """The suite against short scripts by hand, in one go: `python studies/against_by_hand.py FRAMEWORK [...]`.
 
 Runs `by_hand/bert_FRAMEWORK.py`, `runner.py bench` on the same shapes, and the script once more, each in processes of
-its own, and prints a line for each mode: the suite's time over the script's with its 95 % interval. A graph mode is
-shown to agree if the whole interval lies within 5 % of 1 where the host decides (bottleneck `overhead`) and within 2 %
-elsewhere: an equivalence test, two one-sided tests at 2.5 %. An interval that reaches beyond the margin shows nothing.
+its own. Prints a line for each mode: the suite's time over the script's with its 95 % interval. A graph mode agrees if
+the whole interval lies within a margin of 1. The margin is 5 % where the host decides (bottleneck `overhead`) and 2 %
+elsewhere. It is an equivalence test, two one-sided tests at 2.5 %. An interval that reaches beyond the margin shows
+nothing.
 
-The script runs as users have it (`--environment users`, the default): nothing in its environment but what was there, on
-as many CPUs as threads, as under `taskset`; so what the suite sets is tested, too. With `--environment worker` it has a
-worker's variables and CPUs, and the loop alone is tested.
+The script runs as users have it (`--environment users`, the default): with the variables of the shell, on as many CPUs
+as threads, as under `taskset`. So this tests the suite's settings, too. With `--environment worker` it has a worker's
+variables and CPUs, and the loop alone is tested.
 
-Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
-calls in turn in one process instead, a worker's, and prints the ratio of these. The margin is 5 % for calls below 5 ms.
+Processes of the same code differ, and shared machines change speed. So `--paired` interleaves the suite's steps and the
+script's calls in one process, a worker's, and prints the ratio of these. The margin is 5 % for calls below 5 ms.
 
-`--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or
-`paired.json`, each with the machine's id, as in the suite's records, and what was asked for.
+`--out FOLDER` keeps the results: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or `paired.json`.
+Each has the machine's id, as in the suite's records, and the options.
 
 The exit code is 1 where a graph mode is not shown to agree. No test asserts it: times on a shared machine fail for its
 neighbours.
@@ -66,7 +67,7 @@ def by_hand(options: argparse.Namespace, framework: str, python: str, file: str,
 
 
 def surroundings(options: argparse.Namespace, framework: str) -> tuple[dict[str, str], list[int]]:
-    """The variables and CPUs of a script: a user's, or a worker's."""
+    """Return the variables and CPUs of a script: a user's, or a worker's."""
     if options.environment == "users":
         return dict(os.environ), cpu_assignment(options.threads, exactly=True)
     variables = frameworks.describe(framework).environment(options.threads, options.device)
@@ -121,7 +122,7 @@ def told(head: str, mode: str, ratio: Interval | None, limit: float) -> bool:
 
 
 def verdict(ratio: Interval | None, limit: float) -> str:
-    """Whether a ratio is shown to be 1 within the limit, shown not to be, or neither (Schuirmann 1987)."""
+    """Return whether a ratio is shown to be 1 within the limit, shown not to be, or neither (Schuirmann 1987)."""
     if ratio is None:
         return NOT_SHOWN
     if 1 - limit <= ratio.low and ratio.high <= 1 + limit:
@@ -139,7 +140,7 @@ def separately(options: argparse.Namespace, framework: str, python: str, folder:
 
 
 def in_turn(options: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
-    """Suite's steps and script's calls in one process; whether all is as wanted."""
+    """Interleave the suite's steps and the script's calls in one process; return whether all modes agree."""
     by_mode = kept(
         options, folder, "paired", by_hand(options, framework, python, "paired.py", "--framework", framework)
     )
@@ -147,7 +148,7 @@ def in_turn(options: argparse.Namespace, framework: str, python: str, folder: Pa
 
 
 def kept(options: argparse.Namespace, folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
-    """The figures by mode, written to a file as well, with the machine's id and what was asked for."""
+    """Return the figures by mode; write them to a file as well, with the machine's id and the options."""
     folder.mkdir(parents=True, exist_ok=True)
     told = {key: value for key, value in vars(options).items() if key not in ("framework", "python", "out")}
     whole = {"machine_id": facts()["machine_id"], "asked": told, "modes": figures}

@@ -1,8 +1,8 @@
 """How often `make compare` and `make ab` are right: `python studies/compare_power.py [--trials N]`.
 
-Counts, of comparisons of the same code with itself, those with any *slower* or *faster*, and of cells that are slowed
-by 5 % those that are found. Runs are drawn from a hierarchy whose scatter between processes and rounds is that of
-committed samples (`tests/doubles/drawn.py`), and a drift of each run as a whole.
+Counts false alarms: comparisons of the same code with itself that have any *slower* or *faster*. Counts detections:
+cells slowed by 5 % with a verdict. Runs are drawn from a hierarchy that scatters between processes and rounds as
+committed samples do (`tests/doubles/drawn.py`). Each run as a whole also drifts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADER = f"{'':<62} {'false alarms':>12} {'open':>6} {'5 % found':>9}"
 
 @dataclass
 class Count:
-    """What came out of comparisons: of how many, how many had a verdict; of slowed cells, how many were found."""
+    """Counts of comparisons: their number, those with a verdict, and the slowed cells that were found."""
 
     comparisons: int = 0
     alarmed: int = 0  # comparisons of the same code in which a cell is slower or faster
@@ -70,7 +70,7 @@ class Count:
 
 
 def still(between: float) -> list[drawn.Scatter]:
-    """Launches that scatter so much, half of it in common, and rounds by 1 %."""
+    """Return processes that scatter so much, half of it in common, and rounds by 1 %."""
     variance = between**2
     return [drawn.Scatter(((variance, variance / 2), (variance / 2, variance)), (0.01, 0.01))]
 
@@ -78,7 +78,7 @@ def still(between: float) -> list[drawn.Scatter]:
 def synthetic(
     scatter: list[drawn.Scatter], profile: str, trials: int, seed: int, drift: float = DRIFTS[0]
 ) -> dict[str, Count]:
-    """`compare`, whose slowed mode is the graph, and `ab`, in which both are slowed."""
+    """Return counts of `compare`, whose slowed mode is the graph, and of `ab`, in which both modes are slowed."""
     draw, (launches, rounds) = np.random.default_rng(seed), LAUNCHES[profile]
     counts = {"compare": Count(), "ab": Count()}
     for _ in range(trials):
@@ -99,7 +99,7 @@ def synthetic(
 
 
 def drawn_rows(trials: int) -> Iterator[str]:
-    """A line for each machine, profile and command."""
+    """Yield a line for each machine, profile and command."""
     for name, folder in MACHINES.items():
         yield f"{name}: deviation {', '.join(f'{k} {v:.1%}' for k, v in drawn.told(drawn.measured(folder)).items())}"
     scatters = {name: drawn.measured(folder) for name, folder in MACHINES.items()}

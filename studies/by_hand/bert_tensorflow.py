@@ -1,7 +1,7 @@
 """BERT in TensorFlow, timed by hand.
 
-GPU memory grows as a worker's variables say (TF_FORCE_GPU_ALLOW_GROWTH): beside the suite's adapter, TensorFlow is
-running when the script comes to it, and refuses the call for that.
+GPU memory grows as a worker's variables say (TF_FORCE_GPU_ALLOW_GROWTH). With the suite's adapter in the same process,
+TensorFlow is already initialised, and refuses the call for it.
 """
 
 import os
@@ -9,7 +9,7 @@ from functools import partial
 
 import loop
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"  # TFBertModel is of Keras 2
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # TFBertModel needs Keras 2
 
 import tensorflow as tf
 import tf_keras

@@ -16,7 +16,7 @@ ON_CPU = ("eager", "inductor")
 
 
 def captured(model, ids):
-    """A call that replays the model's kernels from a CUDA graph, as torch's notes on CUDA graphs have it."""
+    """Return a call that replays the model's kernels from a CUDA graph, as in torch's notes on CUDA graphs."""
     buffer, graph, beside = ids.clone(), torch.cuda.CUDAGraph(), torch.cuda.Stream()
     with torch.inference_mode():
         beside.wait_stream(torch.cuda.current_stream())

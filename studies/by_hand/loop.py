@@ -23,9 +23,9 @@ MOST_CALLS, SHORTEST_S = 50, 0.2  # between two synchronizations: so many calls,
 
 @dataclass
 class Script:
-    """What a framework's script brings: for each mode what makes its call, inputs, and how to wait for an output.
+    """Script of a framework: for each mode a function that makes its call, inputs, and how to wait for an output.
 
-    A call takes one of `inputs`, which come in turn; the latest `alive` outputs are held while the next one is made.
+    Calls take `inputs` in turn; the latest `alive` outputs are held while the next one is made.
     """
 
     modes: Mapping[str, Callable[[], Callable]]
@@ -36,7 +36,7 @@ class Script:
     alive: int | None = 1  # None: all
 
     def seconds(self, call: Callable, calls: int) -> float:
-        """Seconds a call, over so many calls; one synchronization, unless each call has its own."""
+        """Return seconds per call, over so many calls; one synchronization, unless each call has its own."""
         inputs, outputs = itertools.cycle(self.inputs), deque(maxlen=self.alive)
         with self.context():
             start = time.perf_counter()
@@ -49,7 +49,7 @@ class Script:
 
 
 def arguments(**how) -> argparse.ArgumentParser:
-    """What is to be measured: the library's BERT with random weights."""
+    """Return a parser of the options of a measurement: the library's BERT with random weights."""
     parser = argparse.ArgumentParser(**how)
     parser.add_argument("--workload", choices=CONFIGS, default="bert-base")
     parser.add_argument("--mode", type=lambda text: text.split(","), help="modes separated by commas (default: all)")
@@ -64,7 +64,7 @@ def arguments(**how) -> argparse.ArgumentParser:
 
 
 def measure(script: Script, call: Callable, seconds: float) -> dict:
-    """Milliseconds a call: the median of samples, their range, how many there were and of how many calls."""
+    """Return milliseconds per call: median and range of samples, the samples, their number, and calls per sample."""
     script.seconds(call, WARM_UP_CALLS)
     one = script.seconds(call, 1)
     calls = max(1, int(min(max(MOST_CALLS, SHORTEST_S / one), seconds / 4 / one)))
@@ -76,7 +76,7 @@ def measure(script: Script, call: Callable, seconds: float) -> dict:
 
 
 def built(build: Callable[[argparse.Namespace], Script], options: argparse.Namespace) -> Script:
-    """A framework's script as it was asked for."""
+    """Return a framework's script with the given options."""
     script = build(options)
     script.each_call = options.device == "cpu"
     return script

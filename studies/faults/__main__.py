@@ -1,14 +1,13 @@
 """The fault campaign: `python studies/faults [--seed N] [--count N] [--group NAME,…] [--jobs N]`.
 
 Faults of all kinds through the real command line with real worker processes: signals at random instants, modes that
-misbehave, files that are damaged, disks that are full. Expected of each: no planned cell lost, doubled, torn or
-misclassified, the others measured, a resume that completes the plan exactly, no process left, an end within the
-time-out, a documented exit code, one sentence and no traceback.
+misbehave, files that are damaged, disks that are full. Each must keep every planned cell: none lost, doubled, torn or
+misclassified, and the others measured. A resume must complete the plan exactly. No process may survive, and the run
+must end within the time-out, with a documented exit code, one sentence and no traceback.
 
-Prints each violation as it is seen and a table of all; the exit code is 1 where there was one. The same seed chooses
-the same faults at the same instants. The groups `real` and `pairs` need the environments of torch and JAX, and are
-tried only where they are named, and so is `nodes`, which starts a real Slurm of two nodes here. Those that mount a file
-system need root, and are skipped without.
+Prints each violation at once and a table of all; the exit code is 1 where there was one. The same seed chooses the same
+faults at the same instants. Groups run by name alone if they need the environments of torch and JAX (`real`, `pairs`)
+or start a real Slurm of two nodes (`nodes`). Those that mount a file system need root, and are skipped without.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def main() -> int:
     top.add_argument("--jobs", type=int, default=2, help="so many side by side (default: 2)")
     top.add_argument("--out", type=Path, help="where runs with a violation are kept (default: a new folder)")
     options = top.parse_args()
-    sys.stdout.reconfigure(errors="backslashreplace")  # names and words are of every kind
+    sys.stdout.reconfigure(errors="backslashreplace")  # names and words have any characters
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # file systems are to be unmounted, and processes ended
     faults = campaign.chosen(options.group.split(","), options.count, options.seed)
     faults = [fault for fault in faults[options.first - 1 :] if options.only in fault.name]

@@ -41,7 +41,7 @@ if any(word.endswith("runner.py") or word == "execution.reference_data" for word
 
 
 def call_fails(trial: Trial, what: str) -> None:
-    """The run ends in a sentence or is whole all the same; resumed without the fault it is completed exactly."""
+    """Check that the run ends in a sentence or is complete; resumed without the fault it is completed exactly."""
     kind, error, lasting = what.split()
     shim = trial.folder / "shim"
     shim.mkdir()

@@ -1,4 +1,4 @@
-"""Choose faults, try them side by side, and tell what broke a promise."""
+"""Choose faults, try them side by side, and report broken promises."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Fault:
 
 @dataclass
 class Finding:
-    """What one fault showed; `skipped` says why it could not be tried here."""
+    """Violations of one fault; `skipped` says why it could not be tried here."""
 
     fault: Fault
     violations: list[tuple[str, str]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Finding:
 
 
 def chosen(groups: Iterable[str], count: int, seed: int) -> list[Fault]:
-    """`count` faults of the groups: each one once, in a random order, and then again at other random instants."""
+    """Return `count` faults of the groups: each one once in a random order, and then again at other random instants."""
     every = [(group, name) for group in groups for name in GROUPS[group]]
     rng, faults = random.Random(f"faults/{seed}"), []
     while len(faults) < count:
@@ -103,7 +103,7 @@ def run(
 
 
 def table(findings: list[Finding]) -> str:
-    """Faults and violations by group and kind, as Markdown."""
+    """Return faults and violations by group and kind, as Markdown."""
     lines = ["| group | faults | with violation | kinds of violation (faults) |", "|---|---|---|---|"]
     tried = [finding for finding in findings if not finding.skipped]
     for group in GROUPS:

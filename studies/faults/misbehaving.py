@@ -12,7 +12,7 @@ MOST_LOG = 100 << 20  # bytes a worker
 
 
 def misbehaves(trial: Trial, mode: str) -> None:
-    """The mode between eager and graph, at two shapes; then a resume, which changes nothing, and a report."""
+    """Run the mode between eager and graph, at two shapes; then a resume, which changes nothing, and a report."""
     trial.run(*FAKE, "--mode", f"eager,graph,{mode}", "--batch", "1,2", "--out", str(trial.out))
     planned, allowed = trial.planned(), {mode: EXPECTED[mode]}
     trial.complete(planned, allowed)

@@ -1,4 +1,4 @@
-"""What happens to a cluster's nodes, steps and jobs; the cluster is a real Slurm of two nodes on this machine."""
+"""Faults of a cluster's nodes, steps and jobs; the cluster is a real Slurm of two nodes on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = (*SHAPES, "--mode", "eager,graph")
 
 
 def box(nodes: int = 2) -> OneBox:
-    """The cluster, all of whose nodes are idle; it has as many as were asked for first.
+    """Return the cluster, all of whose nodes are idle; the first call sets their number.
 
     Raises PermissionError where none can be started.
     """
@@ -61,7 +61,7 @@ def whole(trial: Trial, cluster: OneBox, process: subprocess.Popen, variables: d
 
 
 def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
-    """No step is left, all modes of a shape were on one node, and each record tells where its launches ran."""
+    """Check that no step remains, all modes of a shape were on one node, and each record names its nodes and steps."""
     no_step(trial, cluster)
     nodes: dict[int, set] = {}
     for record in trial.records():
@@ -88,7 +88,7 @@ def no_step(trial: Trial, cluster: OneBox) -> None:
 
 
 def node(trial: Trial, what: str) -> None:
-    """A node dies, comes back, or is drained; or all of them die."""
+    """Check the run when a node dies, returns, or is drained, or when all nodes die."""
     with ONE:
         cluster = box()
         process, variables = begun(trial, cluster)
@@ -104,7 +104,7 @@ def node(trial: Trial, what: str) -> None:
 
 
 def step(trial: Trial, how: str) -> None:
-    """A step is taken away, up to three times; what was measured there is measured elsewhere."""
+    """End a step, up to three times; check that other steps measure its cells."""
     with ONE:
         cluster = box()
         process, variables = begun(trial, cluster)
@@ -127,7 +127,7 @@ def step(trial: Trial, how: str) -> None:
 
 
 def controller(trial: Trial, what: str) -> None:
-    """The controller is away for a while; what runs goes on."""
+    """Check that running steps continue while the controller is down for a while."""
     with ONE:
         cluster = box()
         process, variables = begun(trial, cluster)
@@ -139,7 +139,7 @@ def controller(trial: Trial, what: str) -> None:
 
 
 def runner(trial: Trial, name: str) -> None:
-    """The runner is stopped or killed at any instant, and the run is resumed in the same job."""
+    """Stop or kill the runner at any instant, and resume the run in the same job."""
     with ONE:
         cluster = box()
         process, variables = begun(trial, cluster, longest=8)
@@ -158,7 +158,7 @@ def going_on(trial: Trial) -> tuple[str, ...]:
 
 
 def job(trial: Trial, what: str) -> None:
-    """The job is cancelled; or one that submitted itself is told to end and is put in the queue again."""
+    """Cancel the job; or end one that submitted itself and put it into the queue again."""
     with ONE:
         cluster = box()
         if what == "cancelled":
@@ -188,7 +188,7 @@ def job(trial: Trial, what: str) -> None:
 
 
 def space(trial: Trial, size: str) -> None:
-    """The shared disk is full at some point; once there is room, the run goes on."""
+    """Fill the shared disk at some point; check that the run continues once there is room."""
     disk = trial.folder / "disk"
     with ONE:
         cluster = box()
@@ -202,7 +202,7 @@ def space(trial: Trial, size: str) -> None:
 
 
 def mode(trial: Trial, name: str) -> None:
-    """A mode that misbehaves costs its own cell, on a node as on one machine."""
+    """Check that a mode that misbehaves costs its own cell alone, on a node as on one machine."""
     with ONE:
         cluster = box()
         variables = cluster.allocate()

@@ -1,4 +1,4 @@
-"""What happens to the places and the processes of a run while it goes on: moved, wiped, locked away, frozen."""
+"""Faults of a run's folders and processes while it runs: moved, wiped, locked away, frozen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FROZEN = TIMEOUT + 5  # seconds: longer than a worker may be silent
 
 
 def moved(trial: Trial, what: str) -> None:
-    """The folder gets another name, or its lock goes, while it is measured: nothing of the run lands elsewhere."""
+    """Rename the folder, or remove its lock, during a measurement; check that no file of the run lands elsewhere."""
     old, words = trial.out, (*WORDS, "--out", str(trial.out))
     processes = [trial.begin(*words, "--budget", "0.5")]
     trial.until(lambda: trial.begun and (old / "processes/lock").exists(), processes[0])
@@ -45,7 +45,7 @@ def moved(trial: Trial, what: str) -> None:
 
 
 def linked(trial: Trial, what: str) -> None:
-    """The folder is named through a symbolic link, which may be turned to another folder meanwhile."""
+    """Name the folder through a symbolic link, which may be turned to another folder meanwhile."""
     real, link, other = (trial.folder / name for name in ("real", "link", "other"))
     real.mkdir()
     other.mkdir()
@@ -73,7 +73,7 @@ def linked(trial: Trial, what: str) -> None:
 
 
 def guards(trial: Trial) -> list[int]:
-    """The guards of the workers: what the runner itself started."""
+    """Return the process ids of the workers' guards, which the runner itself started."""
     runners = {number for number, words in trial.processes().items() if any(word == "runner.py" for word in words)}
     numbers = []
     for number, words in trial.processes().items():
@@ -87,7 +87,7 @@ def guards(trial: Trial) -> list[int]:
 
 
 def frozen(trial: Trial, what: str) -> None:
-    """Processes are stopped for longer than a worker may be silent, and go on: none was silent of its own accord."""
+    """Stop processes for longer than a worker may be silent, and continue them; check that none counts as silent."""
     process = trial.begin(*WORDS, "--budget", "1", "--out", str(trial.out))
     if trial.until(trial.workers, process):
         trial.later(4)
@@ -104,7 +104,7 @@ def frozen(trial: Trial, what: str) -> None:
 
 
 def stricken(trial: Trial, what: str) -> None:
-    """A guard, or a worker that is stopped already, gets signals: at most the cell at work is lost."""
+    """Send signals to a guard, or to a stopped worker; check that at most the cell in progress is lost."""
     whom, *signs = what.split()
     process = trial.begin(*WORDS, "--out", str(trial.out))
     if trial.until(lambda: guards(trial) if whom == "guard" else trial.workers(), process):
@@ -120,7 +120,7 @@ def stricken(trial: Trial, what: str) -> None:
 
 
 def wiped(trial: Trial, what: str) -> None:
-    """The cache of weights and references is deleted, again and again, while two runs use it."""
+    """Delete the cache of weights and references, again and again, while two runs use it."""
     cache = with_own_cache(trial) / "reference"
     outs = [trial.out, trial.folder / "another"]
     processes = [trial.begin(*WORDS, "--budget", "0.5", "--out", str(out)) for out in outs]
@@ -137,7 +137,7 @@ def wiped(trial: Trial, what: str) -> None:
 
 
 def cache(trial: Trial, what: str) -> None:
-    """The cache cannot be written, or is no folder: measured all the same, or refused in a sentence."""
+    """Check a cache that cannot be written, or is no folder: the run measures, or ends in a sentence."""
     folder = with_own_cache(trial)
     if "full" in what:
         trial.run(*WORDS, "--out", str(trial.folder / "first"))
@@ -168,7 +168,7 @@ def cache(trial: Trial, what: str) -> None:
 
 
 def last_append(trial: Trial, what: str) -> None:
-    """The disk is full from the n-th record on; once there is room, the run goes on."""
+    """Fill the disk from the n-th record on; check that the run continues once there is room."""
     disk = trial.folder / "disk"
     with mounted(disk, "8m"):
         trial.out, filler = disk / "run", disk / "filler"
@@ -197,7 +197,7 @@ LOCALES = {
 
 
 def locale(trial: Trial, what: str) -> None:
-    """A locale that has none of the letters of the folder's name: measured, stopped, resumed, reported."""
+    """Measure, stop, resume and report in a locale that has none of the letters of the folder's name."""
     trial.out = trial.folder / "Ergebnisse für größe \u2028 日本" / "run"
     given = {"environment": LOCALES[what]}
     process = trial.begin(*WORDS, "--budget", "0.5", "--out", str(trial.out), **given)
@@ -210,7 +210,7 @@ def locale(trial: Trial, what: str) -> None:
 
 
 def shared(trial: Trial, what: str) -> None:
-    """Files that a second user's settings made: the run can be resumed, and all of it can be read."""
+    """Check files that a second user's settings made: the run can be resumed, and all files can be read."""
     trial.run(*WORDS, "--out", str(trial.out), umask=int(what.split()[1], 8))
     (trial.out / "records.jsonl").write_bytes(trial.lines()[0] + b"\n")
     trial.resume(umask=0o022)

@@ -21,7 +21,7 @@ REAL = {
 
 
 def one_worker_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SHAPES)) -> None:
-    """The run goes on, and at most the cell at work is lost."""
+    """Send a signal to the worker; check that the run continues, and loses at most the cell in progress."""
     process = trial.begin(*words, "--out", str(trial.out))
     if trial.until(trial.workers, process):
         trial.later(4)
@@ -34,7 +34,7 @@ def one_worker_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SH
 
 
 def runner_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SHAPES)) -> None:
-    """What was finished stays as it is, nothing goes on, and the run can be completed exactly."""
+    """Send signals to the runner; check that finished cells stay, no process survives, and a resume ends the run."""
     process = trial.begin(*words, "--out", str(trial.out))
     if trial.rng.random() < 0.8:
         trial.until(lambda: trial.begun, process)
@@ -52,7 +52,7 @@ def runner_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SHAPES
 
 
 def stubborn(trial: Trial, name: str) -> None:
-    """The runner is killed while its worker hangs, is stopped, or has children of its own."""
+    """Kill the runner while its worker hangs, is stopped, or has children of its own."""
     mode = name.split()[-1]
     words = (*FAKE, "--mode", f"eager,{mode}", "--out", str(trial.out), "--timeout", "1000")
     process = trial.begin(*words)
@@ -64,7 +64,7 @@ def stubborn(trial: Trial, name: str) -> None:
 
 
 def send(number: int, name: str) -> None:
-    """A signal, to a process that may have ended."""
+    """Send a signal to a process, which may have ended."""
     try:
         os.kill(number, getattr(signal, "SIG" + name))
     except ProcessLookupError:
@@ -80,7 +80,7 @@ def real_words(trial: Trial, which: str) -> tuple[str, ...]:
 
 
 def real(trial: Trial, what: str) -> None:
-    """The same with a real framework; it is killed while it imports and compiles too."""
+    """Repeat the faults with a real framework, also while it imports and compiles."""
     which, whom, name = what.split(maxsplit=2)
     words = (*real_words(trial, which), "--batch", "1,2")
     (one_worker_hit if whom == "worker" else runner_hit)(trial, name, words)
@@ -115,7 +115,7 @@ def finish(trial: Trial, words: tuple[str, ...]) -> None:
 
 
 def again(trial: Trial, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words that go on with the run, or begin it."""
+    """Return the words that resume the run, or begin it."""
     if trial.begun:
         return ("--resume", str(trial.out), *words[words.index("--python") :][:4])
     return (*words, "--out", str(trial.out))

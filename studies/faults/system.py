@@ -1,4 +1,4 @@
-"""What the system refuses or lends: space, access, streams, limits, variables, names, clocks, and other runs."""
+"""Faults of the system: space, access, streams, limits, variables, names, clocks, and other runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tried(process: subprocess.CompletedProcess) -> bool:
 
 @contextlib.contextmanager
 def mounted(folder: Path, size: str):
-    """A file system of that size in memory. Raises PermissionError where this user may not mount one."""
+    """Mount a file system of that size in memory. Raises PermissionError where this user may not mount one."""
     folder.mkdir(parents=True, exist_ok=True)
     if not tried(subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)):
         raise PermissionError("mounting takes root")
@@ -37,7 +37,7 @@ def mounted(folder: Path, size: str):
 
 
 def space(trial: Trial, size: str) -> None:
-    """The disk is full at some point, or has room and takes no more files; once there is room, the run goes on."""
+    """Fill the disk at some point, or its table of files; check that the run continues once there is room."""
     disk = trial.folder / "disk"
     inodes = size.removesuffix(" files") if size.endswith(" files") else ""
     with mounted(disk, f"64m,nr_inodes={inodes}" if inodes else size):
@@ -50,7 +50,7 @@ def space(trial: Trial, size: str) -> None:
 
 
 def access(trial: Trial, what: str) -> None:
-    """The folder cannot be written any more, or is gone."""
+    """Make the folder read-only, or remove it."""
     disk = trial.folder / "disk"
     with mounted(disk, "64m"):
         trial.out = disk / "run"
@@ -132,7 +132,7 @@ LIMITS = {
 
 
 def environment(trial: Trial, what: str) -> None:
-    """Settings and limits of the user's shell: measured as ever, or refused in a sentence."""
+    """Set variables and limits of the user's shell; check that the run measures as usual, or ends in a sentence."""
     out = ("--out", str(trial.out))
     if what == "umask 777":
         ended = trial.run(*WORDS, *out, codes=ANYHOW, umask=0o777)
@@ -170,14 +170,14 @@ NAMES = (
 
 
 def pasted(text: str) -> list[str]:
-    """The words of a line as bash reads them; it finds no program to run there, and writes to no file."""
+    """Return the words of a line as bash reads them; it finds no program to run there, and writes to no file."""
     command = ["bash", "--restricted", "-c", f"printf '%s\\0' {text}"]
     done = subprocess.run(command, env={"PATH": ""}, executable=shutil.which("bash"), capture_output=True)
     return os.fsdecode(done.stdout).split("\0")
 
 
 def paths(trial: Trial, name: str) -> None:
-    """A folder's name: taken as it is, shown as it is, and advice that can be pasted; or refused in a sentence."""
+    """Check a folder's name: used and shown unchanged, with advice that can be pasted; or refused in a sentence."""
     trial.out = trial.folder / "named" / name
     trial.longest_path = 12 * len(name)
     process = trial.begin(*WORDS, "--budget", "1", f"--out={trial.out}")
@@ -201,7 +201,7 @@ def paths(trial: Trial, name: str) -> None:
 
 
 def clock(trial: Trial, what: str) -> None:
-    """The wall clock jumps between a run and its resume."""
+    """Shift the wall clock between a run and its resume."""
     process = trial.begin(*WORDS, "--budget", "1", "--out", str(trial.out))
     trial.until(lambda: trial.begun, process)
     trial.later(4)

@@ -86,7 +86,7 @@ def finished_run(trial: Trial) -> list[str]:
 
 
 def plan(trial: Trial, how: str) -> None:
-    """The run is resumed as it was started, or refused in a sentence; it never becomes another."""
+    """Change the plan; check that the run is resumed as it was started, or refused in a sentence."""
     planned = finished_run(trial)
     name, how = how.split(": ")
     path = trial.out / name
@@ -102,7 +102,7 @@ def plan(trial: Trial, how: str) -> None:
 
 
 def leftovers(trial: Trial, name: str) -> None:
-    """Files that do not belong into a run's folder. One that the run reads may be refused, with the way out."""
+    """Add files that do not belong into a run's folder; a file that the run reads may be refused, with the way out."""
     planned = finished_run(trial)
     (trial.out / name).parent.mkdir(parents=True, exist_ok=True)
     if name.endswith("/"):
@@ -120,13 +120,13 @@ def leftovers(trial: Trial, name: str) -> None:
 
 
 def reference_data(trial: Trial, what: str) -> None:
-    """A damaged entry of the cache is never used. The cache is this trial's own."""
+    """Damage an entry of the trial's own cache; check that no run uses it."""
     kind, how = what.split(": ")
     cache = with_own_cache(trial) / "reference"
     trial.run(*WORDS, "--out", str(trial.folder / "first"))
     right = {file: arrays(file) for file in cache.rglob("*.np[yz]")}
     for file in cache.glob("mlp-reference*") if kind == "weights" and trial.rng.random() < 0.5 else ():
-        file.unlink()  # it is what tells that weights are wrong: without it nothing else does
+        file.unlink()  # the only file that shows wrong weights
         right.pop(file, None)  # its digest is none of these
     files = sorted(file for file in right if f"mlp-{kind}" in str(file))
     for file in files if how == "zeros" else [trial.rng.choice(files)]:
@@ -148,7 +148,7 @@ def with_own_cache(trial: Trial) -> Path:
 
 
 def arrays(file: Path) -> dict[str, bytes] | None:
-    """The arrays of a file; None where it cannot be read."""
+    """Return the arrays of a file as bytes by name; None where it cannot be read."""
     try:
         loaded = np.load(file)
         return (

@@ -135,9 +135,9 @@ class Trial:
         return ended
 
     def ends(self, process: subprocess.Popen, patience: float) -> bool:
-        """Whether it ends; waited for as long as its processes get on, which on a busy machine takes many times longer.
+        """Return whether the process ends, waiting as long as it makes progress.
 
-        They get on as long as they use a second of processor time in the time of patience, ten times in a row at most.
+        Progress is a second of processor time during `patience`, ten times in a row at most.
         """
         for _ in range(10):
             used = self.processor_seconds()
@@ -149,7 +149,7 @@ class Trial:
         return False
 
     def processor_seconds(self) -> float:
-        """What the processes that go on have used so far."""
+        """Return the seconds of processor time that the running processes have used so far."""
         ticks = 0
         for number in self.processes():
             with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ class Trial:
         return self.run(str(self.out), command="report", codes=codes)
 
     def processes(self) -> dict[int, list[str]]:
-        """All processes that this trial started, whoever their parent is now: their command lines."""
+        """Return the command lines of all processes that this trial started, by process id, under any parent."""
         commands = {}
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -187,7 +187,7 @@ class Trial:
         return commands
 
     def workers(self) -> list[int]:
-        """The worker processes, their guards apart."""
+        """Return the process ids of workers, without their guards."""
         return [
             number
             for number, words in self.processes().items()
@@ -215,7 +215,7 @@ class Trial:
         return True
 
     def later(self, longest: float = 6.0) -> None:
-        """A random while."""
+        """Sleep for a random time of at most `longest` seconds."""
         time.sleep(self.rng.uniform(0, longest))
 
     # What a run left
@@ -232,7 +232,7 @@ class Trial:
         return path.read_bytes().splitlines() if path.exists() else []
 
     def records(self) -> Iterator[dict]:
-        """The records that can be read and fit the schema."""
+        """Yield the records that can be read and fit the schema."""
         for line in self.lines():
             with contextlib.suppress(ValueError, RecursionError, AttributeError, TypeError):
                 record = json.loads(line)
@@ -251,9 +251,9 @@ class Trial:
     def complete(
         self, planned: list[str], allowed: dict[str, tuple[str, ...]] | None = None, in_records: bool = True
     ) -> None:
-        """Every planned cell once, in the records and the CSV. `allowed`: mode -> statuses, the others are measured.
+        """Check that every planned cell occurs once, in the records and the CSV.
 
-        None for `allowed` says that one cell may have any status: the one that was hit.
+        `allowed`: mode -> statuses; other modes are measured. With None, the one cell that was hit may have any status.
         """
         if in_records:
             self._exactly(planned, [record["cell"] for record in self.records()], "records.jsonl")
@@ -275,7 +275,7 @@ class Trial:
                 self.saw(kind, f"{row['cell']}: {row['status']}, not {' or '.join(statuses)}: {row['reason']}")
 
     def complete_once(self, planned: list[str]) -> None:
-        """No cell twice and none of another plan in the records; some may lack."""
+        """Check that the records have no cell twice and none of another plan; some may be missing."""
         cells = [record["cell"] for record in self.records()]
         self._exactly([name for name in planned if name in cells], cells, "records.jsonl")
 
