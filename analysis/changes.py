@@ -177,7 +177,7 @@ class Moves:
         on_device = self._devices[self.pairs[n].records[0].device]
         others = on_device[on_device != n]
         if not len(others):
-            return None, 1, Reason("nothing beside")
+            return None, 1, Reason("no other mode")
         centre = _median(self.change, others)
         why = Reason("mode moved too", ("the other shapes", float(np.exp(centre.mean))))
         return _take(self.change, n) - centre, 1, why

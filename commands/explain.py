@@ -84,7 +84,7 @@ def without_forms(campaign: Campaign) -> plan.Plan:
 
 
 def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
-    """Prepare and profile; the exit code."""
+    """Prepare and profile; return the exit code."""
     campaign.prepare()
     folder, request = run.folder, campaign.request
     command = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}

@@ -70,7 +70,7 @@ def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str],
 
 
 def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> str:
-    """Locked requirements that also accept the wheels which the wheelhouse holds in place of sources."""
+    """Return locked requirements that also accept the wheels which the wheelhouse built from sources."""
     known = read(wheelhouse).get("environments", {}) if wheelhouse else {}
     for pin, digest in known.get(environment, {}).get("built", {}).items():
         first_line = rf"(?m)^({re.escape(pin)}(?=[ ;\\]).*\\)$"

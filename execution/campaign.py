@@ -382,7 +382,7 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Flag -> what was given for it; flags win over the sweep file."""
+    """Return the given values by flag; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     values = {one.flag: getattr(arguments, one.attribute, None) for one in sweep.all_options()}
     return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

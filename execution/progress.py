@@ -80,7 +80,7 @@ class Bar:
             self._live.stop()
 
     def render(self) -> RenderableType:
-        """Bar, share of the work, time and time left, and the step, in one line or two; then the figures so far."""
+        """Return bar, share of the work, times and the step, in one or two lines; then the figures so far."""
         width = self._console.width
         elapsed = duration(self._clock() - self._begun)
         facts = f"{self.share():.0%} · {elapsed} · about {duration(self.left())} left"
@@ -210,7 +210,7 @@ class Bar:
         self._settle(name, min(self._shares.get(name, 0.0), self._estimates.get(name, 0.0)))
 
     def bundle_done(self, bundle: Bundle) -> None:
-        """Nothing is left of a bundle."""
+        """Remove the rest of a finished bundle from the estimates."""
         self._settle(bundle.first.id, self._estimates.get(bundle.first.id, 0.0))
 
     def _settle(self, name: str, seconds: float) -> None:

@@ -104,7 +104,7 @@ def _guarded(launch: Launch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[BinaryIO, BinaryIO]:
-    """Both ends of a pipe, to be closed with these stacks."""
+    """Return both ends of a pipe, to be closed with these stacks."""
     ends = os.pipe()
     return (
         reader.enter_context(open(ends[0], "rb", buffering=0)),

@@ -142,7 +142,7 @@ def _single(kind: type, value: Any, where: str) -> Any:
 
 
 def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
-    """Any JSON, so deep and no deeper, all its numbers finite."""
+    """Return a JSON value of at most this depth, with finite numbers. Raises Misfit for others."""
     if isinstance(value, (dict, list, tuple)):
         if not depth or len(value) > MOST_ITEMS:
             raise Misfit(f"{where} is nested too deeply or is too long")

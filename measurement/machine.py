@@ -36,7 +36,7 @@ def _cpu_field(name: str) -> str | None:
 
 
 def memory_bytes() -> int | None:
-    """Physical memory."""
+    """Return the physical memory in bytes; None where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -131,7 +131,7 @@ def take_sample(variant: Variant, clocks: Clocks) -> None:
 
 
 def take_single_calls(variant: Variant, clocks: Clocks) -> None:
-    """After a sample, calls for a tenth of its time, each timed alone and waited for; a sample of one call is one."""
+    """Time single calls after a sample, for a tenth of its time, each waited for; a sample of one call is one."""
     if variant.calls_per_sample == 1:
         variant.single_calls.append(variant.samples[-1])
     elif not variant.timer:

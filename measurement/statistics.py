@@ -81,7 +81,7 @@ def stdev(values: Sequence[float]) -> float:
 
 
 def summarise(samples: Sequence[float]) -> Summary:
-    """Median, mean, sample standard deviation and minimum of at least one sample."""
+    """Return median, mean, sample standard deviation and minimum of at least one sample."""
     ordered = sorted(samples)
     return Summary(
         samples=len(ordered),

@@ -17,7 +17,7 @@ NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`. Pages: {pages}.
-Figures of the README and the findings are of the edition alone; pages of older folders say why these stay.
+Figures of the README and the findings come from the edition alone; pages of older folders say why these stay.
 A run has its plan (the sweep), `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples).
 Of older runs several stand in one folder, with their plans in `joined.json` or `reproduction.json`.
 [results.schema.json](results.schema.json), a Table Schema, describes the columns of a record; earlier schema versions

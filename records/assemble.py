@@ -26,7 +26,7 @@ from workloads.user_model import UserModel
 
 
 def speedup(result: CellResult, baseline: CellResult | None) -> Interval | None:
-    """Eager time over this mode's, from the rounds of each worker process that measured both."""
+    """Return eager time over this mode's, from the rounds of each process that measured both; None without any."""
     pairs, _ = paired(result, baseline)
     interval = over_processes(pairs)
     return interval.map(math.exp) if interval else None

@@ -81,8 +81,8 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
         rooflines.bound_earlier(loaded.columns)
     flags.mark_exceeded(loaded.columns)
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
-        said = "records are of an earlier schema; columns that came later are empty."
-        loaded.remarks.append(f"{_name(path)}: {older} {said}")
+        remark = f"{times(older, 'record')} with an earlier schema: later columns are empty."
+        loaded.remarks.append(f"{_name(path)}: {remark}")
     return loaded
 
 
@@ -91,7 +91,7 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
     for version in set(filter(_is_whole, loaded.columns["schema_version"])):
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(
-                f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: update "
+                f"{path} has schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: update "
                 f"the suite."
             )
     for name, column in loaded.columns.items():

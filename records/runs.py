@@ -254,7 +254,7 @@ class Run:
 
 
 def _unheld() -> bool:
-    """Nobody holds the run, and nobody can take its place meanwhile."""
+    """Return True: no process holds the run, and none can take its place meanwhile."""
     return True
 
 
@@ -315,5 +315,5 @@ def measuring_code() -> str | None:
 
 
 def utc_now() -> str:
-    """ISO 8601, to the second."""
+    """Return the current time in UTC as ISO 8601, to the second."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

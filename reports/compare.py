@@ -31,7 +31,7 @@ REASONS = {  # by the rule, for its values
     "host slowed": "{}'s host never ran at full speed for long enough (host_slowed)",
     "not ruled out": "no difference is shown, and one beyond {:g} % is not ruled out",
     "mode moved too": "{} changed by a factor of {:.2f} as well: the cause may be the machine",
-    "nothing beside": "no other mode of the shape shows whether the machine changed",
+    "no other mode": "no other mode of the shape shows whether the machine changed",
     "only in one": "only in {}",
     "held several times": "{} holds it {} times",
     "excluded": "{}: {}: {}",
@@ -39,7 +39,7 @@ REASONS = {  # by the rule, for its values
     "other tf32": "the TF32 setting differs: {} and {}",
     "other policies": "the policies differ: {} and {}",
 }
-BESIDE_EAGER = "beside eager"  # the ratio once more, less what eager mode moved
+BESIDE_EAGER = "relative to eager"  # the ratio of speedups over eager mode
 
 
 def names_of(comparison: Comparison) -> Names:

@@ -51,7 +51,7 @@ AGREES, DIFFERS, NOT_SHOWN = "agrees", "does not agree", "not shown to agree"
 
 
 def by_hand(options: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
-    """Mode -> figures of a file of `by_hand` in a fresh process."""
+    """Return by mode the figures of a file of `by_hand` in a fresh process."""
     command = [python, str(BY_HAND / file), "--device", options.device, *more]
     command += ["--batch", str(options.batch), "--seq", str(options.seq), "--dtype", options.dtype]
     command += ["--workload", options.workload, "--threads", str(options.threads), "--seconds", str(options.seconds)]
@@ -77,7 +77,7 @@ def surroundings(options: argparse.Namespace, framework: str) -> tuple[dict[str,
 
 
 def by_suite(options: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
-    """Mode -> record of the suite."""
+    """Return by mode the record of the suite."""
     command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", options.workload]
     command += ["--impl", "library", "--mode", ",".join(modes), "--device", options.device, "--dtype", options.dtype]
     command += ["--batch", str(options.batch), "--seq", str(options.seq), "--threads", str(options.threads)]
@@ -131,7 +131,7 @@ def verdict(ratio: Interval | None, limit: float) -> str:
 
 
 def separately(options: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
-    """Script, suite and script again; whether all is as wanted."""
+    """Run script, suite and script again; return whether all modes agree."""
     file = f"bert_{framework}.py"
     first = kept(options, folder, "by-hand-1", by_hand(options, framework, python, file))
     suite = by_suite(options, framework, python, list(first), folder / "suite")

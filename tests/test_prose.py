@@ -1,9 +1,10 @@
-"""The language of pages and messages: no word of a short list, no subject that begins with what or who, 25 words."""
+"""The language of pages, messages and code: no word of a short list, no subject what or who, 25 words a sentence."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from records.statuses import STATUSES
 
 WORDS = re.compile(
     r"\b(tells?|told|comes? to|came to|mended|anew|left out|leaves? out|leaving out|reckon\w*|whoever|at hand"
-    r"|asked of)\b",
+    r"|asked of|besides?|(?:is|are|was|were) of)\b",
     re.IGNORECASE,
 )
 STATEMENT = re.compile(r"(?:^|(?<=[.:;] )|(?<=\| )|(?<=- ))(?:What|Who|Whoever) [^.?|]*[.|]", re.MULTILINE)
@@ -60,10 +61,14 @@ def statements(text: str) -> Iterator[str]:
         yield from re.split(r"(?<=[:;])\s+|(?<=[.!?])\s+(?=[A-Z*(]|\d)", " ".join(part.split()))
 
 
+def too_long(text: str) -> list[str]:
+    """Return the sentences of more than 25 words."""
+    return [one for one in statements(text) if len(re.findall(r"\S*\w\S*", one)) > MOST_WORDS]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".md") and page != "docs/columns.md"])
 def test_sentences_have_at_most_25_words(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert [one for one in statements(text) if len(re.findall(r"\S*\w\S*", one)) > MOST_WORDS] == []
+    assert too_long((ROOT / page).read_text(encoding="utf-8")) == []
 
 
 def test_long_sentences_are_found():
@@ -94,6 +99,66 @@ def test_messages_in_code_keep_to_the_words():
     assert len(files) > 200
     code = [ROOT / path for path in files if WORDS.search((ROOT / path).read_text())]
     assert {text for path in code for text in sentences(path) if WORDS.search(text)} == set()
+
+
+DESCRIBING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# First words of a function's docstring that are no verbs in the imperative, as are those in the third person.
+NO_VERB = re.compile(
+    r"(?:An?|The|What|Who|Whoever|Whether|Which|How|Where|When|Why|This|That|It|Its|If|No|Not|All|Any|Each|Every|One"
+    r"|Both|Several|Nothing|Nobody|In|Of|From|For|To|With|On|At|By|After|Before|Mode|Peak|\w*[^s\W]s)\b|[^A-Z]"
+)
+
+
+def docstrings(path: Path) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the modules, classes and functions of a file that have a docstring, with its text."""
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in nodes:  # expressions hold none
+        nodes += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt | ast.excepthandler)]
+        if isinstance(node, DESCRIBING) and (text := ast.get_docstring(node)):
+            yield node, text
+
+
+def wrong(node: ast.AST, text: str) -> list[str]:
+    """Return what breaks the rules of style in a docstring; those of properties may be nouns."""
+    decorators = [ast.unparse(one) for one in getattr(node, "decorator_list", ())]
+    verb_needed = hasattr(node, "args") and not any(name.endswith("property") for name in decorators)
+    no_verb = NO_VERB.match(text) if verb_needed else None
+    words = [match.group() for match in WORDS.finditer(re.sub("`[^`]*`", "", text))]
+    subjects = [one for one in statements(text) if re.match(r"(?:What|Who|Whoever)\b", one)]
+    return [*words, *subjects, *too_long(text), *([no_verb.group()] if no_verb else [])]
+
+
+def comments(path: Path) -> Iterator[str]:
+    """Yield the comments of a file."""
+    with tokenize.open(path) as file:
+        yield from (token.string for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT)
+
+
+def test_docstrings_and_comments_keep_the_style():
+    production = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] not in ("tests", "results")]
+    assert len(production) > 400
+    described = ((path, *one) for path in production for one in docstrings(ROOT / path))
+    assert {f"{path}: {text}": why for path, node, text in described if (why := wrong(node, text))} == {}
+    suspects = [ROOT / path for path in production if WORDS.search((ROOT / path).read_text(encoding="utf-8"))]
+    assert [text for path in suspects for text in comments(path) if WORDS.search(re.sub("`[^`]*`", "", text))] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "broken"),
+    [
+        ('def f():\n    """Return the class.\n\n    Pass `beside` on."""', []),
+        ('def f():\n    """Returns the sum."""', ["Returns"]),
+        ('def f():\n    """The sum."""', ["The"]),
+        ('def f():\n    """`sum` of all."""', ["`"]),
+        ('@property\ndef f():\n    """The sum."""', []),
+        ('class A:\n    """What it holds: a sum."""', ["What it holds:"]),
+        ('class A:\n    """A sum beside another."""', ["beside"]),
+        (f'"""{"word " * MOST_WORDS}word."""', [f"{'word ' * MOST_WORDS}word."]),
+    ],
+)
+def test_wrong_docstrings_are_found(code, broken, tmp_path):
+    (tmp_path / "m.py").write_text(code)
+    assert [one for node, text in docstrings(tmp_path / "m.py") for one in wrong(node, text)] == broken
 
 
 @pytest.mark.parametrize(

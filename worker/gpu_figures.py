@@ -56,7 +56,7 @@ class PeakMemory:
         self._shared = self._meter.shared_bytes() if self._meter else 0
 
     def of_a_call(self, step: Step) -> int | None:
-        """Peak of one call of the warm mode, in bytes; None if the framework does not report it."""
+        """Return the peak memory of one call of the warm mode in bytes; None if the framework does not report it."""
         if self._meter is None or self._before is None:
             return None
         self._meter.reset_peak()

@@ -31,7 +31,7 @@ def misbehaves(trial: Trial, mode: str) -> None:
 
 
 def expected() -> dict[str, tuple[str, ...]]:
-    """Mode -> the statuses that it may end in: read off the double, which only a worker can import."""
+    """Return by mode the statuses that it may end in, read from the double, which only a worker can import."""
     path = ROOT / "tests/doubles/fake/mischief.py"
     tree = ast.parse(path.read_text())
     names = {"MEASURED": ("measured",), "FAILED": ("error", "crash")}

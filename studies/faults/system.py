@@ -76,7 +76,7 @@ def access(trial: Trial, what: str) -> None:
 
 
 def streams(trial: Trial, redirection: str) -> None:
-    """Closed, full or broken streams of the runner; they change nothing of what is measured."""
+    """Close, fill or break streams of the runner; check that measurements are unchanged."""
     words = [*WORDS, "--out", str(trial.out)]
     script = f'exec "$@" {redirection}' if "|" not in redirection else f'"$@" {redirection}'
     process = trial.begin(*words, shell_script=script)
@@ -85,7 +85,7 @@ def streams(trial: Trial, redirection: str) -> None:
 
 
 def together(trial: Trial, what: str) -> None:
-    """Several at once on one folder: one goes on, the others say so and change nothing."""
+    """Start several at once on one folder; check that one continues, and the others say so and change nothing."""
     count, kind = what.split()
     words = (*WORDS, "--out", str(trial.out))
     if kind == "resumes":

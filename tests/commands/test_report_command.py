@@ -71,7 +71,7 @@ def test_bad_runs_are_one_sentence(tmp_path, capsys):
     for name, sentence in (
         (tmp_path / "nowhere", "contains no run"),
         (tmp_path / "empty", "contains no run"),
-        (tmp_path / "later.csv", "is of schema version 99"),
+        (tmp_path / "later.csv", "has schema version 99"),
     ):
         code, _, err = run(capsys, name)
         assert code == 2 and sentence in err and "Traceback" not in err

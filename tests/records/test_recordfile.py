@@ -152,7 +152,7 @@ def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     loaded = load(path)
     assert loaded.records[0].shapes == "static"
     assert loaded.records[0].bytes is None
-    assert "1 records are of an earlier schema" in loaded.remarks[0]
+    assert "1 record with an earlier schema" in loaded.remarks[0]
     lines(path, [small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}])
     with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):
         load(path)
