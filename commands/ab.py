@@ -166,7 +166,7 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
 
 
 def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
-    """Say what is kept and how to resume; returns the exit code."""
+    """Print the kept files and how to resume; return the exit code."""
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)

@@ -53,7 +53,7 @@ def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell,
 
 
 def sentence(cell: Cell, answer: Profiled | Failed, device_name: str | None, peaks: Peaks | None) -> str:
-    """Return what a profile bounds, for the terminal, or why there is none."""
+    """Return a sentence for the terminal on the bounds from a profile, or why there are none."""
     if isinstance(answer, Failed):
         return f"no bound: {answer.reason}"
     least_s, cost = None, known_cost(cell, None)

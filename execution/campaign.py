@@ -243,12 +243,12 @@ class Campaign:
         return Launcher(*parts, prefix=prefix)
 
     def programs(self, folder: Path) -> dict[str, str]:
-        """Return what a command line has to name to resume this sweep in a folder, by variable."""
+        """Return the values, by variable, that a command line has to name to resume this sweep in a folder."""
         return foreign.programs(folder, self.given, PYTHON=self.python)
 
     @property
     def around(self) -> Surroundings:
-        """Return what surrounds a worker's command. Raises UsageError."""
+        """Return the container and scratch disk around a worker's command. Raises UsageError."""
         return surroundings.resolve(self.request.scratch, self.request.container, self.python)
 
     def slots(self, run: runs.Run) -> tuple[Slot, ...]:
@@ -268,7 +268,7 @@ class Campaign:
         git_revision: str | None = None,
         code: str | None = None,
     ) -> Context:
-        """Return what every record of a run of this sweep repeats."""
+        """Return the facts that every record of a run of this sweep repeats."""
         distributions = {name: frameworks.describe(name).distributions for name in frameworks.NAMES}
         return Context(
             run_id=run_id,

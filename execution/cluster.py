@@ -69,7 +69,7 @@ class Cluster:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Return what machine.json holds: the facts of the kind of node that serves, and who serves in which job."""
+        """Return the content of machine.json: facts of the serving kind of node, and the serving nodes by job."""
         nodes = self.before | {node: facts["machine_id"] for node, facts in self.serving.items()}
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 

@@ -186,7 +186,7 @@ def _of_process(result: CellResult, report: Report, values: Arrays, workload: Wo
 
 
 def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
-    """Return what an output may be off by, where eager mode's own is off by `own`."""
+    """Return the limit of an output's error as a parity, where eager mode's own error is `own`."""
     unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
     if own.needed <= tolerance:
         return Parity(own, tolerance, reference, unequal=unequal)

@@ -87,7 +87,7 @@ class Executor:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return what compiled code and profiles must have in common with a resumed run; empty where none are kept.
+        """Return the facts that a resumed run must share to reuse compiled code and profiles; empty if none are kept.
 
         None are kept by slots, by a changed checkout, nor outside `results/`, where somebody else may have put code.
         """

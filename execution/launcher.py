@@ -113,7 +113,7 @@ class Launcher:
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen, settled)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:
-        """Yield what a worker says, as it says it.
+        """Yield the messages of a worker as they arrive.
 
         Raises WorkerFailure, and OSError where a file was refused to it or it died while a disk takes none.
         """

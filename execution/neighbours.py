@@ -55,7 +55,7 @@ def look(seconds: float, gpu: bool) -> Busy:
 
 
 def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float, bool], Busy] = look) -> None:
-    """Say what keeps the machine busy, if anything; on a terminal wait for quiet, elsewhere and with FORCE go on."""
+    """Print why the machine is busy, if it is; on a terminal wait for quiet, elsewhere and with FORCE go on."""
     busy, waits = watch(GLANCE, gpu), console.is_terminal and not force
     if busy.disturbs and waits:
         busy = watch(LOOK, gpu)  # the first may have met a moment's work

@@ -43,7 +43,7 @@ VISIBLE_SHARE = 0.2
 
 
 def key(cell: Cell) -> str:
-    """Return what a peak benchmark depends on."""
+    """Return the properties of a cell that its peak benchmark depends on, as text."""
     return f"{cell.framework}/{cell.device}/{cell.dtype}/threads={cell.threads}"
 
 

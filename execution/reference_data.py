@@ -62,7 +62,7 @@ class ReferenceData:
 
     @property
     def kept(self) -> list[Path]:
-        """Return what lies in the cache."""
+        """Return the files and folders of the job's data in the cache."""
         return [path for path in (self.weights, self.inputs, self.reference) if path]
 
 

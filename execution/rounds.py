@@ -111,7 +111,7 @@ class Rounds(ABC, Generic[Row]):
         """Return the figures of a record in a few words; empty without any."""
 
     def line(self, title: str, record: Row) -> str:
-        """Return what is said of a process once it has its record."""
+        """Return one line on a process from its record."""
         head = f"{title} {record.round + 1}/{self.processes} {' '.join(record.arm)}"
         figures = self.figures(record)
         if not figures:

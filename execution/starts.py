@@ -40,7 +40,7 @@ class Starts(Rounds[StartRecord]):
         return StartJob("eager", "", str(path) if path else "", refers=True)
 
     def facts(self, group: Group, strategy: str) -> dict[str, Any]:
-        """Return what an artefact has to be made for."""
+        """Return the facts for which an artefact is valid."""
         cell, models = group.cells[0], self.launcher.sweep.user_models
         source = models.get(cell.workload, "")
         return {

@@ -44,7 +44,7 @@ class Streams(Rounds[StreamRecord]):
         return self.job(group, EAGER, refers=True)
 
     def job(self, group: Group, strategy: str, reference: str = "", refers: bool = False) -> StreamJob:
-        """Return what a process is asked for."""
+        """Return the job of a stream's process."""
         batch = int(dict(group.cells[0].parameters).get("batch_size", 1))
         stream = self.cut.stream(self.calls, self.launcher.sweep.seed, batch)
         lengths, batches = zip(*stream, strict=True)

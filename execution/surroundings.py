@@ -47,7 +47,7 @@ class Surroundings:
 
 
 def resolve(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
-    """Return what SCRATCH and CONTAINER ask for. Raises UsageError."""
+    """Return the surroundings from SCRATCH and CONTAINER. Raises UsageError."""
     if scratch and not Path(scratch).is_absolute():
         raise UsageError(
             f"SCRATCH={scratch} is not an absolute path; name a folder on each node's own disk, such as /tmp."

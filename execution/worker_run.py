@@ -91,7 +91,7 @@ class WorkerRun:
         self.done.add(message.cell)
 
     def _placed(self, hello: Hello) -> Hello:
-        """Return what the worker says it runs on, with the GPU and the CPUs that it was given of a shared node."""
+        """Return the worker's first message, with its GPU and CPUs on a shared node."""
         if not self.where or not self.where.served_by:
             return hello
         settings = {**hello.effective.settings, "served_by": self.where.served_by}

@@ -31,7 +31,7 @@ def is_baseline(cell: Cell) -> bool:
 
 
 def lacking(name: str, mode: str, device_kind: str) -> str | None:
-    """Return what this interpreter lacks of a mode's own packages, with the command that installs them; else None."""
+    """Return a sentence on a mode's missing packages, with the command that installs them; None if all are there."""
     packages = describe(name).mode(mode).packages
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if not missing:

@@ -245,5 +245,5 @@ class Adapter(ABC):
         self.user_models.clear()
 
     def meter(self, cell: Cell) -> Meter | None:
-        """Return what measures the cell's memory and time; None on a CPU, or if the framework has none."""
+        """Return a meter of the cell's memory and time; None on a CPU, or if the framework has none."""
         return None

@@ -42,7 +42,7 @@ class Generation:
         return Step(self, inputs, self._captured, program=self._program, load=load if loads else None, parts=self.parts)
 
     def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
-        """Yield what either step gives, token by token."""
+        """Yield the outputs of either step, token by token."""
         output = self._token(self._read.call(prompt))
         yield output
         for place in self._places:
@@ -136,7 +136,7 @@ def tensors(output: Any) -> Any:
 
 
 def both(read: Capture, proceed: Capture) -> Capture:
-    """Return what two graphs, of which a call needs each, captured together."""
+    """Return the capture of two graphs together, of which a call needs each."""
     details = {"prompt": read.detail, "token": proceed.detail}
     loaded = [part.loaded for part in (read, proceed) if part.loaded is not None]
     return Capture(

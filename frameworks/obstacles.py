@@ -59,7 +59,7 @@ _WORDS = (
 
 
 def from_words(words: str) -> str | None:
-    """Return what an error's text means for the use of a GPU or a build; None where it is about something else."""
+    """Return the meaning of an error's text for the use of a GPU or a build; None for other errors."""
     for pattern, sentence in _WORDS:
         if match := re.search(pattern, words):
             return sentence.format(

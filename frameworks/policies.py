@@ -144,7 +144,7 @@ def resolve(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[
 
 
 def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Return what those choices add to a worker's environment."""
+    """Return the variables that those choices add to a worker's environment."""
     return {key: value for choice in _chosen(framework, device_kind, given) for key, value in choice.variables.items()}
 
 

@@ -94,7 +94,7 @@ class Server:
         return self.place.step.call(*inputs)
 
     def counts(self) -> Counts:
-        """Return what was compiled so far."""
+        """Return the counts of compilations so far."""
         return Counts(reported=0)
 
     def device_bytes(self) -> int | None:

@@ -52,7 +52,7 @@ class UserFile:
         return value
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """Return what the file's function returns. Raises Fault where there is none, or where it ends the process."""
+        """Return the result of the file's function. Raises Fault where there is none, or where it ends the process."""
         callee = self.function(function)
         with _alive(f"{function}() of {self.name}"):
             return callee(**arguments)
@@ -93,7 +93,7 @@ def can_be_called(value: Any) -> bool:
 
 
 def kind(value: Any) -> str:
-    """Return what a value is, as a sentence names it."""
+    """Return a value's kind in words, for a sentence."""
     if isinstance(value, tuple):
         return f"a tuple of {' and '.join(map(kind, value))}"
     if isinstance(value, type):
@@ -111,10 +111,10 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
 
 
 def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return what a model is called with: a dict by keyword, a tuple or list by position, anything else alone.
+    """Return a model's arguments: a dict by keyword, a tuple or list by position, any other value alone.
 
-    A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own.
-    Raises Fault for an iterator.
+    A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own. Raises
+    Fault for an iterator.
     """
     if isinstance(given, Iterator):
         raise Fault("inputs() returned an iterator, which gives its values once: return a tensor, a tuple or a dict.")
@@ -160,7 +160,7 @@ def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
 
 
 def disagreement(error: BaseException) -> str:
-    """Return what an error of the model's first call leaves to do; empty for another error."""
+    """Return the way out of an error of the model's first call; empty for another error."""
     given = getattr(error, "called_with", "")
     return given and f"; the call was model({given}): change inputs() or model() so that they agree."
 

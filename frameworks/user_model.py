@@ -69,18 +69,18 @@ class Subject(ABC):
 
     @abstractmethod
     def repeated(self, seed: int) -> Values:
-        """Return what eager mode computes of the first input set after seeding; state is restored afterwards."""
+        """Return eager mode's outputs on the first input set after seeding; state is restored afterwards."""
 
     @abstractmethod
     def eager(self, calls: int) -> list[Values] | None:
-        """Return what eager mode computes of the first calls in the cell's dtype; None where that is not known."""
+        """Return eager mode's outputs of the first calls in the cell's dtype; None where they are not known."""
 
     @abstractmethod
     def precise(self, dtype: str, calls: int) -> list[Values]:
-        """Return what eager mode computes of the first calls on a copy of the model in `dtype`, which may raise."""
+        """Return eager mode's outputs of the first calls on a copy of the model in `dtype`, which may raise."""
 
     def cost(self) -> Counted | None:
-        """Return what a call costs; None where the framework has no counter. Raises Uncounted."""
+        """Return the cost of a call; None where the framework has no counter. Raises Uncounted."""
         return None
 
     def computes_in(self) -> Sequence[str]:
@@ -92,7 +92,7 @@ class Subject(ABC):
         return False
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
-        """Return what makes a step's inputs new before each call; None where calls leave them as they are."""
+        """Return a function that renews a step's inputs before each call; None where calls do not change them."""
         return None
 
 
@@ -139,7 +139,7 @@ class UserModel(Subject):
         """Return the user's file, or what stands for one."""
 
     def made(self) -> Any:
-        """Return what the user's `model` returns. Raises Fault for what is no model."""
+        """Return the result of the user's `model`. Raises Fault where it is no model."""
         made = self.file.call("model")
         if not self.fits(made):
             raise Fault(f"model() of {self.file.name} returned {kind(made)}: return {self.wanted}.")
@@ -152,7 +152,7 @@ class UserModel(Subject):
 
     @abstractmethod
     def built(self, made: Any) -> Any:
-        """Return what is called, in the cell's dtype and on its device, of what the user's `model` returned."""
+        """Return the callable from the result of the user's `model`, in the cell's dtype and on its device."""
 
     @abstractmethod
     def seed(self, seed: int) -> None:
@@ -184,7 +184,7 @@ class UserModel(Subject):
             return self.module(*args, **kwargs)
 
     def calling(self, model: Any) -> Call:
-        """Return what calls a copy of the model in eager mode."""
+        """Return a function that calls a copy of the model in eager mode."""
         autograd = self.autograd
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -106,7 +106,7 @@ def walk(value: Any, parts: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
 
 
 def held(value: Any) -> list[Any]:
-    """Return what a container or another object holds, in its order."""
+    """Return the entries of a container or another object, in its order."""
     if value is None or isinstance(value, (*_SCALARS, *_OPAQUE, np.ndarray)):
         return []
     return [entry for _, entry in _parts(value, Rules()) or ()]
@@ -167,7 +167,7 @@ def named_attributes(value: Any) -> dict[str, Any]:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """Return what an object holds by name, in slots as well."""
+    """Return an object's attributes by name, those in slots as well."""
     slots = [slot for kind in type(value).__mro__ for slot in _names(getattr(kind, "__slots__", ()))]
     return {slot: getattr(value, slot, None) for slot in slots} | getattr(value, "__dict__", {})
 

@@ -60,7 +60,7 @@ def read(kind: type, data: Any, where: str = "") -> Any:
 
 
 def value(kind: Any, data: Any, where: str) -> Any:
-    """Return what `data` is as the type `kind`: a dataclass, a container of types, or a single type. Raises Misfit."""
+    """Return `data` as the type `kind`: a dataclass, a container of types, or a single type. Raises Misfit."""
     return _reader(kind)(data, where)
 
 
@@ -73,7 +73,7 @@ def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
 
 @functools.cache
 def _reader(kind: Any) -> Reader:
-    """Return what reads a value as the type `kind` of a field."""
+    """Return a reader of values of the type `kind`, as a field has it."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return functools.partial(_ruled, _reader(arguments[0]), arguments[1:])

@@ -88,7 +88,7 @@ def beside(path: Path) -> Path:
 
 
 def digest_line(path: Path) -> str:
-    """Return what the digest of a file, or of a folder's files, should be written as."""
+    """Return the line that records the digest of a file, or the lines for a folder's files."""
     return sums(path) if path.is_dir() else f"{sha256(path)}  {path.name}\n"
 
 

@@ -67,7 +67,7 @@ class GpuMeter:
         )
 
     def state(self) -> GpuState | None:
-        """Return what the readings say together; None without any."""
+        """Return the state over all readings; None without any."""
         state = summarised(self._readings)
         return state and replace(state, uuid=short(_uuid(self.nvml, self.handle)))
 

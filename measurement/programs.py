@@ -33,7 +33,7 @@ class Answer:
 def answer(
     command: Sequence[str], seconds: float = SECONDS, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return what a program prints; None where it is missing, fails, prints over `MOST` bytes or takes too long."""
+    """Return a program's output; None where it is missing, fails, prints over `MOST` bytes or takes too long."""
     try:
         done = run(command, seconds, cwd=cwd, env=env)
     except OSError:

@@ -99,7 +99,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def scope(processes: int) -> str:
-    """Return what an interval of so many processes says something of."""
+    """Return the scope of an interval over so many processes."""
     return ACROSS_PROCESSES if processes >= ENOUGH_PROCESSES else WITHIN_PROCESS
 
 

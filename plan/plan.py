@@ -278,10 +278,10 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
 
 
 def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
-    """Return what the groups of one worker process have in common; with `isolate` each has a process of its own.
+    """Return the properties that groups of one worker process share; with `isolate` each group has its own process.
 
     A user's file shares its process with no other workload: the modules that it imports and the settings that it
-    changes are the whole process's.
+    changes affect the whole process.
     """
     workload = workloads.get(cell.workload, cell.pass_name)
     file = cell.workload if user_models.is_users_file(workload) else ""

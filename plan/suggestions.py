@@ -28,7 +28,7 @@ def check_mode(word: str, asked: Sequence[str]) -> None:
 
 
 def mode_words(asked: Iterable[str]) -> list[str]:
-    """Return what MODE takes for these frameworks, each word once: the modes in the registry's order."""
+    """Return the words of MODE for these frameworks, each once: the modes in the registry's order."""
     return list(dict.fromkeys([*MODE_GROUPS, *(mode.name for _, mode in described(asked))]))
 
 
@@ -38,11 +38,11 @@ def described(asked: Iterable[str]) -> list[tuple[Framework, Mode]]:
 
 
 def candidates(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple[Framework, Mode]]]:
-    """Return what a word may mean, and the modes whose calls a suggestion names.
+    """Return the words that a wrong word may mean, and the modes whose calls a suggestion names.
 
-    First come the same names but for case, separators and plurals, deployed modes alone where there are any. Else one
-    graph of each framework whose name, or else whose description, has all parts of the word: what users start with
-    before others, what nobody deploys last.
+    First come the same names except for case, separators and plurals, deployed modes alone where there are any. Else
+    one graph of each framework whose name, or else whose description, has all parts of the word. Modes that users start
+    with come first, and those that nobody deploys last.
     """
     parts = set(parts_of(word))
     same = [(framework, mode) for framework, mode in described(asked) if squeezed(mode.name) == squeezed(word)]

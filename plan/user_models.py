@@ -102,7 +102,7 @@ def training_hint(names: Iterable[str]) -> str:
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return what a run's plan keeps of user models: their sources and digests."""
+    """Return the sources and digests of user models, as a run's plan keeps them."""
     return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
 
 

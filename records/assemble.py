@@ -165,7 +165,7 @@ def _identity(result: CellResult, weights: str, context: Context) -> dict[str, A
 
 
 def _cost(result: CellResult) -> dict[str, Any]:
-    """Return what a call costs; empty where a user's model was not counted."""
+    """Return the columns of a call's cost; empty where a user's model was not counted."""
     cell, user_model = result.cell, result.reports[0].user_model if result.reports else None
     cost = known_cost(cell, user_model)
     if cost is None:
@@ -196,7 +196,7 @@ def _user_model(result: CellResult) -> dict[str, Any]:
 
 
 def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, Any]:
-    """Return what was set and read back, what the compiler says of itself and its graph, and where processes ran."""
+    """Return settings as set and read back, the compiler's report of itself and its graph, and places of processes."""
     report = result.reports[0] if result.reports else None
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
@@ -346,7 +346,7 @@ def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
 
 
 def _unseen(result: CellResult) -> dict[str, Any]:
-    """Return what the first call at another sequence length cost, and how the mode runs from then on."""
+    """Return the columns of the first call at another sequence length, and of the mode's latency from then on."""
     seen = [report.unseen for report in result.reports if report.unseen]
     if not seen:
         return {}
@@ -362,7 +362,7 @@ def _unseen(result: CellResult) -> dict[str, Any]:
 
 
 def _communication(result: CellResult) -> dict[str, Any]:
-    """Return what ranks spend on each other in a call, or why it is not known."""
+    """Return the columns of the time that ranks spend on each other in a call, or why it is not known."""
     found = next((report.communication for report in result.reports if report.communication), None)
     if found is None or found.seconds is None or found.exposed_s is None:
         return {"communication_problem": found.problem if found else None}

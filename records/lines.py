@@ -82,7 +82,7 @@ def sealed(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def intact(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what was sealed; None where it is not what was written."""
+    """Return the sealed entry; None where its digest does not fit."""
     content = {name: value for name, value in entry.items() if name != _DIGEST}
     return content if entry.get(_DIGEST) == _digest(content) else None
 

@@ -33,9 +33,9 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return what is in the file. Raises UsageError where it is truncated, or not as it was written.
+    """Return the content of the file. Raises UsageError where it is truncated or was changed.
 
-    Older files have no digest and are taken as they are.
+    Older files have no digest and are read unchecked.
     """
     content = jsonfiles.read_object(path)
     if "digest" in content and content["digest"] != _digest(content):

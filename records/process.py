@@ -48,5 +48,5 @@ class ProcessRecord:
 
     @property
     def arm(self) -> tuple[str, ...]:
-        """Return what the rounds compare: the strategy."""
+        """Return the strategy, which the rounds compare."""
         return (self.strategy,)

@@ -305,7 +305,7 @@ class Record:
 
     @property
     def machine(self) -> tuple[str | None, str | None]:
-        """Return what distinguishes machines: the hash of the hardware and the device's name."""
+        """Return the properties that distinguish machines: the hash of the hardware and the device's name."""
         return self.machine_id, self.device_name
 
     @property

@@ -89,7 +89,7 @@ def _is_judged(record: Record) -> bool:
 
 
 def _kind(record: Record) -> tuple[Any, ...]:
-    """Return what a peak depends on, the framework apart; times of two kinds make no growth either."""
+    """Return the properties that a peak depends on, without the framework; times of two kinds make no growth either."""
     return record.machine_id, record.device, record.device_name, record.dtype, record.threads
 
 

@@ -145,7 +145,7 @@ class Run:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """Return what the run was started with. Raises UsageError where that is truncated, or not as it was written."""
+        """Return the run's plan. Raises UsageError where it is truncated or was changed."""
         return manifest.read(self.folder / PLAN)
 
     def new_process_folder(self) -> Path:
@@ -211,7 +211,7 @@ class Run:
         lines.append(self._reports_path, lines.sealed(entry))
 
     def kept_reports(self) -> list[dict[str, Any]]:
-        """Return what workers of an interrupted run said of cells, in order, without lines that are not as written."""
+        """Return reports from workers of an interrupted run, in order, without lines whose digest does not fit."""
         return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
@@ -306,7 +306,7 @@ def git_revision() -> str | None:
 
 
 def measuring_code() -> str | None:
-    """Return what identifies the code that measures, whatever else was committed; None where it is changed."""
+    """Return the revision of the measuring code, independent of other commits; None where it is changed."""
     if INSTALLED:
         return importlib.metadata.version(NAME)
     changed = programs.answer(["git", "status", "--porcelain", "--", *MEASURING], cwd=SUITE)

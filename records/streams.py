@@ -38,7 +38,7 @@ class StreamRecord(ProcessRecord):
 
     @property
     def arm(self) -> tuple[str, ...]:
-        """Return what the rounds compare: the strategy with its caches."""
+        """Return the strategy with its caches, which the rounds compare."""
         return self.strategy, self.caches
 
 

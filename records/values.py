@@ -59,7 +59,7 @@ def bounds(column: Column) -> tuple[float, float]:
 
 
 def misfit(column: Column, value: Any) -> str | None:
-    """Return what a value is not ("no int"), or None where the column may hold it or it is None."""
+    """Return the reason why a value does not fit ("no int"); None where the column may hold it or it is None."""
     if value is None:
         return None
     if type(value) not in _TYPES[column.kind]:

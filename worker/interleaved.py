@@ -159,7 +159,7 @@ class InterleavedComparison(GroupWork):
         return not trouble
 
     def of_user(self, member: Member) -> UserModelReport | None:
-        """Return what was found out of a user's model, with the price of what its mode runs outside of graphs."""
+        """Return the report of a user's model, with the cost of the parts that its mode runs outside of graphs."""
         if (
             self.user_model is None
             or not member.captured.breaks
@@ -345,7 +345,7 @@ class InterleavedComparison(GroupWork):
         return gpu_figures.device_seconds(meter, member.step, member.variant.samples[-1])
 
     def communication(self, member: Member) -> Communication | None:
-        """Return what ranks spend on each other, once a group; None of one rank."""
+        """Return the time that ranks spend on each other, once per group; None with one rank."""
         if member.cell.ranks == 1 or self.group.settled:
             return None
         if not isinstance(member.step, RankedStep):
@@ -370,14 +370,14 @@ class InterleavedComparison(GroupWork):
         return writing.save(folder / f"{number}.npz", values)
 
     def on_host(self, step: Step) -> Callable[[Any], dict[str, np.ndarray]]:
-        """Return what fetches an output of this step as arrays by name."""
+        """Return a function that fetches an output of this step as arrays by name."""
         subject = step.user_model
         return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays
 
     def unseen(self, member: Member) -> Unseen | None:
-        """Return what the first call at another shape costs, once the mode is warm, and its latency from then on.
+        """Return the cost of the first call at another shape, once the mode is warm, and its latency from then on.
 
-        None where none is asked for.
+        None where no such shape is requested.
         """
         other = self.group.unseen
         if not other or member.variant.name != member.cell.id:

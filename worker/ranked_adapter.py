@@ -89,7 +89,7 @@ class Rank:
                 gc.enable()
 
     def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
-        """Return what `Adapter.communication` says of the cell's step."""
+        """Return `Adapter.communication` of the cell's step."""
         return self.adapter.communication(self.steps[cell_id])
 
     def rewind(self, cell_id: str) -> None:
@@ -107,7 +107,7 @@ class Rank:
         self.adapter.release()
 
     def memory(self, cell_id: str, question: str) -> int | None:
-        """Return what the cell's meter answers; None where the device has none."""
+        """Return the answer of the cell's meter in bytes; None where the device has none."""
         meter = self.adapter.meter(self.cell(cell_id))
         return getattr(meter, question)() if meter else None
 
@@ -234,7 +234,7 @@ class RankedStep(Step):
         return max(self._run("time", self._cell, calls))
 
     def communication(self) -> Communication:
-        """Return what the ranks spend on each other, from a profile of every rank."""
+        """Return the time that ranks spend on each other, from a profile of every rank."""
         each = self._run("communicate", self._cell)
         if None in each:
             return Communication(problem="the framework's profile shows no collectives")

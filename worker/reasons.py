@@ -18,7 +18,7 @@ CAUSE_CHARACTERS = 300
 
 
 def message(error: BaseException) -> str:
-    """Return what an exception says in one line, without its class; frames in the text are dropped."""
+    """Return an exception's text in one line, without its class and stack frames."""
     try:
         text = _STYLE.sub("", str(error))
     except Exception as other:  # a class of the user's with a `__str__` that raises

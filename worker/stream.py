@@ -85,7 +85,7 @@ class StreamWork(GroupWork):
         return self.server.mark(placed)
 
     def serve(self) -> Streamed:
-        """Return what the stream took."""
+        """Run the stream; return its seconds of each call, compilations, memory and fallback."""
         server = self.server
         kept = {call: self.inputs(*call) for call in dict.fromkeys(self.calls)}
         loops = [loop_seconds(time.perf_counter) for _ in range(LOOPS)]

@@ -44,7 +44,7 @@ def subject_of(step: Step) -> Subject:
 
 
 def examined(subject: Subject, calls: int, tolerance: float, folder: Path, position: int) -> UserModelReport:
-    """Return what was found out of a user model: files with what outputs are compared with, costs, dtypes, settings.
+    """Return the report of a user model: files with outputs to compare with, costs, dtypes, settings.
 
     Raises Unsupported for a model whose outputs no two modes can have in common.
     """

@@ -45,7 +45,7 @@ class CachedGpt(Causal):
         return self.gpt.weight_shapes(parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        """Return what distinguishes these weights from those of inference, which have the same names and shapes."""
+        """Return the parameters that distinguish these weights from those of inference: names and shapes are equal."""
         return {"weights": "cached"}
 
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:

@@ -118,7 +118,7 @@ class Decode(PassOf):
             return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]
 
         def written(call: int, which: int) -> np.ndarray:
-            """Return what stands at the place before and at that of a call, (layers, B, nkv, 2, hs)."""
+            """Return keys or values at the place before a call's and at its own, (layers, B, nkv, 2, hs)."""
             layers = []
             for layer, pair in enumerate(new):
                 before = np.broadcast_to(past[which][layer][:, -1:], pair[which][:, :, :1].shape)

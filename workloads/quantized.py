@@ -39,7 +39,7 @@ def quantized(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def restored(weight: np.ndarray, kind: str) -> np.ndarray:
-    """Return what a matrix (out, in) is once it was stored as `kind`, in its own dtype; itself where that is `none`."""
+    """Return a matrix (out, in) rounded by storage as `kind`, in its own dtype; itself where that is `none`."""
     if kind == NONE:
         return weight
     values, scales = quantized(weight, kind)

@@ -150,7 +150,7 @@ class Workload(ABC):
         """Return a seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return what is kept of the seeded weights, from which `weights_from` makes them: all or much less."""
+        """Return the stored part of the seeded weights, from which `weights_from` makes them: all or much less."""
         return self.seeded_weights(parameters, seed)
 
     def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
@@ -306,7 +306,7 @@ class PassOf(Workload):
 
 
 def fields_of(model: Workload) -> dict[str, Any]:
-    """Return what every pass of a model has in common with it."""
+    """Return the fields that every pass of a model shares with it."""
     names = ("name", "family", "implementations", "tolerance", "passes")
     return {name: getattr(model, name) for name in names} | {"model": model}
 

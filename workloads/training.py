@@ -86,7 +86,7 @@ class Training(PassOf):
         return self.model.weights_from(parameters, kept)
 
     def seeded_head(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return what training adds to the model, normal of standard deviation 0.02; no checkpoint has it."""
+        """Return the weights that training adds to the model, normal with deviation 0.02; no checkpoint has them."""
         rng = np.random.default_rng([seed, 1])
         shapes = self.model.head_shapes(parameters)
         return {name: rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02) for name, shape in shapes.items()}

@@ -51,7 +51,7 @@ def problem(device: str) -> str | None:
 
 
 def _plugin_words(version: int) -> str:
-    """Return what JAX's CUDA plug-in says against this machine: JAX logs it and then knows of no GPU."""
+    """Return the error of JAX's CUDA plug-in on this machine: JAX logs it and then knows of no GPU."""
     try:
         sys.modules[f"jax_plugins.xla_cuda{version}"]._check_cuda_versions(raise_on_first_error=True)
     except Exception as error:  # also where a version has no such check

@@ -75,7 +75,7 @@ class Exported(Strategy):
         return Step(_own(called, form), sets, user_model=own)
 
     def load(self, place: Place) -> Callable:
-        """Return what is called with tensors and gives a program's outputs in their order."""
+        """Return a function from tensors to a program's outputs in their order."""
         return calls.without_gradients(paddle.jit.load(str(place.artefact / "model")))
 
     def fill(self, place: Place) -> None:

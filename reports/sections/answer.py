@@ -69,7 +69,7 @@ def busiest(found: list[Answer]) -> Answer:
 
 
 def in_words(answer: Answer) -> Iterable[str]:
-    """Yield what to do at a shape, a sentence a framework, then who is fastest; for Markdown."""
+    """Yield the recommendation at a shape, one sentence per framework, then the fastest; for Markdown."""
     for choice in answer.choices:
         yield f"{choice.framework} at {answer.shape.text}: {answers.what_to_do(choice)}, {_figures(choice)}."
     yield from filter(None, (answers.fastest(answer), *answers.pays(answer), *answers.rest(answer)))

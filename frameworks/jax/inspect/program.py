@@ -96,7 +96,10 @@ def dispatched(call: Callable, inputs: Sequence[Any]) -> Counter[str]:
 
 
 def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:
-    """Return what lists the cell's mode: `call` takes `arguments` (their shapes are kept), `step` takes `inputs`."""
+    """Return a function that lists the operators of the cell's mode.
+
+    `call` takes `arguments` (their shapes are kept), `step` takes `inputs`.
+    """
     if cell.mode in ("eager", compiling.BLOCKS):
         return functools.partial(executed, step, inputs)
     return functools.partial(captured, call, runtime.shapes(arguments))
@@ -118,7 +121,7 @@ def _run_under(trace: Any, call: Callable, inputs: Sequence[Any]) -> None:
 
 
 def captured(graph: Any, inputs: Sequence[Any]) -> Program:
-    """Return what the jaxpr of a jitted function holds for inputs of these shapes; nothing is compiled."""
+    """Return the operators in the jaxpr of a jitted function for inputs of these shapes; nothing is compiled."""
     return list(_of_jaxpr(graph.trace(*inputs).jaxpr))
 
 
@@ -164,9 +167,9 @@ def _operation(name: str, operands: Sequence, params: dict) -> Operation:
 
 
 def _mask(name: str, operands: Sequence) -> Any | None:
-    """Return what masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+    """Return the operand that masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries.
 
-    It decides which attention kernels can be used, so it counts as attention.
+    None for other operators. It decides which attention kernels can be used, so it counts as attention.
     """
     if any(len(getattr(x, "shape", ())) != RANK_OF_SCORES for x in operands):
         return None

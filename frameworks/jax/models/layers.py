@@ -20,7 +20,7 @@ STATE = "state without gradients"
 
 
 def recomputed(cell: Cell) -> Callable[[Callable], Callable]:
-    """Return what makes of a layer the one whose activations the backward pass computes again, as CHECKPOINT has it."""
+    """Return a decorator of a layer: with CHECKPOINT the backward pass computes its activations again."""
 
     def kept(primitive: Any, *_: Any, **__: Any) -> bool:
         return primitive.name == "dot_general" or "attention" in primitive.name

@@ -69,7 +69,7 @@ def name(cell: Cell) -> str:
 
 
 def blocks(cell: Cell) -> Callable[[Callable], Callable]:
-    """Return what makes of a part of a model what the cell's mode calls: jitted apart, or the function itself."""
+    """Return a decorator for parts of a model: jitted apart in a mode of blocks, else the function itself."""
 
     def jitted(part: Callable) -> Callable:
         def block(*arguments):

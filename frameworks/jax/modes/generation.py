@@ -192,7 +192,7 @@ class Written:
         return self._generator.cached(self._given)
 
     def block_until_ready(self) -> Written:
-        """Return what `jax.block_until_ready` calls: return when the newest cache is there."""
+        """Return itself once the newest cache is there; `jax.block_until_ready` calls it."""
         jax.block_until_ready(self._generator.cache)
         return self
 

@@ -65,7 +65,7 @@ class Compilations:
     def _of_blocks(
         self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
     ) -> Callable[[], Capture]:
-        """Return what reports blocks: they hold the whole model where one call dispatches nothing else."""
+        """Return a report of blocks: they hold the whole model where one call dispatches nothing else."""
         name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, arguments))
         counted = self._since(name)
 
@@ -123,7 +123,7 @@ class Compilations:
 
 
 def _problem(cell: Cell, lowered: Any) -> str:
-    """Return what a lowered model is not that its mode says; empty if it is."""
+    """Return how a lowered model differs from its mode's description, as text; empty if it does not."""
     text = lowered.as_text()
     if not runtime.is_whole(text):
         return "the module calls back into Python"

@@ -27,15 +27,15 @@ def of_batch(cell: Cell, first: jax.Device) -> NamedSharding:
 
 
 def divided(parameter: jax.Array) -> Callable[[jax.Array], jax.Array]:
-    """Return what keeps a batch's sequences on their devices: else XLA may move them instead of parameters."""
+    """Return a function that keeps sequences of a batch on their devices: else XLA may move them, not parameters."""
     of_sequences = NamedSharding(parameter.sharding.mesh, PartitionSpec(AXIS))
     return lambda x: jax.lax.with_sharding_constraint(x, of_sequences)
 
 
 def of_state(cell: Cell, first: jax.Device) -> Callable[[Any], NamedSharding]:
-    """Return what says where a parameter or moment lies: whole on each device, or with `fsdp` a part.
+    """Return a function that gives the sharding of a parameter or moment: whole on each device, or with `fsdp` a part.
 
-    The longest axis that the devices divide is the one that is divided.
+    It divides the longest axis that the number of devices divides.
     """
     over = mesh(cell, first)
 

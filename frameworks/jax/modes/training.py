@@ -165,7 +165,7 @@ class Held:
         jax.block_until_ready(self.state)
 
     def bytes_of(self, device: jax.Device) -> int:
-        """Return what it takes of a device."""
+        """Return the bytes that it occupies on a device."""
         shards = (shard for array in jax.tree.leaves(self.state) for shard in array.addressable_shards)
         return sum(shard.data.nbytes for shard in shards if shard.device == device)
 
@@ -187,6 +187,6 @@ class Trainer:
         return {name: self.trained.state[1][name] for name in self._state}
 
     def block_until_ready(self) -> Trainer:
-        """Return what `jax.block_until_ready` calls: return when the newest state is there."""
+        """Return itself once the newest state is there; `jax.block_until_ready` calls it."""
         jax.block_until_ready(self.trained.state)
         return self

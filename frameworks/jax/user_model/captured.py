@@ -231,7 +231,7 @@ class Reached:
 
 
 def held(jaxpr: Any) -> tuple[list[str], list[str]]:
-    """Return what a traced call holds: names of functions under jit that are not JAX's own, and types of constants.
+    """Return names of functions under jit in a traced call that are not JAX's own, and types of its constants.
 
     The constants are arrays of floating point, which are no arguments and have the dtype of the user's code.
     """
@@ -261,7 +261,7 @@ def is_array(value: Any) -> bool:
 
 
 def uncompiled(value: Any) -> Any:
-    """Return what the user compiled with JAX, Flax or Equinox; a library's own functions stay as they are."""
+    """Return the function that the user compiled with JAX, Flax or Equinox; a library's own functions stay as is."""
     while type(value).__name__ in COMPILED and hasattr(value, "__wrapped__") and not _is_librarys(value):
         value = value.__wrapped__
     return value

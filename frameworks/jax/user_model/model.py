@@ -164,7 +164,7 @@ class Applied:
         self.reached.only(_is_jax)
 
     def bind(self, params: Any) -> Callable:
-        """Return what the user calls, with parameters from now on."""
+        """Return the function that the user calls, with these parameters from now on."""
         given, arrays = params
         self.reached.put(arrays)
         return self._called(_copied(given))
@@ -294,7 +294,7 @@ class Model(user_model.UserModel):
         return self.applied.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
 
     def arguments(self) -> tuple:
-        """Return what jit is given in the first call."""
+        """Return the arguments of jit in the first call."""
         return Partitioned.from_parameters(self.module), Partitioned.from_tree(self.sets[0])
 
     def cost(self) -> Counted | None:
@@ -353,7 +353,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 
 def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
-    """Return what identifies an input set that is kept; all empty tuples are one object."""
+    """Return the identity of a kept input set, two ids; all empty tuples are one object."""
     return id(args), id(kwargs)
 
 
@@ -368,7 +368,7 @@ def refuse_what_is_held(model: Model) -> None:
 
 
 def with_recompilations(captured: Capture, model: Model) -> Capture:
-    """Return what was captured with the compilations after the first, and what was other in their inputs."""
+    """Return the capture with the compilations after the first, and the differences of their inputs."""
     again = min(captured.graphs or 0, captured.compilations or 0) - 1
     if again < 1:
         return captured
@@ -377,7 +377,7 @@ def with_recompilations(captured: Capture, model: Model) -> Capture:
 
 
 def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
-    """Yield what each form of the inputs after the first has that the first has not."""
+    """Yield the parts of each later form of the inputs that the first form lacks."""
     known = dict(signatures[0])
     for signature in [other for index, other in enumerate(signatures) if other not in signatures[:index]][1:]:
         changed = [(name, kind) for name, kind in signature if known.get(name) != kind]
@@ -387,7 +387,7 @@ def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
 
 
 def counted(function: Callable, *arguments: Any) -> Counted | None:
-    """Return what XLA says of a call before it fuses; None where it has no rule for a part of it."""
+    """Return XLA's cost of a call before fusion; None where it has no rule for a part of it."""
     traced = jax.jit(function).trace(*arguments)
     lowered = traced.lower()
     calls = re.findall(r"custom_call @([\w.]+)", lowered.as_text())
@@ -400,7 +400,7 @@ def counted(function: Callable, *arguments: Any) -> Counted | None:
 
 
 def _moved(jaxpr: Any, arguments: Any) -> list[Any]:
-    """Return what a call must move: arguments that it reads and constants, each array once, and results."""
+    """Return the arrays that a call must move: arguments that it reads and constants, each array once, and results."""
     read = {id(variable) for equation in jaxpr.eqns for variable in equation.invars} | set(map(id, jaxpr.jaxpr.outvars))
     leaves = zip(jax.tree.leaves(arguments), jaxpr.jaxpr.invars, strict=True)
     given = [leaf if hasattr(leaf, "shape") else variable.aval for leaf, variable in leaves if id(variable) in read]

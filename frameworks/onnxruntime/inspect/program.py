@@ -83,7 +83,7 @@ def _parts(node: onnx.NodeProto) -> list[Operation]:
 
 
 def _arguments(name: str, attributes: dict) -> dict[str, str]:
-    """Return what chooses a kernel, or another result: of norms and GELUs, which parts of fused nodes keep."""
+    """Return the attributes that choose a kernel or another result: of norms and GELUs, those that fused nodes keep."""
     if name == "LayerNormalization":
         return {"epsilon": f"{attributes.get('epsilon', 1e-5):.3g}"}
     if name == "Gelu":

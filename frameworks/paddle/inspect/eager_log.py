@@ -126,7 +126,7 @@ def _tensors(text: str, cell: Cell) -> list[str]:
 
 
 def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
-    """Return what the innermost call under way was given, where the operator has attributes that matter."""
+    """Return the arguments of the innermost running call, where the operator has attributes that matter."""
     if name not in ATTRIBUTES:
         return {}
     if not calls or calls[-1][0] != name:

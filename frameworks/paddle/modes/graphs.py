@@ -273,7 +273,7 @@ def traced(static: nn.Layer, first: bool = False) -> paddle.static.Program | Non
 
 
 def programs_of(static: nn.Layer) -> list[Any]:
-    """Return what `to_static` knows of each program that it traced, in their order."""
+    """Return the programs that `to_static` traced, in their order."""
     return static.forward.program_cache.concrete_programs()
 
 

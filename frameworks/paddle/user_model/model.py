@@ -432,7 +432,7 @@ def _filled(inputs: Inputs, tensors: Sequence[Any]) -> Inputs:
 
 
 def _of_handle(handle: Any) -> np.ndarray:
-    """Return what a predictor's output holds, in its own kind."""
+    """Return a predictor's output as an array of its own kind."""
     values = handle.copy_to_cpu()
     if values.dtype == np.uint16:  # the bits of bfloat16, the upper half of float32's
         return (values.astype(np.uint32) << 16).view(np.float32)

@@ -75,7 +75,7 @@ def packed(value: Any) -> Any:
 
 
 def unpacked(value: Any) -> Any:
-    """Return what was packed as the user gave it."""
+    """Return a packed value in the user's own form."""
     if isinstance(value, dict) and isinstance(value.get(_CLASS), type):
         made = object.__new__(value[_CLASS])
         for name, entry in value.items():

@@ -48,9 +48,9 @@ def _unknown(kind: str) -> bool:
 
 
 def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
-    """Return what `call(*inputs)` computes and moves. Raises Uncounted where the profiler cannot count its graph.
+    """Return FLOPs and bytes of `call(*inputs)`. Raises Uncounted where the profiler cannot count its graph.
 
-    The variables that it moves are those that the graph reads.
+    The bytes include those variables that the graph reads.
     """
     graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]

@@ -249,9 +249,9 @@ def _operation(name: str, operands: Sequence, attributes: dict, results: Sequenc
 
 
 def _mask(name: str, operands: Sequence) -> Any | None:
-    """Return what masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+    """Return the operand that masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries.
 
-    It decides which attention kernels can be used, so it counts as attention.
+    None for other operators. It decides which attention kernels can be used, so it counts as attention.
     """
     scores = [x for x in operands if x.shape.rank == RANK_OF_SCORES and x.dtype.is_floating]
     if not scores:

@@ -70,7 +70,7 @@ def in_mode(
 def called(
     cell: Cell, function: Callable[..., Any], sets: Sequence[tuple], reasons: Sequence[tuple[str, str]] | None = None
 ) -> tuple:
-    """Return what the cell's mode calls of a `tf.function`, the input sets, and what reports on its capture.
+    """Return the function of a `tf.function` that the cell's mode calls, the input sets, and a report of its capture.
 
     `reasons`, of a user model, are places and reasons for which it is traced again; others are traced once.
     """

@@ -33,7 +33,7 @@ class Library:
         self._applications = keras.applications
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """Return what a file's `model()` or `inputs(…)` would return."""
+        """Return the value that a file's `model()` or `inputs(…)` would return."""
         if function == "inputs":
             self._size = arguments["image_size"]
             return tf.random.normal((arguments["batch_size"], self._size, self._size, 3))

@@ -268,7 +268,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 
 def captured(function: Callable, model: Model, cell: Cell) -> tuple:
-    """Return what a graph mode calls of a function of input sets, the sets, its capture, and its operators."""
+    """Return the callable of a graph mode for a function of input sets, the sets, its capture, and its operators."""
     graph = graph_of(function, cell.mode == "function-xla")
     reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
     call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
@@ -306,7 +306,10 @@ def other_inputs(sets: Sequence[Inputs]) -> list[str]:
 
 
 def _specification(inputs: Inputs) -> dict[str, tuple[str, Any]]:
-    """Return what a trace depends on by the input's name, as text and to compare: shapes, other values, objects."""
+    """Return the properties that a trace depends on, by the input's name: as text, and to compare.
+
+    They are shapes, other values, and objects.
+    """
     args, kwargs = inputs
     named = {f"argument {index + 1}": value for index, value in enumerate(args)} | kwargs
     found = {name: [_traced_by(leaf) for leaf in tf.nest.flatten(value)] for name, value in named.items()}
@@ -372,7 +375,7 @@ def _reached(made: Any) -> Iterator[Any]:
 
 
 def _within(one: Any) -> list[Any]:
-    """Return what a user's object, class or module leads to."""
+    """Return the objects that a user's object, class or module refers to."""
     if isinstance(one, tf.Tensor | tf.Variable | np.ndarray | str | bytes | int | float):
         return []
     if isinstance(one, types.ModuleType | type):
@@ -385,7 +388,7 @@ def _within(one: Any) -> list[Any]:
 
 
 def _parts(one: Any) -> list[Any] | None:
-    """Return what a container or function holds; None for another object."""
+    """Return the parts of a container or function; None for another object."""
     if isinstance(one, Mapping):
         return list(one.values())
     if isinstance(one, list | tuple | set):

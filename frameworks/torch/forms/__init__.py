@@ -44,11 +44,11 @@ class Form(ABC):
 
     @abstractmethod
     def open(self, folder: Path) -> Callable[..., Tensors]:
-        """Return what the folder's artefact computes, as a function. Raises Unsupported where another device would."""
+        """Return the folder's artefact as a function. Raises Unsupported where another device would run it."""
 
     @abstractmethod
     def engaged(self) -> str:
-        """Return what runs the opened artefact, as read back."""
+        """Return the name of the backend that runs the opened artefact, as read back."""
 
     def program(self, exported: torch.fx.GraphModule, tensors: Tensors) -> Program | str:
         """Return the operators of what is built, or why they cannot be compared with eager mode's."""

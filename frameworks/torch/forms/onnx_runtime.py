@@ -93,7 +93,7 @@ class Form(forms.Form):
         return f"ONNX Runtime, {self._engaged}"
 
     def _bound(self, session: onnxruntime.InferenceSession) -> Callable[..., Tensors]:
-        """Return what runs the session on tensors where they lie, and writes outputs into new ones."""
+        """Return a function that runs the session on tensors in place, and writes outputs into new ones."""
         device, index = self.device.type, self.device.index or 0
         if unknown := {one.type for one in (*session.get_inputs(), *session.get_outputs())} - TYPES.keys():
             raise Unsupported(f"torch has no tensor for ONNX Runtime's {min(unknown)}.")
@@ -121,7 +121,7 @@ class Form(forms.Form):
         return call
 
     def _queued(self, session: onnxruntime.InferenceSession) -> Callable[[Any], None]:
-        """Return what queues a run on the GPU after torch's work so far and before its next."""
+        """Return a function that queues a run on the GPU after torch's work so far and before its next."""
         options = onnxruntime.RunOptions()
         options.add_run_config_entry("disable_synchronize_execution_providers", "1")
 

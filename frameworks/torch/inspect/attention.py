@@ -149,7 +149,7 @@ def _refused_on_cpu(tensors: list[torch.Tensor], mask: torch.Tensor | None, call
 
 
 def _said(ask: Callable[[], Any]) -> tuple[Any, str]:
-    """Return what `ask` returns, and what it warned of meanwhile, as one line."""
+    """Return the value of `ask()`, and its warnings as one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -92,10 +92,10 @@ class _Bytes(TorchDispatchMode):
 
 
 def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
-    """Return what `call(*fresh())` computes and moves; weights, buffers, inputs and outputs once are what must move.
+    """Return FLOPs and bytes of `call(*fresh())`; weights, buffers, inputs and outputs must move once.
 
-    `fresh` makes inputs of their own for each of two calls, and is not counted.
-    Raises Uncounted where it runs kernels that may compute much and have no rule.
+    `fresh` makes inputs of their own for each of two calls, and is not counted. Raises Uncounted where it runs kernels
+    that may compute much and have no rule.
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}

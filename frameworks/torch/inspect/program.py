@@ -158,7 +158,10 @@ class _Recorder(TorchDispatchMode):
 def _attention_arguments(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, backend
 ) -> dict[str, str]:
-    """Return what chooses the kernel, what decides most first. The default scale is 1 / sqrt(head size)."""
+    """Return the arguments that choose the kernel, the most important first.
+
+    The default scale is 1 / sqrt(head size).
+    """
     mask = NONE if attn_mask is None else _text(attn_mask, always_strides=True)
     scale = query.size(-1) ** -0.5 if scale is None else scale
     return {

@@ -9,7 +9,7 @@ from torch.utils.benchmark import Timer
 
 
 def timer(call: Callable[[], object]) -> Callable[[int], float]:
-    """Return what takes a number of calls and returns seconds per call, the median of its blocks."""
+    """Return a function from a number of calls to seconds per call, the median of its blocks."""
     # It takes one thread by default.
     measured = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
     return lambda calls: measured.timeit(calls).median

@@ -67,7 +67,7 @@ class Recorder:
         return Recording(graph.replay, output, _kernel_nodes(graph))
 
     def listed(self, listing: Callable[[], Any]) -> Any:
-        """Return what `listing` gives during a capture whose graph is thrown away: libraries branch on that."""
+        """Return the result of `listing` during a capture whose graph is discarded: libraries branch on a capture."""
         with torch.cuda.graph(_new_graph(), stream=torch.cuda.Stream(self._device)):
             return listing()
 

@@ -61,7 +61,7 @@ class Part(torch.nn.Module):
         self.model, self.chooses, self.grows = model, chooses, grows
 
     def result(self, logits: torch.Tensor) -> dict:
-        """Return what is given of a call's logits (B, V)."""
+        """Return the outputs of a call from its logits (B, V), by name."""
         if not self.chooses:
             return {"logits": logits}
         largest, tokens = logits.max(-1)

@@ -55,7 +55,7 @@ def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
 
 
 def internal(module: str, name: str) -> Any:
-    """Return what is no part of torch's API, and may have moved. Raises Unsupported with a sentence."""
+    """Return an object outside torch's API, which may have moved. Raises Unsupported with a sentence."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError):
@@ -193,7 +193,7 @@ class CountingBackend:
         getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
 
     def capture(self) -> Capture:
-        """Return what happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
+        """Return the capture so far; every compilation and every recording of a CUDA graph increases `compilations`."""
         graphs, recordings = len(self._frames), self._recordings()
         recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
         return Capture(
@@ -264,7 +264,7 @@ def _without_triton() -> str:
 
 
 def missing_toolchain(mode: str, device: torch.device) -> str | None:
-    """Return what this mode's compiler lacks on this machine, in a sentence, or None."""
+    """Return a sentence on the tools that this mode's compiler lacks on this machine; None if all are there."""
     if BACKENDS[mode][0] != "inductor":
         return None
     if device.type == "cuda":

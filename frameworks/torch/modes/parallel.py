@@ -98,7 +98,7 @@ class Sharded:
         return self.trainer(*inputs)
 
     def tensors(self) -> list[torch.Tensor]:
-        """Return what lies on this rank: its shards of parameters and moments."""
+        """Return the tensors on this rank: its shards of parameters and moments."""
         return [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in self.trainer.tensors()]
 
 

@@ -55,7 +55,7 @@ class Trainer:
     def _iterate(
         self, weights: dict, buffers: dict, state: tuple[list, list, list], *inputs: torch.Tensor
     ) -> dict[str, Any]:
-        """Return what is compiled: forward, loss and backward of every micro-batch, and the update."""
+        """Compute forward, loss and backward of every micro-batch, and the update; return outputs by name."""
         count = self._accumulate
         gradients, total = self._gradients(weights, buffers, *(inputs if count == 1 else (x[0] for x in inputs)))
         for index in range(1, count):

@@ -28,7 +28,7 @@ class Library:
         self._configuration: Any = None
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """Return what a file's `model()` or `inputs(…)` would return."""
+        """Return the value that a file's `model()` or `inputs(…)` would return."""
         return _without_zeros(_MODELS[self._library](self)) if function == "model" else self._inputs(**arguments)
 
     def _torchvision(self) -> torch.nn.Module:
