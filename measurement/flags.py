@@ -142,9 +142,9 @@ FLAGS = (
     ),
     Flag(
         HOST_SLOWED,
-        f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} turns with a fast control loop: at most "
+        f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples with a fast control loop: at most "
         f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
-        "The host core was slow, as when another tenant uses its other hyperthread. All turns count; published "
+        "The host core was slow, as when another tenant uses its other hyperthread. All samples count; published "
         "summaries omit the speedup.",
         "Measure on a host of your own, or with a larger BUDGET.",
         lambda o: o.host_slowed,
