@@ -130,7 +130,7 @@ class Trust:
 
     @classmethod
     def from_records(cls, records: Sequence[Record]) -> Trust:
-        """Return what is to be said of measured records."""
+        """Return the trust that measured records support."""
         measured = [record for record in records if record.is_measured]
         aimed = [record for record in measured if record.target_half_width is not None]
         processes = [record.processes or 1 for record in measured]

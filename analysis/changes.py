@@ -183,7 +183,7 @@ class Moves:
         return _take(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:
-        """Return what a mode moved beyond another one of its shape, by speedups where both were timed in turn."""
+        """Return the change of a mode beyond another one of its shape, from speedups where both were interleaved."""
         if self.pairs[other].baseline and n in self.beside_eager:
             return self.beside_eager[n]
         if self.pairs[n].baseline and other in self.beside_eager:
@@ -200,7 +200,7 @@ class Moves:
 
 
 def _clock(pair: Pair, side: int) -> float | None:
-    """Return what shows the machine's speed: the host loop's time, or the GPU's clock; None where neither does."""
+    """Return a measure of the machine's speed: the host loop's time, or the GPU's clock; None without either."""
     record = pair.records[side]
     if record.device_kind == "cpu" and (record.threads or 1) > 1:
         return None

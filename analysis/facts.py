@@ -21,7 +21,7 @@ DIFFERENT = (FASTER, SLOWER)
 
 
 def verdict(ratio: Interval | None) -> str:
-    """Return what an interval of old over new time says of the new."""
+    """Return the verdict on the new from an interval of old over new time."""
     return NO_INTERVAL if ratio is None else sign(ratio)
 
 

@@ -83,7 +83,7 @@ class Ladder:
 
     @property
     def product(self) -> float | None:
-        """Return what all steps multiply to."""
+        """The product of all steps."""
         return self.products[-1] if self.steps else None
 
     @property
@@ -246,7 +246,7 @@ def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[S
 def crossed(
     description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, Record], series: Series
 ) -> Crossed | None:
-    """Return what two things bring in either order, on a device in a pass; None where a mode lacks figures."""
+    """Return the effects of two rungs in either order, on a device in a pass; None where a mode lacks figures."""
     crossing = description.crossing(*place)
     if crossing is None or any(mode not in records or records[mode].excluded for mode in crossing.modes):
         return None

@@ -84,7 +84,7 @@ def controls(cell: Profile) -> dict[str, dict[str, Any]]:
 
 
 def identity(cell: Mapping[str, Any]) -> tuple:
-    """Return what cells that differ in their mode alone have in common."""
+    """Return the properties that cells share if they differ in their mode alone."""
     return tuple(tuple(sorted(v.items())) if isinstance(v := cell.get(name), dict) else v for name in IDENTITY)
 
 
@@ -132,7 +132,7 @@ def _findings(eager: Profile, graph: Profile, loss: Interval, entries: Sequence[
 
 
 def _finding(name: str, changes: dict[str, Any], loss: Interval, eager: Profile | None, graph: Profile) -> Finding:
-    """Return what a control shows, and whether that explains the loss."""
+    """Return the result of a control, and whether it explains the loss."""
     failed = [entry for entry in (graph, eager) if entry is None or entry["status"] != "explained"]
     if eager is None or failed:
         reason = failed[0]["reason"] if failed[0] else "eager mode was not measured"

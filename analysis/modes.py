@@ -12,7 +12,7 @@ from plan import plan, suggestions
 
 
 def labels() -> dict[tuple[str, str], Words]:
-    """Return what a user types for each mode of each framework, by their names."""
+    """Return the properties of each mode of each framework, by their names."""
     by_mode = {}
     for name in frameworks.NAMES:
         framework = frameworks.describe(name)

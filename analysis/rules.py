@@ -55,7 +55,7 @@ class Choice:
 
 
 def choose(points: Sequence[Point], known: Known) -> Choice | None:
-    """Return what the points of one framework at one shape say; None where none counts."""
+    """Return the choice from the points of one framework at one shape; None where no point counts."""
     counting = sorted((point for point in points if not point.excluded), key=lambda point: point.median_ms)
     if not counting:
         return None

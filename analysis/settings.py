@@ -103,7 +103,7 @@ def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
 
 
 def words_of(point: Point, known: Known) -> Words:
-    """Return what is known of a point's mode."""
+    """Return the properties of a point's mode."""
     return known.get((point.record.framework, point.record.mode), Words())
 
 
@@ -152,7 +152,7 @@ def _key(record: Record) -> tuple:
 
 
 def _facts(here: list[Point], points: Points) -> dict[str, str]:
-    """Return what is computed and where, in words; what goes without saying is empty."""
+    """Return the setting in words, by name; usual values are empty."""
     record = here[0].record
     machines = list(dict.fromkeys(points.machines[point.record.machine] for point in here))
     several = len(points.machines) > 1 or record.device in ("cpu", "gpu:0")

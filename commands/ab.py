@@ -54,7 +54,7 @@ class Pair:
         return self.made
 
     def programs(self) -> dict[str, str]:
-        """Return what a command line has to name to resume the pair: models, interpreters and versions, by variable."""
+        """Return models, interpreters and versions, by variable, that a command line has to name to resume the pair."""
         return foreign.programs(self.folder, self.given, **dict(zip("AB", self.words, strict=True)))
 
     def run_folder(self, letter: str) -> Path:

@@ -202,7 +202,7 @@ def exit_code(statuses: list[str]) -> int:
 
 
 def name_of(run: runs.Run) -> str:
-    """Return what finds the run on a command line: its name in results/runs, else its folder."""
+    """Return the run's name for a command line: its name in results/runs, else its folder."""
     return run.id if run.folder.parent == runs.RUNS else str(run.folder)
 
 

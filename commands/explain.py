@@ -163,7 +163,7 @@ def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
 
 
 def entries_in(folder: Path) -> list[Profile]:
-    """Return what is profiled so far, an entry a cell."""
+    """Return the profiles so far, one per cell."""
     return cast(list[Profile], list(jsonfiles.lines(folder / ENTRIES)))
 
 

@@ -124,10 +124,10 @@ def _answers(description, device: str, answer: dict | str) -> Iterator[tuple]:
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
-    """Return what `worker.probe` finds, or a sentence on why it cannot run. Install nothing.
+    """Return the answer of `worker.probe`, or a sentence on why it cannot run. Install nothing.
 
-    Asking imports the framework, so answers are kept until something changes that they may depend on. Raises
-    UsageError for a PYTHON that does not run.
+    Asking imports the framework, so answers are kept until something changes that they may depend on. Raises UsageError
+    for a PYTHON that does not run.
     """
     kind = device.split(":")[0]
     if python or frameworks.describe(name).is_reference:

@@ -34,9 +34,9 @@ def plans(folder: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def command(target: str, given: Mapping[str, object]) -> str:
-    """Return what to type for the same again, from the flags in a plan, which somebody else may have written.
+    """Return the command that repeats a run, from the flags in a plan, which somebody else may have written.
 
-    Of an absolute path its name is enough. A flag that is no option here is hidden: make would take it for a variable
+    An absolute path is reduced to its name. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
     known = {option.flag for option in sweep.all_options()}

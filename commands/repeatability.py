@@ -160,7 +160,7 @@ def agreements(profile: str, whole: Sequence[Sequence[Record]]) -> list[Agreemen
 
 
 def summary_of(record: Record) -> dict:
-    """Return what is kept of a record: its cell, how it ended, its intervals, and how fast the host was."""
+    """Return the kept part of a record: its cell, how it ended, its intervals, and how fast the host was."""
     figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
     return {
         "cell": record.cell,

@@ -167,7 +167,7 @@ def split(words: list[str]) -> list[str]:
 
 
 def located(word: str) -> set[Path]:
-    """Return what a word names, a run's folder in place of its own records or table. Raises UsageError."""
+    """Return the paths that a word names, a run's folder in place of its own records or table. Raises UsageError."""
     found = {place for name in split([word]) for place in places(name)}
     return {place.parent if place.name in (RECORDS, TABLE) else place for place in found}
 

@@ -132,14 +132,14 @@ def from_folder(arguments: argparse.Namespace) -> str | None:
 
 
 def given_by(arguments: argparse.Namespace) -> dict:
-    """Return what the command line asks for, as it stands in the run's folder."""
+    """Return the options of the command line, as the run's folder keeps them."""
     flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
     request = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
     return {**request, "python": arguments.python, "command": sys.argv}
 
 
 def existing_request(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
-    """Return what an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
+    """Return the options of an existing reproduction, and its interpreter. Raises UsageError for changes."""
     asked = files.read(folder / FILE)
     python = campaign.interpreter_in(asked, arguments.python)
     if from_folder(arguments) is None:
@@ -242,7 +242,7 @@ def run_sweep(part: Sweep, request: Request, out: Path | None) -> int:
 
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
-    """Return what the sweeps of a reproduction left in its folder."""
+    """Return the evidence from a reproduction's sweeps in its folder."""
     records: list[Record] = []
     samples: dict[Record, list[SampleLine]] = {}  # of each record, by its object
     eager: dict[Record, str] = {}

@@ -54,7 +54,7 @@ def check_from_1(name: str, value: int) -> None:
 
 
 def with_defaults(flags: dict[str, Any], workload: str) -> dict[str, Any]:
-    """Return what is asked for, with the default model, and its framework unless a user model has its own."""
+    """Return the flags with the default model, and its framework unless a user model has its own."""
     flags = {"workload": workload} | flags
     own = any(map(is_user_model, split_words(flags["workload"])))
     return flags if own else {"framework": FRAMEWORK} | flags
@@ -66,7 +66,7 @@ def named(words: str | None, known: Collection[str]) -> list[str]:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Return what a command line asks for, in eager mode. Raises UsageError."""
+    """Return the request of a command line, in eager mode. Raises UsageError."""
     check_from_1("PROCESSES", arguments.processes)
     left = {flag.replace("-", "_") for flag in LEFT.split()}
     kept = {name: value for name, value in vars(arguments).items() if name not in left}
@@ -90,7 +90,7 @@ def show(campaign: Campaign, command: str, strategies: Sequence[str], processes:
 
 
 def voice(console: Console) -> Callable[[str], None]:
-    """Return what prints a line for each process."""
+    """Return a function that prints a line for each process."""
     return lambda text: console.print(text, highlight=False, soft_wrap=True)
 
 

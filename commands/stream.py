@@ -95,7 +95,7 @@ def usual(measured: Iterable[Cell]) -> list[str]:
 
 
 def described(drawn: Lengths, maximum: int) -> str:
-    """Return what lengths are drawn from, and which share of the calls is cut."""
+    """Return a sentence on the lengths' distribution, and on the share of the calls that is cut."""
     share = drawn.share_above(maximum)
     cut = f"; {share:.1%} are longer and are cut" if share else ""
     cutoff = min(maximum, drawn.longest)

@@ -78,7 +78,7 @@ class Sight:
         return path.exists() and len(self.seen) >= len(manifest.read(path).get("cells", []))
 
     def _job(self) -> str:
-        """Return what Slurm says of the job that measures it, or is to."""
+        """Return the state of the run's Slurm job as text, running or queued."""
         places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
         number = next(filter(str.isdigit, map(_job_in, places)), None)
         if number is None:

@@ -126,7 +126,7 @@ def recipe(framework: str, device: str, mode: str = "") -> Recipe | None:
 
 
 def runner_recipe() -> Recipe:
-    """Return what the runner's own environment is made of: `requirements.txt`."""
+    """Return the recipe of the runner's own environment: `requirements.txt`."""
     return Recipe(VENVS / "runner", SUITE / "requirements.txt", (SUITE / "requirements.txt").read_text(), (), {})
 
 

@@ -44,14 +44,14 @@ def without_sources(env: dict[str, str], wheelhouse: Path | None) -> dict[str, s
 
 
 def machine() -> dict[str, str]:
-    """Return what decides which files fit: Python's version, the platform, and the C library's version if known."""
+    """Return the facts that decide which files fit: versions of Python and the C library (if known), and platform."""
     libc = " ".join(platform.libc_ver()).strip()
     version = ".".join(map(str, sys.version_info[:2]))
     return {"python": version, "platform": sysconfig.get_platform(), "libc": libc}
 
 
 def read(wheelhouse: Path) -> dict[str, Any]:
-    """Return what the wheelhouse says of itself: `machine()` and `environments`; empty where it says nothing."""
+    """Return the wheelhouse's own description: `machine()` and `environments`; empty where it has none."""
     try:
         return json.loads((wheelhouse / MANIFEST).read_text())
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
 
 
 def hint(wheelhouse: Path | None) -> str:
-    """Return what to add to a failure where there is a wheelhouse: where files came from, and for which C library."""
+    """Return an addition to a failure where there is a wheelhouse: where files came from, and for which C library."""
     if wheelhouse is None:
         return ""
     theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]

@@ -118,13 +118,13 @@ def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str 
 
 
 def series_along(records: Records, along: str) -> list[list[Record]]:
-    """Return what can make a trend along a column, in its order: two values or more of a machine, else of all."""
+    """Return the series for a trend along a column, in its order: two values or more of a machine, else of all."""
     machines = [of_machine.sorted_by(along) for of_machine in records.by_machine() if len(of_machine) > 1]
     return machines or [records.sorted_by(along)] * (len(records) > 1)
 
 
 def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Record], along: str, unit: str) -> Answer:
-    """Return what `grows` or `shrinks` says of a figure of records that lie in order along a column."""
+    """Return the answer of `grows` or `shrinks` on a figure of records that are ordered along a column."""
     if several := of_several(name, *records):
         return several
     label = along.split("_")[0]

@@ -18,7 +18,7 @@ def latency(record: Record) -> str:
 
 
 def column(name: str) -> Callable[[Record], str]:
-    """Return what shows a column of records, to three digits; of excluded ones the reason."""
+    """Return a function that shows a column of records, to three digits; of excluded ones the reason."""
 
     def show(record: Record) -> str:
         return record.excluded or text_of(value(record, name))
@@ -58,7 +58,7 @@ def by_shape(
 
 
 def _shown(found: list[Record], show: Callable[[Record], str]) -> str:
-    """Return what was found of a shape and mode: of one record the figure alone."""
+    """Return the figures of a shape and mode as text: of one record the figure alone."""
     if len(found) < 2:
         return "".join(map(show, found))
     return "; ".join(f"{str(record.machine_id)[:4]}: {show(record)}" for record in found)

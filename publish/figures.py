@@ -153,7 +153,7 @@ def places() -> list[Path]:
 
 
 def rows(chart: Chart, folder: Path) -> list[Row]:
-    """Return what a place has of a chart: rows with two figures or more, for fewer compare nothing.
+    """Return the rows of a chart from one folder: those with two figures or more, since one figure compares nothing.
 
     Raises ValueError where two records would share a cell.
     """
@@ -177,7 +177,7 @@ def tables(patterns: Sequence[str], folder: Path) -> list[Path]:
 
 
 def name_of(record: Record) -> str:
-    """Return what a record's row is called: model, pass and shape; alike for all modes and frameworks."""
+    """Return the name of a record's row: model, pass and shape, the same for all modes and frameworks."""
     name = record.workload.rpartition("/")[2].rpartition(":")[2].removesuffix(".py")
     library = " (library)" if record.implementation == "library" else ""
     computed = "" if record.pass_name == "inference" else f" {record.pass_name}"

@@ -46,7 +46,7 @@ def folders() -> list[Path]:
 
 
 def read(*names: Path) -> ReportData:
-    """Return what the runs in these folders hold. Raises UsageError for a run that is damaged."""
+    """Return the data of the runs in these folders. Raises UsageError for a run that is damaged."""
     source = report.read(list(map(str, names)), COLUMNS_READ)
     records = select.combined(source.records)
     remarks, ladders = tuple(source.remarks), tuple(source.ladders(records))

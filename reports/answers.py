@@ -78,7 +78,7 @@ def _figures(point: Point, gain: str) -> tuple[str, str, str, str]:
 
 
 def what_to_do(choice: Choice) -> str:
-    """Return what a choice says in a few words: `use torch.compile(model)`, `stay with eager`."""
+    """Return a choice in a few words: `use torch.compile(model)`, `stay with eager`."""
     if choice.kind == USE:
         return f"use {choice.words.call or choice.point.record.mode}"
     if choice.kind == STAY:
@@ -237,7 +237,7 @@ def _on_slower_core(choice: Choice) -> str:
 
 
 def trust(found: Trust) -> str:
-    """Return what figures rest on, in one line: processes, outputs, precision, the machine's conditions."""
+    """Return the basis of figures in one line: processes, outputs, precision, the machine's conditions."""
     fewest, most = found.processes
     parts = [times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"]
     parts[0] += " (further ones may differ)" if found.few else ""

@@ -6,7 +6,7 @@ from reports.numbers import text_of
 
 
 def sentence(eager_s: float, busy_s: float, least_s: float | None) -> str:
-    """Return what a call of eager mode allows, by the time in which its device is busy and by the roofline."""
+    """Return a sentence on the bounds of a call's speedup, from its device's busy seconds and from the roofline."""
     idle = f"{100 * max(1 - busy_s / eager_s, 0.0):.0f} %"
     most = _times(eager_s, busy_s)
     replayed = f"the GPU is idle for {idle} of a call, so replaying these kernels brings at most {most}"

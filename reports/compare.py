@@ -130,7 +130,7 @@ def page(comparison: Comparison) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """Return what is compared, and the answer."""
+    """Return the compared runs, and the answer, in one line."""
     a, b = comparison.sides
     return f"{a.name} → {b.name}: {answer(comparison)}"
 

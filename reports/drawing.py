@@ -90,7 +90,7 @@ def hue(framework: str, known: Mapping) -> str:
 
 
 def symbols(known: Sequence[Look] = ()) -> str:
-    """Return what charts refer to, once in a page: symbols, and the look of mode n, which is `known[n]`."""
+    """Return the definitions of all charts, once per page: symbols, and the look of mode n, which is `known[n]`."""
     paths = "".join(f'<path id="s{n}" d="{path}"/>' for n, path in enumerate(PATHS))
     rules = "".join(f'[data-mode="{n}"]{{--hue:{one.colour};--dash:{one.dash}}}' for n, one in enumerate(known))
     style = f"<style>{rules}</style>" if rules else ""

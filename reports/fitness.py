@@ -38,7 +38,7 @@ def show(checks: Sequence[Check], trials: Sequence[Trial], repeats: int, console
 
 
 def question_of(check: Check) -> str:
-    """Return what is checked, as a clause."""
+    """Return the question of a check, as a clause."""
     values = check.values
     if check.rule == "threads":
         return f"{times(values['threads'], 'thread')} asked for"
@@ -50,7 +50,7 @@ def question_of(check: Check) -> str:
 
 
 def found_in(check: Check) -> str:
-    """Return what was found, as a clause."""
+    """Return the result of a check, as a clause."""
     values = check.values
     if check.rule in ("installed", "runs"):
         return str(values["reason"])

@@ -27,7 +27,7 @@ def title(ladder: Ladder) -> str:
 
 
 def sentences(ladder: Ladder) -> list[str]:
-    """Return what the whole is, which step is the largest, how two crossed things combine, and what is missing."""
+    """Return sentences on the total, the largest step, the combination of two crossed rungs, and missing rungs."""
     said = [_sum_up(ladder), _most(ladder)] if ladder.steps else []
     said += [_crossed(ladder.crossed)] if ladder.crossed else []
     return [*said, *(f"{mode} is missing: {why}" for mode, why in ladder.missing)]
@@ -54,7 +54,7 @@ def _most(ladder: Ladder) -> str:
 
 
 def _crossed(crossed: Crossed) -> str:
-    """Return what two things bring alone and together, and whether each brings less where the other is there."""
+    """Return the effects of two rungs alone and together, and whether each is smaller with the other one."""
     low, high = crossed.interaction.low, crossed.interaction.high
     together = "each brings less with the other" if high < 1 else "each brings more with the other"
     if low <= 1 <= high:

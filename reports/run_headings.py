@@ -17,7 +17,7 @@ SAME_HOST_WITHIN = 0.1
 
 
 def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Return what differs between the runs as such, by what their records say; machines and versions first."""
+    """Return sentences on differences between the runs as a whole, from their records; machines and versions first."""
     kinds = [kinds_of(records) for records in (a, b)]
     names = machine_names((kind.machine_id, kind.device_name) for kind in (*kinds[0], *kinds[1]))
     machines = [{kind.machine_id: names[kind.machine_id, kind.device_name] for kind in side} for side in kinds]
@@ -85,7 +85,7 @@ def _versions(records: Iterable[Record | Kind]) -> dict[str, str]:
 
 
 def facts(records: Sequence[Record]) -> tuple[str, ...]:
-    """Return what a heading says of a run: date, versions, revision of the suite, profile with processes, machine."""
+    """Return a run's heading: date, versions, revision of the suite, profile with processes, machine."""
     kinds = kinds_of(records)
     machines = sorted({f"{kind.device_name or 'unnamed'} ({str(kind.machine_id)[:4]})" for kind in kinds})
     processes = sorted({kind.processes for kind in kinds if kind.processes})

@@ -18,7 +18,7 @@ MOST_LINES = 10
 
 
 def heading(cell: Cell) -> str:
-    """Return what a cell is."""
+    """Return a heading that names the cell."""
     one, rest = cell.record, cell.name.rpartition("/")[2] or cell.name
     return f"{rounds.title(one)} ({rest}), {one.device} {one.dtype}, {times(one.threads, 'thread')}"
 
@@ -52,7 +52,10 @@ def calls_text(calls: float) -> str:
 
 
 def choices(cell: Cell, calls: Sequence[int] = CALLS, rivals: bool = True) -> str:
-    """Return what to take by the number of calls that a process answers; with `rivals` between what is undecided."""
+    """Return the recommended strategy by the number of calls that a process answers.
+
+    With `rivals` it includes the strategies that intervals do not separate.
+    """
     found = [(number, _named(names, rivals)) for number in calls if (names := cell.choice(number))]
     parts: list[str] = []
     for names, alike in itertools.groupby(found, key=lambda one: one[1]):

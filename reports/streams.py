@@ -15,7 +15,7 @@ HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "e
 
 
 def heading(cell: Cell) -> str:
-    """Return what a cell is, and what its lengths are."""
+    """Return a heading that names the cell and its lengths."""
     one = cell.record
     cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
     number = next((arm.records[0].number for arm in cell.arms if arm.records), None)
@@ -87,7 +87,7 @@ def _interval(found: Interval | None) -> str:
 
 
 def notes(cell: Cell) -> list[str]:
-    """Return what strategies cannot do, and where they fell back to eager mode, a line each."""
+    """Return the limits of strategies, and where they fell back to eager mode, a line each."""
     found = {}
     for arm in cell.arms:
         if arm.reason:

@@ -138,7 +138,7 @@ def _print(sentences: Iterable[str], console: Console, indent: str = "") -> None
 
 
 def _remarks(records: Sequence[Record]) -> list[str]:
-    """Return what is to be known of the cells themselves: unequal shares of a machine, recompilations, failures."""
+    """Return remarks on the cells themselves: unequal shares of a machine, recompilations, failures."""
     lines = unequal_machines(records)
     for framework in dict.fromkeys(record.framework for record in records):
         own = (record for record in records if record.framework == framework)

@@ -77,7 +77,7 @@ class History:
 
     @cached_property
     def labels(self) -> list[str]:
-        """Return what stands on the axis: the date, then what differs between the runs of versions and revision."""
+        """Return the labels of the axis: the date, then differences of versions and revision between the runs."""
         names = dict.fromkeys(name for moment in self.moments for name in moment.versions)
         varying = [name for name in names if len({moment.versions.get(name) for moment in self.moments}) > 1]
         revisions = len({moment.revision for moment in self.moments}) > 1

@@ -27,7 +27,7 @@ def terminal(data: ReportData, records: Sequence[Record], console: Console) -> N
 
 
 def subject(data: ReportData) -> str:
-    """Return what was measured on what, in a few words."""
+    """Return the subject of a report in a few words: models and machines."""
     points = data.points
     workloads = list(dict.fromkeys(point.record.workload for point in points.all))
     devices = list(dict.fromkeys(device for _, device in points.machines if device))

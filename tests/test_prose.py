@@ -102,9 +102,10 @@ def test_messages_in_code_keep_to_the_words():
 
 
 DESCRIBING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# First words of a function's docstring that are no verbs in the imperative, as are those in the third person.
+# Begin no docstring of a function: words that are no verb in the imperative, and values that have no name.
 NO_VERB = re.compile(
-    r"(?:An?|The|What|Who|Whoever|Whether|Which|How|Where|When|Why|This|That|It|Its|If|No|Not|All|Any|Each|Every|One"
+    r"Return wh(?:at|o)\b"
+    r"|(?:An?|The|What|Who|Whoever|Whether|Which|How|Where|When|Why|This|That|It|Its|If|No|Not|All|Any|Each|Every|One"
     r"|Both|Several|Nothing|Nobody|In|Of|From|For|To|With|On|At|By|After|Before|Mode|Peak|\w*[^s\W]s)\b|[^A-Z]"
 )
 
@@ -149,6 +150,7 @@ def test_docstrings_and_comments_keep_the_style():
         ('def f():\n    """Return the class.\n\n    Pass `beside` on."""', []),
         ('def f():\n    """Returns the sum."""', ["Returns"]),
         ('def f():\n    """The sum."""', ["The"]),
+        ('def f():\n    """Return what is added."""', ["Return what"]),
         ('def f():\n    """`sum` of all."""', ["`"]),
         ('@property\ndef f():\n    """The sum."""', []),
         ('class A:\n    """What it holds: a sum."""', ["What it holds:"]),

@@ -43,7 +43,7 @@ def differ(this: Record, other: Record) -> bool:
 
 
 def named(record: Record) -> str:
-    """Return what was measured, for texts."""
+    """Return a record's workload, pass, dtype and batch as text."""
     return f"{record.workload} {record.pass_name} {record.dtype} batch {record.batch_size}"
 
 

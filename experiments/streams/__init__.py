@@ -34,17 +34,17 @@ def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float 
 
 
 def total(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return what gives the ratio of whole times."""
+    """Return a function that gives the ratio of total times."""
     return lambda cell: ratio(cell, this, other, lambda record: record.total_s)
 
 
 def usual(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return what gives the ratio of median calls, which wait for no compiler."""
+    """Return a function that gives the ratio of median calls, which wait for no compiler."""
     return lambda cell: ratio(cell, this, other, lambda record: record.p50_ms)
 
 
 def graphs(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return what gives the ratio of compilations."""
+    """Return a function that gives the ratio of compilations."""
     return lambda cell: ratio(cell, this, other, lambda record: record.compilations)
 
 

@@ -51,7 +51,7 @@ def _subtitle(data: ReportData, heading: str) -> str:
 
 
 def _commands(commands: Sequence[str]) -> str:
-    """Return what was typed for the runs; many are folded."""
+    """Return the commands of the runs; many are folded."""
     items = "".join(f"<li><code>{escape(command)}</code></li>" for command in commands)
     if len(commands) <= MOST_COMMANDS:
         return f"<ul>{items}</ul>"
@@ -59,7 +59,7 @@ def _commands(commands: Sequence[str]) -> str:
 
 
 def _filters(settings: list[str], sections: list[Section], data: ReportData) -> str:
-    """Return what can be chosen: a setting, a batch, a length, which modes are shown. Hidden without scripts."""
+    """Return the filters: a setting, a batch, a length, which modes are shown. Hidden without scripts."""
     shown = len(sections[0].panels) if sections else 0
     options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(settings[:shown]))
     if not options:
@@ -175,5 +175,5 @@ def _cell(cell: str | Figure) -> str:
 
 
 def attributes(tags: dict[str, str]) -> str:
-    """Return what the page's script chooses by."""
+    """Return the attributes by which the page's script filters."""
     return "".join(f' data-{name}="{escape(value, quote=True)}"' for name, value in tags.items())

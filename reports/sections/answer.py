@@ -87,7 +87,7 @@ def _figures(choice: Choice) -> str:
 
 
 def tags(shape: Shape) -> dict[str, str]:
-    """Return what a picture of this shape is chosen by."""
+    """Return the values by which the page selects a picture of this shape."""
     known = {"batch": shape.batch, "tokens": shape.length, "shape": shape.rest or None}
     return {name: str(value) for name, value in known.items() if value is not None}
 

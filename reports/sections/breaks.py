@@ -20,7 +20,7 @@ SENTENCE = (
 
 
 def section(data: ReportData) -> Section | None:
-    """Return what every broken cell pays, and a row a place; none where no model was broken or compiled again."""
+    """Return the section on broken or recompiled models, each with its cost and a row per place; None without any."""
     points = [p for p in data.points.all if p.record.graph_break_places or p.record.recompiled_places]
     if not points:
         return None

@@ -72,7 +72,7 @@ def _versions(data: ReportData) -> Table:
 
 
 def _packages(data: ReportData) -> Table:
-    """Return what each framework computed with: the other packages that decide, and the GPU's libraries."""
+    """Return a table of each framework's other deciding packages, and the GPU's libraries."""
     get = attrgetter("framework", "framework_version", "device", "versions")
     seen = (get(point.record) for point in data.points.all)
     rows = [
