@@ -1,1 +1,1 @@
-"""Start workers, survive their ends, and collect what they report."""
+"""Start workers, survive their failures, and collect their reports."""

@@ -80,7 +80,7 @@ def size(folder: Path) -> int:
 
 
 def remove(folder: Path) -> None:
-    """Remove an artefact, or what lies in its place."""
+    """Remove an artefact, or any other file in its place."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
     elif folder.exists():

@@ -81,7 +81,7 @@ SWEEP_FILES = (
 
 
 def all_options() -> list[Option]:
-    """Return the options of `bench`: what is measured, how, and where."""
+    """Return the options of `bench`: cells to measure, method, and place."""
     job = (*submission.TO_SBATCH, submission.LINES)
     return [*sweep.all_options(), *SWEEP_FILES, *options.declared(Request).values(), *job]
 
@@ -109,7 +109,10 @@ class Campaign:
 
     @classmethod
     def start(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
-        """Resolve and plan what is asked for, or what a run lacks, which is `held` from then on. Raises UsageError."""
+        """Resolve and plan the request, or the missing cells of a run, which is `held` from then on.
+
+        Raises UsageError.
+        """
         sweep.check_timeout(request.timeout)
         resumed = runs.Run.open(request.resume) if request.resume is not None else None
         if resumed and held and not request.dry_run:
@@ -158,14 +161,14 @@ class Campaign:
         return preparation.estimate(self.plan, self.sweep)
 
     def show(self) -> int:
-        """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+        """Print the plan, and make the checks of the run; return the exit code. Raises UsageError."""
         self.show_plan()
         with runs.Run.begin(self.request.out) if self.request.resume is None else contextlib.nullcontext():
             self.check(self.make_environments())
         return DONE
 
     def show_plan(self, cells: bool = True) -> None:
-        """Print what would be measured, or how many cells it is alone, and about how long it takes."""
+        """Print the plan, or the number of its cells alone, and its estimated duration."""
         places = self.sweep.places
         nodes = places.slots * places.spread // places.each if self.elsewhere else 0
         show = preparation.show_plan if cells else preparation.show_total
@@ -283,7 +286,7 @@ class Campaign:
         )
 
     def begin(self, run: runs.Run) -> Context:
-        """Write what is known beforehand into the run's folder, and return what every record repeats."""
+        """Write the run's plan and machine into its folder, and return the facts that every record repeats."""
         if self.elsewhere:
             before = run.read("machine.json")
             self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
@@ -310,13 +313,13 @@ class Campaign:
 
 
 def is_noted(variable: str) -> bool:
-    """Return whether an environment variable may change what is measured, so that the run notes it."""
+    """Return whether an environment variable may change a measurement, so that the run notes it."""
     described = map(frameworks.describe, frameworks.NAMES)
     return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
 
 
 def check_job(request: Request, resolved: Sweep) -> None:
-    """Raise UsageError for what a job is asked for where no job is."""
+    """Raise UsageError for options of a Slurm job where there is no job."""
     asked = [name.upper() for name, value in request.job.items() if value is not None]
     if asked and resolved.places.launcher != SLURM:
         raise UsageError(f"{asked[0]} applies only to Slurm jobs: add LAUNCHER=slurm or remove it.")
@@ -357,7 +360,7 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
 
 
 def interpreter_in(content: dict[str, Any], given: str | None) -> str | None:
-    """Return the interpreter in what a folder was started with; the one `given` where it is too old to have any."""
+    """Return the interpreter from a folder's plan; the one `given` where the plan is too old to have any."""
     python = content.get("python", given)
     return None if python is None else str(python)
 

@@ -1,4 +1,4 @@
-"""The nodes of a Slurm job: what each of them is, which serve, and how fast each is at one and the same cell."""
+"""The nodes of a Slurm job: the hardware of each, which serve, and each one's speed at the same cell."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Cluster:
 
     @classmethod
     def of_job(cls, started_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
-        """Ask every node of this job what it is. Nodes of another kind than most, or than `started_on`, do not serve.
+        """Ask every node of this job for its facts. Nodes of a rarer kind, or unlike `started_on`, do not serve.
 
-        Raises UsageError where none is left.
+        Raises UsageError where no node serves.
         """
         try:
             job = slurm.allocation()

@@ -1,4 +1,4 @@
-"""Whether cells compute what they should: their outputs against the reference's, or against another cell's."""
+"""Whether cells compute correct outputs: they are compared with the reference's, or with another cell's."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class References:
     ) -> None:
         """Compare saved outputs with the reference's, or with those of the first framework at this shape.
 
-        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
-        compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
-        OSError where what processes left is gone.
+        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. Its own
+        outputs are only checked for NaN. Without its file no other cell is compared with it. Raises OSError where files
+        of processes are gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = [workload.name, workload.reference_parameters(with_conventions(group)), group.cells[0].pass_name]
@@ -196,7 +196,7 @@ def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
 
 
 def check_unseen(result: CellResult, reference: Path | None) -> None:
-    """Void the figures at the length of `--unseen-seq` where what the mode computes there is not right as well."""
+    """Remove the figures at the length of `--unseen-seq` if the mode's outputs there are beyond the tolerance."""
     if reference is None or result.parity is None:
         return
     for index, report in enumerate(result.reports):

@@ -1,4 +1,4 @@
-"""Run a plan: processes, retries without the culprit when a worker dies, and what an interruption leaves."""
+"""Run a plan: processes, retries without the culprit when a worker dies, and the remains of an interruption."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Executor:
         return {"run": self.run.id, "machine": machine, "code": context.code, "versions": versions}
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
-        """Write what is known before any process, and take over what an interrupted run left."""
+        """Write the plan's files before any process, and take over the reports of an interrupted run."""
         groups = [group for bundle in plan.bundles for group in bundle.groups]
         weights = self.launcher.reference_data(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
@@ -189,10 +189,10 @@ class Executor:
     def processes(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
         """Run as many processes as the profile wants. They share a compile cache, which is empty before the first one.
 
-        So the first process shows what compiling costs and the others load what it compiled, where the framework keeps
+        So the first process shows the cost of compiling, and the others load its code, where the framework keeps
         compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
-        cache `warm` a process that measures nothing fills it beforehand. A resumed run finds the cache as the last
-        whole process left it, unless there are groups which the first process did not measure.
+        cache `warm` a process without measurements fills it beforehand. A resumed run finds the cache of the last whole
+        process, unless there are groups which the first process did not measure.
         """
         self.find_bounds(bundle)
         self.ready()
@@ -306,7 +306,7 @@ class Executor:
         return Failure("crash", "The worker ended without reporting this cell.", local.log_tail(start.log))
 
     def keep(self, worker_run: WorkerRun) -> None:
-        """Put what a worker said so far on disk, for a run that is interrupted."""
+        """Save a worker's reports so far, for a run that is interrupted."""
         while worker_run.samples:
             self.run.append_samples(worker_run.samples.pop(0))
         while worker_run.kept:

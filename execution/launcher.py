@@ -28,7 +28,7 @@ from workloads.user_model import is_file
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts workers for a run and hands on what they say."""
+    """Starts workers for a run and forwards their messages."""
 
     run: Run
     sweep: Sweep

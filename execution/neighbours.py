@@ -35,14 +35,14 @@ class Busy:
         return self.cores > max(MOST_CORES, MOST_SHARE * self.cpus) or self.gpu_percent > MOST_GPU_PERCENT
 
     def sentence(self) -> str:
-        """Return a sentence on what is busy, and with which programs."""
+        """Return a sentence on the busy devices and their programs."""
         on_gpu = f" and {self.gpu_percent} % of the GPU" if self.gpu_percent > MOST_GPU_PERCENT else ""
         who = f": {', '.join(self.names)}" if self.names else ""
         return f"Other programs use {self.cores:.1f} of {self.cpus} cores{on_gpu} now{who}."
 
 
 def look(seconds: float, gpu: bool) -> Busy:
-    """Watch for so many seconds what other processes do. A process in another container counts and has no name."""
+    """Watch other processes for so many seconds. A process in another container counts and has no name."""
     before, ticks, start = _used(), machine.cpu_ticks(), time.perf_counter()
     time.sleep(seconds)
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Before anything is measured: how long a plan takes, what it looks like, and the environments that it needs."""
+"""Before a measurement: the plan's duration and table, and the environments that it needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
 def show_plan(
     planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
 ) -> None:
-    """Print what would be measured; of a cluster's `nodes`, how many hours of them."""
+    """Print the plan; for a cluster's `nodes` also the node hours."""
     for bundle in planned.bundles:
         console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
         for group in bundle.groups:
@@ -65,8 +65,8 @@ def environments_of(
 ) -> dict[tuple[str, str], Path | Failure]:
     """Return the interpreter, or its failure, for every framework and kind of device in the plan.
 
-    `inside` says that PYTHON is a container's. Without `make` nothing is installed, and what is missing has no entry.
-    Raises UsageError for a PYTHON that cannot be measured.
+    `inside` says that PYTHON is a container's. Without `make` nothing is installed, and missing environments have no
+    entry. Raises UsageError for a PYTHON that cannot be measured.
     """
     interpreters: dict[tuple[str, str], Path | Failure] = {}
     users: dict[str, Path] = {}

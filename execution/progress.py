@@ -115,9 +115,9 @@ class Bar:
         return min((done + at_work) / self._whole, 1.0) if self._whole else 0.0
 
     def step(self, room: int = LINE) -> str:
-        """Return the present step, with its seconds where nothing else shows that it goes on.
+        """Return the present step, with its seconds where nothing else shows progress.
 
-        In so many columns: the names are cut before what is done with them.
+        It has at most `room` columns: names are shortened before the phase.
         """
         names, doing = self._step
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
@@ -200,7 +200,7 @@ class Bar:
             self._console.print(line(record, self._names), soft_wrap=True)
 
     def bound(self, cell_id: str, sentence: str) -> None:
-        """Show what a cell's graphs can bring, before any is compiled."""
+        """Show the bounds of a cell's graphs, before any is compiled."""
         if self._lines:
             self._console.print(Text(f"{self._named(cell_id)}: {plain(sentence)}", style="dim"), soft_wrap=True)
 

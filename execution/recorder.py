@@ -34,7 +34,7 @@ class RecordDisplay(Protocol):
 
 @dataclass
 class Recorder:
-    """Judges what was measured and writes a record for every cell, once."""
+    """Judges measurements and writes a record for every cell, once."""
 
     run: Run
     context: Context
@@ -53,7 +53,7 @@ class Recorder:
         self.peaks |= _kept_peaks(self.run)
 
     def in_slot(self, slot: Slot) -> Recorder:
-        """Return a recorder for the cells of a slot; it shares with the others what all slots know."""
+        """Return a recorder for the cells of a slot; it shares the facts of all slots."""
         its = copy.copy(self)
         its.context = replace(self.context, side_by_side=slot.of, served_by=slot.served_by(), node=slot.node)
         its.waiting = slot.given_away

@@ -67,10 +67,10 @@ class ReferenceData:
 
 
 def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[ReferenceData]:
-    """Return the reference data of each request, as `Store` makes it; make what the cache lacks or holds damaged.
+    """Return the reference data of each request, as `Store` makes it; make missing and damaged entries of the cache.
 
-    The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
-    this run has compared with their digests; others are added. Raises ReferenceDataError.
+    The reference is float64, on weights and inputs as the storage dtype holds them. `seals` belong to files that this
+    run has compared with their digests; others are added. Raises ReferenceDataError.
     """
     command = [sys.executable, "-m", "execution.reference_data"]
     words = json.dumps({"requests": requests, "seals": seals})
@@ -114,9 +114,9 @@ class Store:
     def prepare(
         self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False, references: str = NOW
     ) -> None:
-        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises ReferenceDataError.
+        """Make the reference data of `groups`, from a checkpoint unless `seeded`. Raises ReferenceDataError.
 
-        References that are made `LATER` go on being computed when this returns; `complete` waits for them.
+        References that are made `LATER` are still computed when this returns; `complete` waits for them.
         """
         requests = {}
         for key, group in {self._key(group): group for group in groups}.items():
@@ -159,7 +159,7 @@ class Store:
         return self.for_worker(group)
 
     def for_worker(self, group: Group) -> ReferenceData:
-        """Return the same, the reference only if it exists; make again what was changed or removed since."""
+        """Return the same, the reference only if it exists; make changed or removed files again."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
             self.complete()
@@ -301,7 +301,7 @@ class Cache:
         self.seals = dict(seals)
 
     def holds(self, entry: Path) -> bool:
-        """Return whether there is an entry that is what was written; read it once a run, and again once changed."""
+        """Return whether there is an undamaged entry; read it once a run, and again once changed."""
         now = durable.seal(entry)
         if now is None or self.seals.get(str(entry)) == now:
             return now is not None

@@ -31,8 +31,8 @@ Turn = tuple[int, int, tuple[str, ...]]  # round, place within it, arm
 class Rounds(ABC, Generic[Row]):
     """Processes of a run. `say` takes a line for each process; `machine` is the machine's id and its processor.
 
-    `task` is the kind of a worker's job, and `names` are all strategies that there are. `known` holds, by cell, what
-    an uncounted process said that made the reference.
+    `task` is the kind of a worker's job, and `names` are all existing strategies. `known` holds, by cell, the answer of
+    the uncounted process that made the reference.
     """
 
     journal: ClassVar[Journal]
@@ -104,7 +104,7 @@ class Rounds(ABC, Generic[Row]):
 
     @abstractmethod
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
-        """Run the process of an arm in a round and return the columns of what it measured."""
+        """Run the process of an arm in a round and return the columns of its measurement."""
 
     @abstractmethod
     def figures(self, record: Row) -> str:
@@ -119,7 +119,7 @@ class Rounds(ABC, Generic[Row]):
         return f"{head}: {figures}{'' if record.is_right else f', {record.status}'}"
 
     def columns(self, group: Group, hello: Hello) -> dict[str, Any]:
-        """Return the columns that say what is computed, where, in which run."""
+        """Return the columns on the cell, its versions, its machine, and its run."""
         cell = group.cells[0]
         return {
             "schema_version": SCHEMA_VERSION,

@@ -48,9 +48,9 @@ class Slot:
         return self.of == 1 and not self.node
 
     def served_by(self) -> dict[str, Any]:
-        """Return which GPU and CPUs the processes of this slot get, for the record; empty for the whole machine.
+        """Return the GPU and CPUs of this slot's processes, for the record; empty for the whole machine.
 
-        Empty on a cluster as well, where each step reports what it was given (`protocol.Where`).
+        Empty on a cluster as well, where each step reports its own (`protocol.Where`).
         """
         return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 
@@ -175,7 +175,7 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
     """Serve every bundle.
 
     Bundles are taken from one queue, so a slot that is done early takes the next. Ctrl-C makes every slot stop its
-    worker and keep what is finished, and is raised again; so is what a slot fails with, once the others have stopped.
+    worker and keep finished cells, and is raised again. The error of a slot is raised once the others have stopped.
     Raises NoSlotLeft where every slot was given up before all was done.
     """
     turn = threading.Lock()

@@ -54,7 +54,7 @@ class Starts(Rounds[StartRecord]):
         }
 
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
-        """Start one process, with its artefact, and return the columns of what it measured."""
+        """Start one process, with its artefact, and return the columns of its measurement."""
         (strategy,) = arm
         way, filled = WAYS[strategy], self.known[group.cells[0].group_id][0]
         source = way.beside or strategy

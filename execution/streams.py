@@ -56,7 +56,7 @@ class Streams(Rounds[StreamRecord]):
         return StreamJob(strategy, lengths, to, batches, self.cut.shortest, longest, compared, reference, refers)
 
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
-        """Serve one stream in a process and return the columns of what it measured."""
+        """Serve one stream in a process and return the columns of its measurement."""
         (strategy, caches), cell = arm, group.cells[0]
         job = self.job(group, strategy, self.known[cell.group_id][0].reference)
         turn = cell.group_id, number, strategy

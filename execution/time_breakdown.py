@@ -24,7 +24,7 @@ class TimeBreakdown:
         self._since, self._phase = now, phase
 
     def absorb(self, others: Iterable[TimeBreakdown]) -> None:
-        """Add what slots booked side by side, without the time spent waiting for them."""
+        """Add the phases of slots that ran side by side, without the time spent waiting for them."""
         for other in others:
             other.enter("records")
             for phase, seconds in other.seconds.items():

@@ -1,4 +1,4 @@
-"""Processes of several bundles, or of two executors, take turns: what the machine does happens to all alike."""
+"""Interleave processes of several bundles, or of two executors, so that changes of the machine affect all equally."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: 
 def alternate(steps: Iterable[Generator[int, None, None]], turning: bool = False) -> None:
     """Advance all by a step in turn until each has ended, if `turning` in the reverse order every other time.
 
-    Ctrl-C, which reaches the one at work, is passed on, so that the others write what they have too.
+    Ctrl-C reaches the active one and is passed on, so that the others write their results too.
     """
     going = list(steps)
     try:

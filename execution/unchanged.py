@@ -1,4 +1,4 @@
-"""Check that processes of a run have the same users' files, packages that decide what is measured, and machine.
+"""Check that processes of a run have the same users' files, deciding packages, and machine.
 
 A record is made of several processes, before and after an interruption, and names one version and one machine for all.
 """
@@ -24,7 +24,7 @@ ANOTHER_MACHINE = (
 
 
 def check_files(models: Mapping[str, str]) -> None:
-    """Raise UsageError where a user's file is not what it was when the run was started; `models`: sources by name."""
+    """Raise UsageError where a user's file changed since the run was started; `models`: sources by name."""
     before = user_models.digests(models)
     for name, source in models.items():
         if is_file(source) and _digest(source) != before[name]["digest"]:
@@ -60,7 +60,7 @@ def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
 
 
 def leave_out_another_machine(run: Run, machine_id: str) -> bool:
-    """Drop what another machine measured of cells that have no record yet, its peaks too; whether there was one."""
+    """Drop another machine's reports of cells that have no record yet, its peaks too; return whether there were any."""
     try:
         before = run.read(MACHINE).get("machine_id", machine_id)
     except UsageError:  # truncated: it is written again, on a machine not known

@@ -19,7 +19,7 @@ Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call,
 
 
 class Display(Protocol):
-    """Receives what the executor reports."""
+    """Shows the executor's reports."""
 
     def bundle(self, bundle: Bundle, process: int) -> None: ...
     def phase(self, cell_id: str | None, phase: str) -> None: ...

@@ -47,7 +47,7 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Return a stable name for the cell: what `--filter` matches and what `--resume` looks up."""
+        """Return a stable name for the cell: `--filter` matches it and `--resume` looks it up."""
         return f"{self.group_id}/{self.mode}"
 
     @property
@@ -70,7 +70,7 @@ class Cell:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cell:
-        """Read what `to_json` wrote."""
+        """Return the cell from `to_json`'s data."""
         return cls(**{**data, "parameters": tuple(data["parameters"].items())})
 
 

@@ -20,9 +20,9 @@ def outstanding_share(
     """Return the share of a call's time (call, `synchronize`, `fetch`) that is left once `synchronize` has returned.
 
     `fetch` brings the output to the host, which no framework can do before it is there. It is timed right after
-    `synchronize`, and again on another call after a sleep as long as a whole call, when nothing can be outstanding.
-    The extra time of the first fetch is work that was still outstanding. The quickest of each counts: a fetch may be
-    slow for other reasons, such as fresh pages for what it copies to.
+    `synchronize`, and again on another call after a sleep as long as a whole call, when nothing can be outstanding. The
+    extra time of the first fetch is work that was still outstanding. The quickest of each counts: a fetch may be slow
+    for other reasons, such as fresh pages for its copy.
     """
 
     def fetch_after(pause: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ _OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file at once and whole: what was there stays until the new content is on disk."""
+    """Write a file at once and whole: the old content stays until the new one is on disk."""
     with replacing(path) as file:
         file.write(content)
 
@@ -93,7 +93,7 @@ def digest_line(path: Path) -> str:
 
 
 def fits(path: Path) -> bool:
-    """Return whether a file, or a folder's files, are what their digest says; False where one is missing."""
+    """Return whether a file, or a folder's files, match their digest; False where one is missing."""
     try:
         return beside(path).read_text() == digest_line(path)
     except (OSError, ValueError):

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 
 class Unfit(Exception):
-    """A file's kind or size is not what a reader takes; the message is a clause on the file, without a full stop."""
+    """A reader does not accept a file's kind or size; the message is a clause on the file, without a full stop."""
 
 
 @contextlib.contextmanager

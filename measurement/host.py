@@ -49,7 +49,7 @@ def loop_seconds(clock: Callable[[], float]) -> float:
 def full_seconds(loops: Sequence[float], earlier: float | None = None) -> float | None:
     """Return seconds that the loop takes at the core's own full speed; None where nothing was timed.
 
-    That is the fastest decile (nearest rank) of `loops`, in any order, or what `earlier` processes reached.
+    That is the fastest decile (nearest rank) of `loops`, in any order, or `earlier`, the value of earlier processes.
     """
     own = sorted(loops)[int(FASTEST_SHARE * len(loops))] if loops else None
     return min((seconds for seconds in (own, earlier) if seconds is not None), default=None)
@@ -76,7 +76,7 @@ def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool
     """Return the turns of each process that count, by place, and whether the host was slow in too many processes.
 
     A process with slow turns and fewer than `FEWEST_VALUES` good ones gives no value. Where that leaves fewer than
-    `ENOUGH_PROCESSES` processes, all turns of all of them count, and what follows from them is no headline.
+    `ENOUGH_PROCESSES` processes, all turns of all of them count, and their results are no headline.
     """
     good = [[place for place, is_good in enumerate(turns) if is_good] for turns in processes]
     enough = usable(processes)

@@ -66,7 +66,7 @@ def difference(
     reference: Mapping[str, np.ndarray],
     alternative: Mapping[str, np.ndarray] | None = None,
 ) -> Difference:
-    """Return how far outputs are from the reference: the worst of what `differences` gives for each output."""
+    """Return the difference of outputs from the reference: the worst of `differences` over all outputs."""
     by_output = differences(outputs, reference, alternative)
     return functools.reduce(Difference.worst, by_output.values()) if by_output else INCOMPARABLE
 
@@ -189,7 +189,7 @@ def _of_one_output(calls: list[_Compared]) -> Difference:
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the root of what two calls' errors have in common, beyond what chance may give: their mean product."""
+    """Return the root of the mean product of two calls' errors, less its size by chance: their common part."""
     products = (one * other).reshape(-1)
     if products.size < 2:
         return 0.0

@@ -91,7 +91,7 @@ def least_seconds(
     """Return the larger of a call's roofline terms at the highest rates known, in seconds: no implementation is faster.
 
     The rates are the data sheet's, or the measured `tflops` and `gb_per_s` where these are higher. Bytes count only
-    where the caches cannot hold them. None where no rate is known for what counts.
+    where the caches cannot hold them. None where no needed rate is known.
     """
     sheet = datasheet(device_name)
     most_flops = max(tflops or 0.0, sheet.tflops.get(dtype, 0.0) if sheet else 0.0) * 1e12

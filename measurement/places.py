@@ -14,7 +14,7 @@ SPEAKER = NAME if INSTALLED else "runner.py"  # begins what a command says of a 
 
 
 def _cache() -> Path:
-    """Return the folder of what may be made again; the platform's where the suite is installed."""
+    """Return the folder of files that can be made again; the platform's where the suite is installed."""
     if not INSTALLED:
         return SUITE / ".cache"
     import platformdirs  # a dependency of the wheel; a checkout makes its environments with the standard library alone

@@ -52,7 +52,7 @@ def run(
 ) -> Answer:
     """Run a program that reads `words` and prints at most `most` bytes. Raises OSError where there is none.
 
-    It is ended then, and with it what it started and left in its process group.
+    At its end the remaining processes of its group are ended as well.
     """
     pipe = subprocess.PIPE
     process = subprocess.Popen(

@@ -112,7 +112,7 @@ class Job:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """Read what `to_json` wrote. Raises Misfit."""
+        """Return the job from `to_json`'s data. Raises Misfit."""
         return read(cls, data)
 
 
@@ -196,7 +196,7 @@ class Refused(Message):
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """The framework is there and configured. `smoke_test` is what it computes wrongly, where that was forced."""
+    """The framework is there and configured. `smoke_test` names its wrong result, where FORCE allows one."""
 
     TYPE = "hello"
     versions: dict[str, str]
@@ -206,7 +206,7 @@ class Hello(Message):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Hello:
-        """Read what `to_json` wrote. Raises Misfit."""
+        """Return the message from `to_json`'s data. Raises Misfit."""
         return read(cls, data)
 
 
@@ -302,7 +302,7 @@ class Report(Ended):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
-        """Read what `to_json` wrote. Raises Misfit."""
+        """Return the report from `to_json`'s data. Raises Misfit."""
         return read(cls, data)
 
 

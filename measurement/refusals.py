@@ -62,7 +62,7 @@ def unloaded(error: Exception) -> str | None:
 
 @contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Let what the system refuses inside name the file: refused writes do not."""
+    """Add the file's name to the system's errors inside: refused writes do not name it."""
     try:
         yield
     except OSError as error:
@@ -107,7 +107,7 @@ def prepare_streams() -> None:
 
 
 def silence(stream) -> None:
-    """Let what is still to be written to a stream that takes nothing more go nowhere, also at the very end."""
+    """Discard all further output to a stream that takes no more, also at the very end."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,4 +1,4 @@
-"""Strategies of `make start`, the phases of a start, and what a process that starts is asked for and reports."""
+"""Strategies of `make start`, the phases of a start, and the job and report of a process that starts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Medians, intervals and ratios: pure functions on lists of numbers.
 
-The formulas and why they were chosen are in docs/methodology.md. Rounds of a shared machine are serially correlated, so
-intervals that suppose independent values (order statistics, the plain bootstrap) cover the truth too rarely. Workers
-import this module and have no SciPy: what is computed over processes is the runner's (records/intervals.py).
+docs/methodology.md has the formulas and the reasons for them. Rounds of a shared machine are serially correlated. So
+intervals that suppose independent values (order statistics, the plain bootstrap) cover the true value too rarely.
+Workers import this module and have no SciPy: the runner computes intervals over processes (records/intervals.py).
 """
 
 from __future__ import annotations

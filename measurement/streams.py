@@ -1,4 +1,4 @@
-"""Strategies of `make stream`, and what a process that serves a stream of lengths is asked for and reports."""
+"""Strategies of `make stream`, and the job and report of a process that serves a stream of lengths."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _NO_WORD = re.compile(r"[\x00\ud800-\udc7f\udd00-\udfff]")
 
 
 def plain(text: str) -> str:
-    """Return the text with escapes, as Python writes them, for what a terminal would obey or could not write."""
+    """Return the text with Python's escapes for characters that a terminal would obey or could not write."""
     return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 

@@ -21,11 +21,12 @@ FEW_CALLS = 5  # which scatter by more than the queue takes
 def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
     """Call until the last two thirds of the samples agree with no compile counter moving, or time is up.
 
-    The thirds grow with the warm-up, so what drifts slowly shows as well, and they are compared seldom: each time the
-    samples have become half as many again, since who looks after every sample stops at the first chance agreement.
-    Sets the number of calls a sample needs to last as long as the profile says: the latency seen last decides, and
-    with queued calls what the queue takes. `steady` stays None where time was up before anything was compared and no
-    compile counter moved: a call of half a second has no six samples in two seconds.
+    The thirds grow with the warm-up, so that slow drift shows as well. They are compared seldom, each time the samples
+    have become half as many again: a comparison after every sample stops at the first chance agreement.
+
+    Sets the number of calls a sample needs to last as long as the profile says. The latest latency decides, and with
+    queued calls the time of the queue. `steady` stays None where time was up before any comparison and no compile
+    counter moved: a call of half a second has no six samples in two seconds.
     """
     variant.steady = None
     queued = not variant.synchronize_each_call

@@ -1,6 +1,6 @@
 """A worker: one fresh process that measures a list of groups. Run as `python -m worker JOB RESULTS`.
 
-JOB is a JSON file. One JSON message a line goes to RESULTS (a pipe), never to stdout: frameworks print what they like.
+JOB is a JSON file. One JSON message per line goes to RESULTS (a pipe), never to stdout: frameworks print freely there.
 Threads and caches are in the environment before the process starts; see `launchers`.
 """
 

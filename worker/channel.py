@@ -1,4 +1,4 @@
-"""Messages from a worker to its parent, and what an exception of a framework means for a cell."""
+"""Messages from a worker to its parent, and the status of a cell after a framework's exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUT_OF_MEMORY = (
 
 
 class Untrustworthy(Exception):
-    """The figures of this cell would not be what they claim; the message is the reason, one sentence."""
+    """The figures of this cell would be wrong or misleading; the message is the reason, one sentence."""
 
 
 class Channel:

@@ -99,7 +99,7 @@ class Context:
                 )
 
     def still_works(self, device: str) -> bool:
-        """Return whether the device, which did so at the start, still computes what it should."""
+        """Return whether the device, which passed the check at the start, still computes correctly."""
         try:
             return smoke_test.obstacle(self.adapter, device) is None
         except Exception:

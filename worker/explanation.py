@@ -46,7 +46,7 @@ class Explanation(GroupWork):
         return self._profiler
 
     def run(self) -> None:
-        """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
+        """Time the modes alternately and profile each; every cell ends in one message. Frees the group's memory."""
         cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
@@ -135,10 +135,10 @@ class Explanation(GroupWork):
 
 
 class EagerProfile(Explanation):
-    """Eager mode of a group, profiled in a process that measures nothing else: a profiler may slow what follows it."""
+    """Eager mode of a group, profiled in a separate process, since a profiler may slow later measurements."""
 
     def run(self) -> None:
-        """Report how long a call takes, and how long of it the device is busy. Frees what the group held."""
+        """Report the seconds of a call, and those in which the device is busy. Frees the group's memory."""
         (cell,) = self.cells
         with self.context.reporting([cell]):
             _ = self.profiler  # refuse before anything is built

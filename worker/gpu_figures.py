@@ -22,7 +22,7 @@ def calls_within(seconds_per_call: float) -> int:
 def submission(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> tuple[float, float]:
     """Return seconds of a call of a warm mode that is waited for, and of these the ones until it returns.
 
-    The device has nothing else to do, so the second is what the host needs to submit the call. Both are medians.
+    The device has nothing else to do, so the second is the host's time to submit the call. Both are medians.
     """
     waited, returned = [], []
     for _ in range(calls_within(seconds_per_call)):

@@ -103,7 +103,7 @@ class GroupWork:
         return Member(cell, step, variant, captured, prepare_s, memory, load_s, build_s, artefact_bytes)
 
     def refuse_outside(self, member: Member) -> None:
-        """Raise Unsupported for a graph mode of which a call ran no graph: what is timed would be eager mode."""
+        """Raise Unsupported for a graph mode of which a call ran no graph: it would time eager mode."""
         captured = member.step.capture()
         if captured.calls_outside and self.context.description.mode(member.cell.mode).graph:
             raise Unsupported(
@@ -112,7 +112,7 @@ class GroupWork:
             )
 
     def seconds_of(self, cell: Cell, phase: str, work: Callable[[], Any] | None) -> tuple[float | None, Any]:
-        """Return the seconds of a step's work before its first call, and what it gives; None where it has none."""
+        """Return the seconds of a step's work before its first call, and the work's result; None where it has none."""
         if work is None:
             return None, None
         self.channel.phase(cell, phase)

@@ -65,7 +65,7 @@ class InterleavedComparison(GroupWork):
         self.energy: dict[str, Energy] = {}  # by variant
 
     def run(self) -> None:
-        """Measure every cell; each ends in one message. Frees what the group held."""
+        """Measure every cell; each ends in one message. Frees the group's memory."""
         members = self.warm_members()
         members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
@@ -132,7 +132,7 @@ class InterleavedComparison(GroupWork):
             members[:] = [member for member in members if member.cell is not at_work[0]]
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
-        """Build one mode, make its first call, and see to what must be known before it is timed."""
+        """Build one mode, make its first call, and measure its peak memory and synchronization before any timing."""
         member = self.first_called(cell, weights, inputs)
         if self.group.controls:  # these wait for each call, so the modes compared with them do as well
             member.variant.synchronize_each_call = True
@@ -143,9 +143,9 @@ class InterleavedComparison(GroupWork):
         return member
 
     def find_out(self, member: Member, cells: list[Cell]) -> bool:
-        """Find what outputs of a user's own model are compared with, and what a call costs, by its first mode.
+        """Find the outputs to compare a user's own model with, and the cost of a call, by its first mode.
 
-        Returns whether that went well; else no cell is measured, and all of `cells` have failed.
+        Returns whether that succeeded; else no cell is measured, and all of `cells` have failed.
         """
         if self.workload.has_reference or self.group.settled:
             return True
@@ -328,7 +328,7 @@ class InterleavedComparison(GroupWork):
         return None if cores is None else cores / held
 
     def time_submission(self, member: Member) -> None:
-        """Find what the host needs to submit a call of a warm mode; samples are the shortest where it sets the pace."""
+        """Measure the host's time to submit a call of a warm mode; samples are the shortest if it limits the rate."""
         if not has_gpu_figures(member.cell):
             return
         variant, clocks = member.variant, self.context.clocks

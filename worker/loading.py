@@ -28,6 +28,6 @@ def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
 
 
 def padding_of(path: str, name: str | None) -> dict[int, np.ndarray]:
-    """Return by input set the input of that name, which marks what is padding; empty where the file has none."""
+    """Return by input set the input of that name, which marks the padding; empty where the file has none."""
     with np.load(path) as stored:
         return {int(key.partition(".")[0]): stored[key] for key in stored.files if key.partition(".")[2] == name}

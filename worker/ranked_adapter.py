@@ -1,11 +1,11 @@
-"""Cells that several processes train together: rank 0 measures, the others do as it says.
+"""Cells that several processes train together: rank 0 measures, and directs the others.
 
-Before each operation rank 0 sends all ranks its name, its cell and the number of calls; afterwards it gathers what they
-give. So all are in step, eager and compiled. Within a sample nothing is sent between calls.
-A sample is the time of the slowest rank: each takes its own, from a barrier until its last call is done.
+Before each operation rank 0 sends all ranks its name, its cell and the number of calls; afterwards it gathers their
+results. So all are in step, eager and compiled. Within a sample nothing is sent between calls. A sample is the time of
+the slowest rank: each measures its own, from a barrier until its last call is done.
 
-A rank that fails leaves its reason in the job's folder and ends, which ends all: nothing else frees those that wait
-for it.
+A rank that fails leaves its reason in the job's folder and ends, which ends all: nothing else frees those that wait for
+it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rank:
         self.group = adapter.join(count)
 
     def follow(self) -> NoReturn:
-        """Do what rank 0 says until the process is ended."""
+        """Execute the operations of rank 0 until the process is ended."""
         while True:
             name, arguments = self.group.share(None)
             self.group.gather(getattr(self, name)(*arguments))
@@ -93,7 +93,7 @@ class Rank:
         return self.adapter.communication(self.steps[cell_id])
 
     def rewind(self, cell_id: str) -> None:
-        """Make the next call what the first one was."""
+        """Restart the sequence of calls: the next one equals the first."""
         self.steps[cell_id].rewind()
 
     def fetch(self) -> Arrays:
@@ -101,7 +101,7 @@ class Rank:
         return self.adapter.to_numpy(self._outputs[-1])
 
     def release(self) -> None:
-        """Free what cells held."""
+        """Free the cells' memory."""
         self.steps.clear()
         self._outputs.clear()
         self.adapter.release()
@@ -133,7 +133,7 @@ class RankedAdapter(Adapter):
         self.out_of_step = False
 
     def run(self, name: str, *arguments: Any) -> list:
-        """Do one operation on every rank; returns what each gives, rank 0 first."""
+        """Run one operation on every rank; return the results, rank 0 first."""
         self.out_of_step = True
         self._rank.group.share((name, arguments))
         found = self._rank.group.gather(getattr(self._rank, name)(*arguments))

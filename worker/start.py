@@ -1,4 +1,4 @@
-"""One start of a process, by phase: from exec to the first output compared; then the steady state of what it loaded."""
+"""One start of a process, by phase: from exec to the first compared output; then the steady state of its model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProcessStart(GroupWork):
         self.programs_started = Programs()
 
     def run(self) -> None:
-        """Do what the job asks for; the cell ends in one message."""
+        """Carry out the job; the cell ends in one message."""
         (cell,) = self.group.cells
         with self.context.reporting([cell]):
             if self.job.refers:
@@ -210,7 +210,7 @@ class ProcessStart(GroupWork):
         self.channel.send(Filled(self.cell.id, time.monotonic() - self.began))
 
     def refer(self) -> None:
-        """Check the device, call eager mode, and keep what other processes compare their first output with."""
+        """Check the device, call eager mode, and save its outputs for comparison with other processes' first output."""
         self.context.start(self.cell)
         super().__init__(self.context, self.group)
         member = self.first_called(self.cell, self.weights(), load_inputs(self.group.inputs))
@@ -246,5 +246,5 @@ def living_children() -> int:
 
 
 def start(context: Context) -> None:
-    """Measure one start, or make what starts need."""
+    """Measure one start, or make its artefact or reference."""
     ProcessStart(context).run()

@@ -177,7 +177,7 @@ class StreamWork(GroupWork):
 
 
 def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndarray:
-    """Return an output cut to the size that it has without padding, which stands behind what is real."""
+    """Return an output cut to its size without padding, which follows the real values."""
     if expected is None or expected.ndim != array.ndim:
         return array
     return array[tuple(slice(0, size) for size in expected.shape)]
@@ -189,7 +189,7 @@ def resident_bytes() -> int:
 
 
 def serve(context: Context, cells: list[Cell]) -> None:
-    """Serve one stream, or make what streams are compared with."""
+    """Serve one stream, or make its reference."""
     (cell,) = cells
     with context.reporting([cell]):
         StreamWork(context, cell).run()

@@ -1,4 +1,4 @@
-"""User models in a worker: what their outputs are compared with, what a call costs, what leaves its graphs."""
+"""User models in a worker: reference outputs, cost of a call, and time outside of its graphs."""
 
 from __future__ import annotations
 

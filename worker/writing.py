@@ -31,7 +31,7 @@ class Unwritten(BaseException):
 
 @contextlib.contextmanager
 def suite_file(path: Path | str) -> Iterator[None]:
-    """Write a file of the suite inside. Raises Unwritten, and OSError for what a cell did to this process."""
+    """Write a file of the suite inside. Raises Unwritten, and OSError for errors that a cell caused in this process."""
     try:
         yield
     except OSError as error:
