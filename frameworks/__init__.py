@@ -45,7 +45,7 @@ def lacking(name: str, mode: str, device_kind: str) -> str | None:
 
 
 def swept() -> tuple[str, ...]:
-    """Return the frameworks that are measured where none is named: what FRAMEWORK=all means."""
+    """Return the frameworks of FRAMEWORK=all, which are measured where none is named."""
     described = map(describe, NAMES)
     return tuple(framework.name for framework in described if framework.swept and not framework.is_reference)
 
@@ -64,8 +64,7 @@ def load_profiler(name: str, dumps: Path):
 def load_timer(name: str):
     """Return the framework's own benchmark tool; None where it has none.
 
-    It takes a call that returns when its work is done, and gives what takes a number of calls and returns seconds per
-    call.
+    It maps a call that returns when its work is done to a function from a number of calls to seconds per call.
     """
     module = part(name, "inspect.timer")
     return module and module.timer
@@ -93,7 +92,7 @@ def installed() -> dict[str, str]:
 
 
 def versions(name: str) -> dict[str, str]:
-    """Return versions of what is measured: Python, the framework's packages, and what they compute with."""
+    """Return versions by name: Python, the framework's packages, and the libraries that they compute with."""
     return deciding(name, installed())
 
 

@@ -19,7 +19,7 @@ DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "flo
 
 
 class Unsupported(Exception):
-    """This cell cannot be what it says on this machine or build; the message is the reason, one sentence."""
+    """This machine or build cannot run the cell as described; the message is the reason, one sentence."""
 
 
 def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
@@ -31,15 +31,16 @@ def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
 class Step:
     """One mode of one cell, ready to be called: `step()` runs the model on the next of its device-resident inputs.
 
-    `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
-    the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
-    leave anything: it puts a model under training back to its first weights. `program` lists the operators that the
-    mode executes or that its graph holds, for which it may run the model; None where the framework does not show them,
-    or a text that says why they cannot be compared. `load`, of engines that compile ahead of time, makes something
-    that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `build`
-    makes that file before, where the mode does, and returns its bytes. `native` is
-    the framework's own object behind the step, for its profiler. `user_model` is the user model it runs.
-    `parts` takes what `call` takes and gives a call's outputs one after the other, where it has several: tokens.
+    `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture; the
+    default is that of an eager mode, which captures nothing. `restore` undoes changes of calls, if they make any: it
+    puts a model under training back to its first weights. `program` lists the operators that the mode executes or that
+    its graph holds, for which it may run the model. It returns None where the framework does not show them, or a text
+    that says why they cannot be compared.
+
+    `load`, of engines that compile ahead of time, makes a callable from a model's file: it runs once, before the first
+    call, and is timed apart from it. `build` makes that file before, where the mode does, and returns its bytes.
+    `native` is the framework's own object behind the step, for its profiler. `user_model` is the user model it runs.
+    `parts` takes the arguments of `call` and yields a call's outputs one after the other, where it has several: tokens.
     `watch` runs every graph within a call as `around(graph, arguments)` from then on, and by itself again with None.
     """
 
@@ -70,7 +71,7 @@ class Step:
         return Step(self.call, inputs, *rest, self.watch, self.build)
 
     def get_ready(self) -> None:
-        """Make the next call's inputs, where each call needs new ones: what takes time is done before it is timed."""
+        """Make the next call's inputs, where each call needs new ones: slow preparation comes before the timing."""
         if self.fresh:
             self._ready = self.fresh(self._inputs[self._next])
 
@@ -94,7 +95,7 @@ class Step:
         return self.parts(*inputs)
 
     def rewind(self) -> None:
-        """Make the next call what the first one was: on the first input set, from the first weights."""
+        """Restart the sequence of calls: on the first input set, from the first weights."""
         self._next, self._ready = 0, None
         self._restore()
 
@@ -158,7 +159,7 @@ class Adapter(ABC):
         """Set threads, device and precision for `cell`, once per process, and read them back."""
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
-        """Do what the framework does once per process before it compiles in this mode: imports, tool checks.
+        """Initialise the compiler of this mode, once per process: imports, tool checks.
 
         Comes before any `prepare` of the group. Returns the compiler's settings, read back, for the record. Raises
         `Unsupported` where the tools are missing.
@@ -169,7 +170,7 @@ class Adapter(ABC):
         """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.
 
         Compiles nothing that `Step.load` or the first call could compile. Raises `Unsupported` where the mode cannot
-        be what it says, and KeyError of the family where there is no such model.
+        run as described, and KeyError of the family where there is no such model.
         """
         self.refuse(cell)
         trains = cell.pass_name == "training"
@@ -189,7 +190,7 @@ class Adapter(ABC):
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")
 
     def refuse(self, cell: Cell) -> None:
-        """Raise `Unsupported` where the cell cannot be what it says."""
+        """Raise `Unsupported` where the cell cannot run as described."""
         return None
 
     def on_device(self) -> contextlib.AbstractContextManager:
@@ -201,7 +202,7 @@ class Adapter(ABC):
         raise NotImplementedError
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        """Return one input set on the cell's device, in its dtype: what a `Step` of this cell takes as inputs.
+        """Return one input set on the cell's device, in its dtype, as a `Step` of this cell takes it.
 
         Of several processes, this one's part.
         """
@@ -241,7 +242,7 @@ class Adapter(ABC):
         return None
 
     def release(self) -> None:
-        """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
+        """Forget compiled code and free the memory of the group's models, so that the next shape starts afresh."""
         self.user_models.clear()
 
     def meter(self, cell: Cell) -> Meter | None:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 class Mode:
     """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
-    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
-    for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
-    shows what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
-    in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline. `one_shape` is
-    why a mode cannot be asked to serve every shape; empty where it can. `packages` are the modules that it alone needs:
-    `requirements-<device>-<mode>.in` installs them, and the word `all` does not mean such a mode.
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is the text that a
+    user types for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an
+    experiment on the cost of one part. It is measured only where it is named, and no verdict includes it. `cache` is a
+    mode's KV cache in place of the cell's own; such a mode without a graph is a rung before eager mode, and no
+    baseline. `one_shape` is the reason why a mode cannot serve every shape; empty where it can. `packages` are the
+    modules that it alone needs: `requirements-<device>-<mode>.in` installs them, and the word `all` excludes such a
+    mode.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Mode:
 
     @property
     def compile_rank(self) -> tuple[bool, bool, bool]:
-        """Return where the mode stands in an order of what its first call is expected to cost, the cheapest first."""
+        """Return the mode's rank by the expected cost of its first call, the cheapest first."""
         return self.graph, self.tunes, self.fuses
 
     @property
@@ -182,7 +183,7 @@ class Framework:
 
 
 def openmp_environment(threads: int) -> dict[str, str]:
-    """Return variables that frameworks on OpenMP or MKL read at start; `policies` says what idle threads do."""
+    """Return variables that frameworks on OpenMP or MKL read at start; `policies` decides how idle threads wait."""
     count = str(threads)
     return {
         "OMP_NUM_THREADS": count,

@@ -128,7 +128,7 @@ def with_cache(
 
 
 def tensors(output: Any) -> Any:
-    """Return the output with what the cache holds now, where the model has one; any other output as it is."""
+    """Return the output with the current contents of the cache, where the model has one; any other output unchanged."""
     cache = output.get("cache") if isinstance(output, dict) else None
     if not callable(cache):
         return output

@@ -81,7 +81,7 @@ def driver_cuda() -> tuple[int, int] | None:
 def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
     """Return why a build for CUDA `built_for` (its major version) sees no GPU under this driver.
 
-    A driver runs what was built for its own major version of CUDA and for earlier ones (NVIDIA, "CUDA Compatibility").
+    A driver runs code for its own major version of CUDA and for earlier ones (NVIDIA, "CUDA Compatibility").
     """
     if driver is None:
         return from_words("Found no NVIDIA driver") or "there is no NVIDIA driver."

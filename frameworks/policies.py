@@ -1,7 +1,7 @@
-"""Settings in which the suite might differ from its users: what they have, what else there is, and which it takes.
+"""Settings in which the suite might differ from its users: the users' choice, the alternatives, and the suite's.
 
 One table. `bench --policy torch-openmp-idle=sleep` takes another choice for a run, `--policy users` the users' of every
-policy; `studies/ablations.py` at b6bb94c measures all. To change what the suite does, change `suite`.
+policy; `studies/ablations.py` at b6bb94c measures all. To change the suite's choice, change `suite`.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class Operation:
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
-    the order in which they stand here: first what decides most. `read`: Python asks for the result's value, as where a
-    branch depends on data; that alone is no difference.
+    their order here: the most important first. `read`: Python asks for the result's value, as where a branch depends on
+    data; that alone is no difference.
     """
 
     name: str
@@ -78,10 +78,10 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
 
 
 def difference(eager: Program, graph: Program) -> str | None:
-    """Return one line that names the deciding difference between what eager mode executes and what the graph holds.
+    """Return one line that names the deciding difference between the operators of eager mode and of the graph.
 
-    None where the two are the same. Operators are aligned by their names in the order of execution; among several
-    differences the first of those is named whose operator comes first in `DECIDING`.
+    None where the two are the same. Operators are aligned by their names in the order of execution. Among several
+    differences it names the one whose operator comes first in `DECIDING`.
     """
     if len(eager) == len(graph) and all(map(_alike, eager, graph)):
         return None

@@ -95,7 +95,7 @@ class Started(Others):
 
 
 def _code_of_step(said: str) -> int:
-    """Return a worker's exit code from what its step said last; 1 where that does not say."""
+    """Return a worker's exit code from its step's last line; 1 where that has none."""
     last = json.loads((said.strip() or "{}").splitlines()[-1])
     kind, _, number = last.get("words", "").partition(" ")
     return {"exit": 1, "signal": -1}.get(kind, 0) * int(number) if number.isdigit() else 1

@@ -17,9 +17,9 @@ from workloads.spec import Arrays, Workload
 
 @dataclass
 class Place:
-    """Where a strategy works: the framework, what is computed, and the folder of its artefact.
+    """Surroundings of a strategy: the framework, the cell, and the folder of its artefact.
 
-    `phase` is a block whose time is booked under its name. `settings` are what an earlier process found out of a user
+    `phase` is a block whose time is booked under its name. `settings` are an earlier process's findings on a user
     model. Strategies read no clock.
     """
 
@@ -41,7 +41,7 @@ class Strategy:
     """
 
     def imports(self) -> None:
-        """Import what the framework would import later, so that it counts as importing."""
+        """Import modules that the framework would import later, so that they count as importing."""
 
     def step(self, place: Place) -> Step:
         """Return the step, built in blocks of `place.phase`. Raises Unsupported."""

@@ -18,7 +18,7 @@ MASK = "attention_mask"  # the keyword by which a user model takes the mask of p
 
 @dataclass
 class Place:
-    """Where a strategy works: the framework, what is computed, the model's eager step, and the range of lengths.
+    """Surroundings of a strategy: the framework, the cell, the model's eager step, and the range of lengths.
 
     `examples` are the largest input set, one of another length, and one of another batch size if that varies.
     """
@@ -54,7 +54,7 @@ class Server:
         self.place = place
 
     def setup(self) -> None:
-        """Do what comes before the first call, such as an export. Raises Unsupported."""
+        """Prepare the first call, such as by an export. Raises Unsupported."""
 
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
         """Return an input set of a user model with zeros behind its tokens. Raises Unsupported."""
@@ -79,7 +79,7 @@ class Server:
         ]
 
     def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
-        """Return the leaves of an input set, and what makes an input set of such leaves."""
+        """Return the leaves of an input set, and a function that makes an input set of such leaves."""
         raise Unsupported("the suite has no padding for this framework.")
 
     def extended(self, leaf: Any, axis: int, by: int) -> Any:
@@ -87,7 +87,7 @@ class Server:
         raise NotImplementedError
 
     def mark(self, inputs: tuple) -> tuple:
-        """Return an input set with what the strategy writes on its tensors."""
+        """Return an input set with the strategy's marks on its tensors."""
         return inputs
 
     def __call__(self, inputs: tuple) -> Any:

@@ -30,7 +30,7 @@ _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks",
 
 
 class Fault(Exception):
-    """A user's file is not what can be measured; the message is one sentence with the way out."""
+    """A user's file cannot be measured; the message is one sentence with the way out."""
 
 
 class UserFile:

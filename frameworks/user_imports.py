@@ -54,12 +54,12 @@ class _GivenWay:
         fromlist: Any = (),
         level: int = 0,
     ) -> ModuleType:
-        """Do what an import statement does."""
+        """Import a module as an import statement does."""
         with self._packages_for(name, globals):
             return self._statement(name, globals, locals, fromlist, level)
 
     def _find_by_name(self, name: str, package: str | None = None) -> ModuleType:
-        """Do what `importlib.import_module` does."""
+        """Import a module as `importlib.import_module` does."""
         with self._packages_for(name, sys._getframe(1).f_globals):
             return self._by_name(name, package)
 

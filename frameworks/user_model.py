@@ -1,7 +1,7 @@
-"""User models at the boundary: what a framework provides, so that a worker can call, compare and count one.
+"""User models at the boundary: parts that a framework provides, so that a worker can call, compare and count one.
 
-An input set is what the user's `inputs` returned, as `(args, kwargs)`: structure, scalars and objects included. A
-step hands it to the model as its user would.
+An input set is the result of the user's `inputs`, as `(args, kwargs)`: structure, scalars and objects included. A step
+hands it to the model as its user would.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class UserModel(Subject):
 
     @abstractmethod
     def opened(self, workload: Workload) -> UserFile:
-        """Return the user's file, or what stands for one."""
+        """Return the user's file, or an object in its place."""
 
     def made(self) -> Any:
         """Return the result of the user's `model`. Raises Fault where it is no model."""
@@ -148,7 +148,7 @@ class UserModel(Subject):
     @staticmethod
     @abstractmethod
     def fits(made: Any) -> bool:
-        """Return whether what the user's `model` returned has the type of a model."""
+        """Return whether the result of the user's `model` has the type of a model."""
 
     @abstractmethod
     def built(self, made: Any) -> Any:
@@ -168,7 +168,7 @@ class UserModel(Subject):
 
     @abstractmethod
     def restore(self) -> None:
-        """Put the model's state back to what it was before the first call."""
+        """Restore the model's state from before the first call."""
 
     @abstractmethod
     def operators(self, inputs: Inputs) -> Program | None:
@@ -264,7 +264,7 @@ class UserModel(Subject):
         self.writes = tuple(dict.fromkeys(changed))
 
     def keep_what_is_made_once(self, parts: Iterable[Any]) -> bool:
-        """Fill empty buffers of modules with what a call puts there and the next one leaves, such as a mask.
+        """Fill empty buffers of modules with values that one call stores and later calls keep, such as a mask.
 
         Return whether there are such buffers. State that calls change is no such buffer.
         """
@@ -357,7 +357,7 @@ class Training(Subject):
         self.precisions, self.settings = model.precisions, model.settings
 
     def repeated(self, seed: int) -> Values:
-        """Return the model's outputs and, as `loss()`, what the file's loss makes of them: it may draw numbers too."""
+        """Return the model's outputs and, as `loss()`, the file's loss of them: it may draw numbers too."""
         model = self.model
         model.restore()
         model.seed(seed)

@@ -28,7 +28,7 @@ _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType
 
 @dataclass
 class Values:
-    """The arrays of an output by name, and the names of what no rule turns into arrays."""
+    """The arrays of an output by name, and the names of values that no rule turns into arrays."""
 
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     not_compared: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Rules:
         return None
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
-        """Return the parts of a container, or of a tensor that is not dense, by name; none of what holds no value."""
+        """Return the parts of a container or sparse tensor by name; an empty dict for dtypes, devices and the like."""
         return None
 
     def opaque(self, value: Any) -> bool:
@@ -115,7 +115,7 @@ def held(value: Any) -> list[Any]:
 def _leaves(
     value: Any, name: str, place: str, rules: Rules, path: list[int]
 ) -> Iterator[tuple[str, str, np.ndarray | None]]:
-    """Yield name and place of each array, and of what has no rule with None; no two places are equal."""
+    """Yield name and place of each array, and of values without a rule with None; no two places are equal."""
     if value is None or id(value) in path:  # structure, or an object that holds itself
         return
     array = _array(value, rules)

@@ -133,7 +133,7 @@ def libraries() -> dict[str, str]:
 
 
 class Meter(adapter.Meter):
-    """Memory of a GPU as its allocator counts it; `shared` bytes hold what modes share."""
+    """Memory of a GPU as its allocator counts it; `shared` are bytes that modes share."""
 
     def __init__(self, device: jax.Device, shared: int):
         self._device, self._shared, self._ballast = device, shared, None

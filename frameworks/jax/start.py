@@ -36,7 +36,7 @@ class Built:
 
 
 def built(place: Place) -> Built:
-    """Return the place's model, built. A user model is called once, which finds out what it reaches and writes."""
+    """Return the place's model, built. A user model is called once, which finds the values that it reads and writes."""
     adapter, cell = place.adapter, place.cell
     capture = lambda: Capture(whole=False, compilations=sum(adapter.compilations._compiled.values()))  # noqa: E731
     with place.phase("build"), adapter.on_device():
@@ -58,7 +58,7 @@ def built(place: Place) -> Built:
 
 
 class Compile(Strategy):
-    """jax.jit of the whole model, stage by stage; the persistent cache is what the process finds."""
+    """jax.jit of the whole model, stage by stage, with the persistent cache that the process finds."""
 
     compiling = "kernels"  # the phase of the last stage
 

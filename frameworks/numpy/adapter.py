@@ -1,4 +1,4 @@
-"""The reference behind the boundary: what it computes is the workload's own reference."""
+"""The reference behind the boundary: it computes the workload's own reference."""
 
 from __future__ import annotations
 

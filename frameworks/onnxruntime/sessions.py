@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: a model's file, opened for a mode, and what its optimiser made of it."""
+"""Sessions of ONNX Runtime: a model's file, opened for a mode, and the graph of its optimiser."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Runner:
         return program.captured(self.executed.graph)
 
     def capture(self) -> Capture:
-        """Return an optimised mode's one graph, the model from the start, and what the optimiser made of it."""
+        """Return an optimised mode's one graph, which is the model, and its changes by the optimiser."""
         backend = f"{PROVIDER}, {LEVELS[self._mode].name}"
         if self._mode == BASELINE:
             return Capture(whole=False, graphs=0, backend=backend)

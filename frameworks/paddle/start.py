@@ -24,7 +24,7 @@ FORM = "form.pickle"
 
 
 class InputsOnly(user_model.Model):
-    """Its inputs alone, where what is called was built by another process."""
+    """A user model's inputs alone, where another process built the program."""
 
     def made(self) -> Any:
         return None

@@ -1,4 +1,4 @@
-"""Python itself behind the boundary: what an addition costs without a framework."""
+"""Python itself behind the boundary: the cost of an addition without a framework."""
 
 from frameworks.description import Framework, Mode, openmp_environment
 

@@ -1,4 +1,4 @@
-"""Python's own floats behind the boundary, as a baseline for what operators of frameworks cost."""
+"""Python's own floats behind the boundary, as a baseline for the cost of frameworks' operators."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class Adapter(boundary.Adapter):
         self._gpu, self._count = gpus[0] if gpus else None, len(gpus)
 
     def refuse(self, cell: Cell) -> None:
-        """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
+        """Raise `Unsupported` for cells that this device, or TensorFlow, cannot run."""
         of_suite = cell.implementation == "plain"  # what a user's file calls so is the user's
         if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")

@@ -29,7 +29,7 @@ CACHE, EXPORT, FLAGS = "cache", "exported", "TF_XLA_FLAGS"
 
 
 class InputsOnly(user_model.Model):
-    """Its inputs alone, where what is called was built by another process."""
+    """A user model's inputs alone, where another process built the program."""
 
     def built(self, made: None) -> Any:
         self._state = []

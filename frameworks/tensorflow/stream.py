@@ -71,7 +71,7 @@ class Function(Eager):
 
 
 class Automatic(Function):
-    """tf.function(reduce_retracing=True), which opens what changes."""
+    """tf.function(reduce_retracing=True), which opens sizes that change."""
 
     def options(self) -> dict[str, Any]:
         return {"reduce_retracing": True}

@@ -136,7 +136,7 @@ def _device(name: str) -> torch.device:
 
 
 def _refuse_device(cell: Cell, device: torch.device) -> None:
-    """Raise `Unsupported` where the cell cannot be what it says."""
+    """Raise `Unsupported` where the device cannot run the cell as described."""
     if device.type == "cpu":
         if "cpu" not in FRAMEWORK.mode(cell.mode).devices:
             raise Unsupported(

@@ -59,7 +59,7 @@ def _runs(architecture: str, capability: tuple[int, int]) -> bool:
 class Meter(adapter.Meter):
     """Memory and time of a cell on `device`, a GPU; `shared` are the tensors that its modes share, if they exist yet.
 
-    Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
+    Memory is the allocator's after it returned unused blocks: only this includes a CUDA graph's own pool.
     """
 
     def __init__(self, device: torch.device, shared: Iterable[torch.Tensor]):
@@ -113,7 +113,7 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
 
 
 def settings(device: torch.device) -> dict[str, Any]:
-    """Return every switch that changes what is measured on `device`, read back from torch."""
+    """Return every switch that affects measurements on `device`, read back from torch."""
     return _common_settings() | (_gpu_settings() if device.type == "cuda" else _cpu_settings())
 
 

@@ -58,7 +58,7 @@ class Others(ranks.Others):
 
 
 class Ranks(ranks.Ranks):
-    """This process in the default process group; what is said about the measurement goes over gloo on every device."""
+    """This process in the default process group; messages about the measurement use gloo on every device."""
 
     def __init__(self, count: int, device: torch.device):
         if os.environ[HOST] == HERE:

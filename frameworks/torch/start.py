@@ -51,7 +51,7 @@ class Fresh(user_model.Model):
 
 
 class InputsOnly(Fresh):
-    """Its inputs alone, where what is called was built by another process."""
+    """A user model's inputs alone, where another process built the program."""
 
     def made(self) -> Any:
         return None
@@ -66,7 +66,7 @@ class InputsOnly(Fresh):
 
 @dataclass
 class Built:
-    """A model on its device with the inputs of its calls, and how a call is made of what is called."""
+    """A model on its device with the inputs of its calls, and the context of a call."""
 
     module: Any
     sets: Sequence[tuple]

@@ -1,1 +1,1 @@
-"""Readers of what frameworks' profilers record: kernels, their times, and the operators that they are a part of."""
+"""Readers of frameworks' profiles: kernels, their times, and the operators that they are a part of."""

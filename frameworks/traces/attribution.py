@@ -1,7 +1,7 @@
 """Which operator a kernel is a part of: the one it was launched from, or the attention that it was found inside.
 
-A kernel's own name says what it computes and not what for: where attention is not fused, its matrix products are called
-as any other's.
+A kernel's own name says which operation it computes, but not its purpose: where attention is not fused, its matrix
+products are named as any other's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _attention(path: Sequence[str]) -> str:
 
 
 def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], parts: list[str]) -> set[int]:
-    """Return the events of attention that is spelled out: its products, and what runs from first to last."""
+    """Return the events of attention that is spelled out: its products, and all events between them."""
     order = sorted(
         (i for i in range(len(events)) if not parts[i]), key=lambda i: (events[i].start_s, -events[i].duration_s)
     )

@@ -26,7 +26,7 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:
-    """Return the module's name, and for every instruction its operations in order, those of what it calls included.
+    """Return the module's name, and for every instruction its operations in order, including those of called functions.
 
     A matrix product with batch dimensions, as of attention's scores, is `batched-dot`.
     """
@@ -52,7 +52,7 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 
 
 def described(kernel: str, module: str, instruction: str, modules: dict[str, dict[str, str]]) -> str:
-    """Return a kernel's name with what it computes, `fusion{dot,add}`, without its number.
+    """Return a kernel's name with its operations, `fusion{dot,add}`, without its number.
 
     A module of one operator, as JAX compiles in eager mode, has the operator's name: `jit_matmul/fusion`.
     """

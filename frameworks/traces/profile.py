@@ -34,9 +34,9 @@ class Profile:
 class Profiler(Protocol):
     """A framework's profiler: `frameworks/<name>/profiler.py` holds a class of this name.
 
-    It is made once a process, before anything is compiled, with the folder into which the environment of
-    `Framework.dumps` has compilers write what they made. With `before_timing` a mode is profiled after a few calls,
-    before it is timed; else after, since some frameworks do not take their profiler away without a trace.
+    It is made once a process, before anything is compiled, with a folder. The environment of `Framework.dumps` makes
+    compilers write their programs there. With `before_timing` a mode is profiled after a few calls, before it is timed.
+    Else it is profiled after, since some frameworks do not remove their profiler without a trace.
     """
 
     before_timing: bool = False

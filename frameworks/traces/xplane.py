@@ -38,7 +38,7 @@ def wall_s(rows: Iterable[Row]) -> float:
 def events(rows: Iterable[Row], modules: dict[str, dict[str, str]]) -> list[Event]:
     """Return kernels of a GPU's streams where the profile has any, else XLA's kernels and TensorFlow's host operators.
 
-    `modules` says what is inside XLA's fusions (`hlo.read`).
+    `modules` has the operations inside XLA's fusions (`hlo.read`).
     """
     rows = list(rows)
     kernels = [row for row in rows if row.plane.startswith(_GPU) and row.line.startswith(_STREAM)]

@@ -1,7 +1,7 @@
 """The primitives that JAX runs op by op, and those that a jitted function's jaxpr holds, in one normal form.
 
-Both sides are lists of the same primitives, since XLA takes them apart only afterwards. Functions that are jitted, as
-most of `jax.numpy` is, stand for what they hold on both sides; so do gradient rules, rematerialization and loops.
+Both sides are lists of the same primitives, since XLA decomposes them only afterwards. Jitted functions, such as most
+of `jax.numpy`, stand for their primitives on both sides; so do gradient rules, rematerialization and loops.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLAIN_TYPES = (bool, int, float, str, tuple, list, np.dtype, np.generic, enum.En
 
 
 class Listing(_EvalTrace):
-    """Executes op by op, as JAX does where nothing traces, and keeps what was executed."""
+    """Executes op by op, as JAX does where nothing traces, and keeps the executed primitives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Listing(_EvalTrace):
 
 
 class Dispatches(_EvalTrace):
-    """Executes op by op, as JAX does where nothing traces, and counts what was dispatched.
+    """Executes op by op, as JAX does where nothing traces, and counts dispatches.
 
     A jitted function counts by its own name, and so do operators: most of `jax.numpy` is jitted.
     """
@@ -113,7 +113,7 @@ def executed(call: Callable, inputs: Sequence[Any]) -> Program:
 
 
 def _run_under(trace: Any, call: Callable, inputs: Sequence[Any]) -> None:
-    """Call under a trace. Raises Unsupported where this version of JAX keeps none for what runs op by op."""
+    """Call under a trace. Raises Unsupported where this version of JAX has no trace of op-by-op execution."""
     if _eval_trace is None:
         raise Unsupported(f"JAX {jax.__version__} does not expose the operators of its op-by-op mode.")
     with _set_current_trace(trace):

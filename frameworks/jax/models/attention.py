@@ -16,12 +16,11 @@ from workloads.spec import Workload
 def fused(
     attend: Callable, workload: Workload, cell: Cell, dtype: np.dtype, length: int | None = None
 ) -> tuple[Callable, str]:
-    """Return `attend` with its kernel as first argument filled in, and what the kernel is, for the record's `settings`.
+    """Return `attend` with its kernel as first argument filled in, and the kernel's name for the record's `settings`.
 
     `attend(kernel, q, k, v, ...)` takes heads of (B, S, nh, hs), and a mask (B, S) where the cell has one; S is
-    `length`, or the cell's sequence length. The kernel
-    is cuDNN's, which takes 16-bit types only, where it takes this shape; `xla` is the same operator composed by XLA.
-    Raises `Unsupported` where that is refused as well.
+    `length`, or the cell's sequence length. The kernel is cuDNN's, which takes 16-bit types only, where it takes this
+    shape; `xla` is the same operator composed by XLA. Raises `Unsupported` where that is refused as well.
     """
     if cell.device_kind == "gpu" and cell.dtype in ("bf16", "fp16"):
         try:

@@ -48,7 +48,7 @@ def norm(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Array, tuple]:
-    """Map tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
+    """Map tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H), and the rotation of heads."""
     tables = params["cosines"], params["sines"]
     if at is None:
         turn = tuple(table[: ids.shape[1], None] for table in tables)  # (T, 1, hs)

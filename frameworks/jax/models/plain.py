@@ -1,7 +1,7 @@
 """Models as pure functions over a tree of parameters, operator for operator as in the other frameworks.
 
-A model is `(params, forward, detail)`: `forward(params, *inputs)` returns the outputs by name, and `detail` says what
-was chosen on the way.
+A model is `(params, forward, detail)`: `forward(params, *inputs)` returns the outputs by name, and `detail` describes
+the chosen implementation.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 
 
 def options(cell: Cell) -> dict[str, str]:
-    """Return the compiler options of the cell's mode that this version of XLA has; none for what users have.
+    """Return the compiler options of the cell's mode that this version of XLA has; none for the users' default.
 
-    Raises Unsupported where it cannot leave command buffers out, which nothing would show.
+    Raises Unsupported where it cannot omit command buffers, which nothing would show.
     """
     choices = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
     if cell.mode in UNCAPTURED and cell.device_kind == "gpu":

@@ -69,7 +69,7 @@ class Generator:
         return {"keys": keys, "values": values}
 
     def restore(self) -> None:
-        """Put back what the cache held before the first call."""
+        """Restore the cache's contents from before the first call."""
         if self._decodes:
             self.cache = jax.tree.map(_ending, self.cache, self._first)
 

@@ -1,4 +1,4 @@
-"""jax.jit of a whole model or of its blocks, and a count of what was compiled."""
+"""jax.jit of a whole model or of its blocks, and a count of compilations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Compilations:
     def callable(
         self, cell: Cell, function: Callable, arguments: tuple, detail: str, donated: tuple[int, ...] = ()
     ) -> tuple[Callable, Callable[[], Capture]]:
-        """Return `function` as the cell's mode calls it, and what reports its capture.
+        """Return `function` as the cell's mode calls it, and the report of its capture.
 
         `arguments` have the shapes of a call's; those numbered in `donated` give their memory to the results.
         """

@@ -1,4 +1,4 @@
-"""Training on several devices of one process: where arrays lie, from which XLA derives what devices send each other."""
+"""Training on several devices of one process: placement of arrays, from which XLA derives the communication."""
 
 from __future__ import annotations
 

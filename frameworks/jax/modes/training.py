@@ -59,7 +59,7 @@ def optimizer() -> optax.GradientTransformation:
 
 
 def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
-    """Return a function from (params, held, *inputs) to (loss, what is held after it)."""
+    """Return a function from (params, held, *inputs) to (loss, new held values)."""
 
     def cast(x: jax.Array) -> jax.Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -133,7 +133,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 def built(workload: Workload, cell: Cell, weights: Arrays, sharding: Callable[[Any], Any], dtype: np.dtype) -> tuple:
-    """Return the first state, what computes the model, and its detail; weights lie where `sharding` says."""
+    """Return the first state, the function of the model, and its detail; `sharding` places the weights."""
     stored = DTYPES[str(cell.parameter("states", "fp32"))]
 
     def put(array: Any) -> jax.Array:
@@ -171,7 +171,7 @@ class Held:
 
 
 class Trainer:
-    """Calling it runs one optimizer iteration on what is held; `state` names what joins the outputs."""
+    """Calling it runs one optimizer iteration on `held`; `state` names the values that join the outputs."""
 
     def __init__(self, held: Held, state: Sequence[str]):
         self.trained, self._state = held, state

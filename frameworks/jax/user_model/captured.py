@@ -36,7 +36,7 @@ _PLAIN = (types.BuiltinFunctionType, types.ModuleType, str, bytes)
 
 @dataclass
 class Place:
-    """A place, what it held at first, and what stands there instead: a tree, with the numbers of its arrays."""
+    """A place, its first value, and its present one: a tree, with the numbers of its arrays."""
 
     owner: Any
     name: Any
@@ -65,7 +65,7 @@ class Reached:
         self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
 
     def plain(self, value: Any, name: Any = "") -> Any:
-        """Return a value with nothing compiled and partial functions as trees, and find what it reaches."""
+        """Return a value with nothing compiled and partial functions as trees, and find the values that it reaches."""
         value = jax.tree.map(functools.partial(self._uncompiled, name), value)
         nodes: list[Any] = []
         jax.tree.flatten(value, is_leaf=lambda node: nodes.append(node))  # type: ignore[func-returns-value]
@@ -82,13 +82,13 @@ class Reached:
             place.numbers = [numbers.get(id(leaf)) for leaf in place.leaves]
 
     def put(self, arrays: Sequence[Any]) -> None:
-        """Put back what was there at first, with these arrays and nothing compiled."""
+        """Restore the first values, with these arrays and nothing compiled."""
         self.restore()
         for place in filter(None, self._places.values()):
             _put(place.owner, place.name, place.tree(arrays))
 
     def restore(self) -> None:
-        """Put back what was there at first."""
+        """Restore the first values."""
         self._put_back(self._contents, [(p.owner, p.name, p.first) for p in self._places.values() if p])
 
     @contextlib.contextmanager
@@ -121,7 +121,7 @@ class Reached:
             _put(owner, name, value)
 
     def walk(self, value: Any) -> None:
-        """Find what a function, class or object reaches."""
+        """Find the values reachable from a function, class or object."""
         if id(value) in self._seen or isinstance(value, _PLAIN):
             return
         self._seen[id(value)] = value

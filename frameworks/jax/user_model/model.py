@@ -43,7 +43,7 @@ COUNTED_CALLS = ("Sharding", "SPMD", "annotate_device_placement", "mhlo.", "chlo
 
 
 class JaxRules(Rules):
-    """Arrays of JAX, and the children of what is registered as a pytree."""
+    """Arrays of JAX, and the children of registered pytrees."""
 
     def array(self, value: Any) -> np.ndarray | None:
         if not isinstance(value, jax.Array):
@@ -140,9 +140,10 @@ class Applied:
         return self._given, self.reached.arrays
 
     def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
-        """Take as parameters what the model can be traced with, and find what a call writes to, holds and compiles.
+        """Choose as parameters the values that the model can be traced with.
 
-        Code of NumPy needs NumPy's arrays, and whole numbers may be needed while it is traced.
+        Find the values that a call writes to, holds and compiles. Code of NumPy needs NumPy's arrays, and whole numbers
+        may be needed while it is traced.
         """
         failed = ""
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
@@ -159,7 +160,7 @@ class Applied:
         self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
 
     def keep_numpy(self) -> None:
-        """Leave arrays of NumPy where they are, as what writes to them needs."""
+        """Leave arrays of NumPy in place, as code that writes to them needs."""
         self._exchanged = _is_jax
         self.reached.only(_is_jax)
 
@@ -178,7 +179,7 @@ class Applied:
             return (output, self._after(callee, params)) if self.writes else output
 
     def release(self) -> None:
-        """Put back what the user's code held."""
+        """Restore the first values of the user's code."""
         self.reached.restore()
 
     def _after(self, callee: Callable, params: Any) -> Any:
@@ -286,11 +287,11 @@ class Model(user_model.UserModel):
         return lambda args, kwargs: bound()(*args, **kwargs)
 
     def release(self) -> None:
-        """Put back what the user's functions held."""
+        """Restore the first values of the user's functions."""
         self.applied.release()
 
     def forward(self, params: Any, inputs: Any) -> Any:
-        """Return the output, and the state after it where a call writes to it, of what jit is given."""
+        """Return the output from jit's arguments, and the state after it where a call writes to it."""
         return self.applied.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
 
     def arguments(self) -> tuple:
@@ -431,7 +432,7 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
 
 
 def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
-    """Return how what `model()` returned is called with parameters, and what it is."""
+    """Return a function that calls the result of `model()` with parameters, and its kind as text."""
     reached = Reached()
     if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
@@ -484,7 +485,7 @@ def _register(leaf: Any) -> None:
 
 
 def _signature(inputs: Inputs) -> list[tuple[str, str]]:
-    """Return the names of an input set's leaves, with what a compilation holds of each."""
+    """Return the names of an input set's leaves, each with the properties that a compilation depends on."""
     args, kwargs = inputs
     leaves = jax.tree_util.tree_leaves_with_path({**{str(i + 1): a for i, a in enumerate(args)}, **kwargs})
     return [(".".join(map(_key, path)), _held(leaf)) for path, leaf in leaves]
@@ -533,7 +534,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _is_dynamic(leaf: Any) -> bool:
-    """Say whether a leaf is an argument of a jitted function: whole numbers and flags choose what is computed."""
+    """Say whether a leaf is an argument of a jitted function; whole numbers and flags choose its operators instead."""
     return _is_array(leaf) or type(leaf) in (float, complex)
 
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own profiler: what every node's kernel took, as a session writes it at its end."""
+"""ONNX Runtime's own profiler: the time of every node's kernel, as a session writes it at its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AXES_OF_HEADS = 4  # (B, nh, S, hs)
 
 
 class Profiler(boundary.Profiler):
-    """A session profiles from its opening or never: what is profiled is a second one like the step's."""
+    """A session profiles from its opening or never, so a second session like the step's is profiled."""
 
     def __init__(self, dumps: Path) -> None:
         pass

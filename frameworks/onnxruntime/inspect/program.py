@@ -33,7 +33,7 @@ KINDS = {
 
 
 def captured(graph: onnx.GraphProto) -> list[Operation]:
-    """Return the operators of `graph`; what is computed of constants alone is a constant.
+    """Return the operators of `graph`; a function of constants alone is a constant.
 
     Their order is that in which the outputs need them: the nodes of a file may stand in any that fits.
     """

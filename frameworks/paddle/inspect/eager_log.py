@@ -136,7 +136,7 @@ def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _logged() -> Iterator[Callable[[], str]]:
-    """Collect Paddle's log of what is done meanwhile, which goes to this process's stderr otherwise."""
+    """Collect Paddle's log during the block, which goes to this process's stderr otherwise."""
     severity = ctypes.c_int.in_dll(ctypes.CDLL(paddle.base.libpaddle.__file__), "_ZN3fLI17FLAGS_minloglevelE")
     sys.stderr.flush()
     text, least, stderr = "", severity.value, os.dup(2)

@@ -119,7 +119,7 @@ def _of_a_shape(operator: Any) -> bool:
 
 
 def _is_length(value: Any) -> bool:
-    """Say whether a value is an integer or a list of integers, as a shape and what is computed from it are."""
+    """Say whether a value is an integer or a list of integers, as shapes and values derived from them are."""
     if not value.is_dense_tensor_type():
         return False
     dtype, shape = _type(value)

@@ -38,7 +38,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
 
 
 def _with_cache(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
-    """Return the model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
+    """Return the model of the cell's pass. Raises `Unsupported` where it lacks a property of the cell."""
     if cell.parameter("attention") == "fused":
         raise Unsupported("This model has no fused attention in Paddle: choose ATTENTION=explicit.")
     if cell.parameter("cache") == "dynamic":

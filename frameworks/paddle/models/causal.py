@@ -130,7 +130,7 @@ class Cache:
                 self._first.append((tensor, past[:, -STEPS:].clone()))  # what calls write over
 
     def restore(self) -> None:
-        """Put back what the cache held before the first call; a prompt writes all of it again."""
+        """Restore the cache's contents from before the first call; a prompt writes all of it again."""
         for tensor, first in self._first:
             tensor[:, :, -STEPS:] = first
 

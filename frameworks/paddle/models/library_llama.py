@@ -35,9 +35,9 @@ class LibraryLlama(nn.Layer):
         self.model, self.chooses = model, chooses
 
     def forward(self, ids, place=None, layers=None):
-        """Return a prompt (B, T), or tokens (B,) for a place (1,) behind what `layers` hold, int64.
+        """Map a prompt (B, T), or tokens (B,) at a place (1,) after `layers`, int64 -> outputs and the longer cache.
 
-        Gives logits (B, V), or tokens and their logits, (B,) each; and the longer cache behind them.
+        Outputs are logits (B, V), or tokens and their logits, (B,) each.
         """
         if place is None:
             output = self.model(ids, use_cache=True, return_dict=True)

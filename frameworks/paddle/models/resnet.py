@@ -26,7 +26,7 @@ class Normed(nn.Layer):
 
 
 class Bottleneck(nn.Layer):
-    """Three convolutions with batch norms, added to what they read."""
+    """Three convolutions with batch norms, added to their input."""
 
     def __init__(self, block: resnet.Block, layout: str):
         super().__init__()

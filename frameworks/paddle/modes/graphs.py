@@ -1,4 +1,4 @@
-"""Graphs of Paddle: what `to_static` captured, and the exported program under `paddle.inference`."""
+"""Graphs of Paddle: captures of `to_static`, and the exported program under `paddle.inference`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's pro
 
 
 def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.static.InputSpec]:
-    """Return the inputs' shapes and types; with dynamic shapes, what batch size and sequence length change is open."""
+    """Return the inputs' shapes and types; with dynamic shapes, sizes that follow batch or sequence length are open."""
     axes = workload.dynamic_axes(dict(cell.parameters)) if cell.shapes == "dynamic" else [()] * len(inputs)
     return [
         paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
@@ -70,10 +70,10 @@ def in_mode(
 def to_static(
     model: nn.Layer, cell: Cell, signature: list | None
 ) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
-    """Return the model as `cell.mode` captures it, what reports its capture, and what lists its operators.
+    """Return the model as `cell.mode` captures it, the report of its capture, and the list of its operators.
 
-    Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
-    shape is traced.
+    Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each shape
+    is traced.
     """
     backend = "CINN" if cell.mode == "to_static-cinn" else None
     static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
@@ -168,7 +168,7 @@ class Exported(Predictor):
         )
 
     def operators(self) -> Program | None:
-        """Return those of the program as it was exported: what passes make of it is what the mode is for."""
+        """Return the operators of the exported program, before the passes, which are the mode's purpose."""
         return programs.captured(self._program, self._cell)
 
     def form(self) -> Any:

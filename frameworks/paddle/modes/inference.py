@@ -24,7 +24,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 def names_of(workload: Workload) -> tuple[str, ...]:
-    """Return the names of what a model returns, in its order."""
+    """Return the names of a model's outputs, in its order."""
     return OUTPUTS.get(workload.family, ("output",))
 
 

@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 class Objective(nn.Layer):
-    """A model and its loss: what is captured. `to_static` wants the inputs named, so every family has its own."""
+    """A model and its loss, which a graph captures. `to_static` wants the inputs named, so every family has its own."""
 
     def __init__(self, model: nn.Layer):
         super().__init__()

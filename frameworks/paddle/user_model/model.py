@@ -84,7 +84,7 @@ class Called(nn.Layer):
 
 
 class Exportable(nn.Layer):
-    """A user's layer as what takes tensors alone, as exported programs do; all else is that of one input set."""
+    """A user's layer as a function of tensors alone, as exported programs are; other inputs stay those of one set."""
 
     def __init__(self, layer: nn.Layer, inputs: Inputs):
         super().__init__()
@@ -220,7 +220,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 
 def captured(layer: Called, model: Model, cell: Cell, autograd: Callable, rest: dict[str, Any]) -> Step:
-    """Return the step of what `to_static` makes of a layer."""
+    """Return the step of a layer captured by `to_static`."""
     signature = list(trees.packed(model.specification(cell))) if cell.shapes == "dynamic" else None
     static, capture, _ = graphs.to_static(layer, cell, signature)
     packs = any(trees.packed(inputs) is not inputs and _has_class(trees.packed(inputs)) for inputs in model.sets)

@@ -33,7 +33,7 @@ class Training(user_model.Training):
 
 
 def trainer_of(objective: Called, loss: Callable, bf16: bool = False) -> training.Trainer:
-    """Return an iteration on an objective, which `loss` computes; what no gradient reaches joins the outputs."""
+    """Return an iteration on an objective, which `loss` computes; values without a gradient join the outputs."""
     fixed = [(name, tensor) for name, tensor in objective.named_parameters() if tensor.stop_gradient]
     fixed += [(name, buffer) for name, buffer in objective.named_buffers() if has_memory(buffer)]
     state = {name: tensor for name, tensor in fixed if tensor.is_floating_point()}

@@ -91,7 +91,7 @@ def unpacked(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """Return an output as a graph gives it: what holds tensors and is no container of Paddle's becomes a dict."""
+    """Return an output as a graph gives it: an object with tensors that is no container of Paddle's becomes a dict."""
     if isinstance(value, (*_VALUES, *_PLAIN)):
         return value
     if isinstance(value, Mapping):
@@ -108,7 +108,7 @@ def opened(value: Any) -> Any:
 
 
 def form(value: Any, path: tuple[int, ...] = ()) -> Any:
-    """Return a nested value with None for each tensor and array: what two input sets must have in common."""
+    """Return a nested value with None for each tensor and array: the part that input sets must share."""
     if isinstance(value, (*_VALUES, np.ndarray)) or id(value) in path:
         return None
     if isinstance(value, Mapping):

@@ -115,10 +115,10 @@ def trips_of(cell: Cell) -> tuple[int, ...]:
 def captured(graph: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
     """Return the operators of the graph that a `tf.function` traced for `inputs`, without tracing it again.
 
-    Loops run `trips` times, those inside of loops the next number of times. With None, loops and conditions are those
-    that `inputs` lead to, for which the graph is run.
+    Loops run `trips` times, those inside of loops the next number of times. With None the graph is run, and loops and
+    conditions follow `inputs`.
 
-    Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
+    Raises NotImplementedError for a graph that serves every shape, since the comparison consists mostly of shapes.
     """
     if graph.input_signature is not None:
         raise NotImplementedError("a graph with dynamic shapes cannot be compared with a run at one shape")
@@ -152,7 +152,7 @@ def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None
 
 @dataclass
 class _Run:
-    """A graph and what it is given, of which tensors can be computed: how often its loops run, what it branches on."""
+    """A graph and its inputs, to compute its tensors: iterations of its loops, conditions of its branches."""
 
     graph: Any
     feeds: list[Any]

@@ -119,7 +119,7 @@ class CausalModel(tf.Module):
                 self._first.append((cache, past[:, :, -STEPS:]))  # what calls write over
 
     def restore(self) -> None:
-        """Put back what the cache held before the first call; a prompt writes all of it again."""
+        """Restore the cache's contents from before the first call; a prompt writes all of it again."""
         for cache, first in self._first:
             cache[:, :, -STEPS:].assign(tf.tile(first, (self.batch, 1, 1, 1)))
 

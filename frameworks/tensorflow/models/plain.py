@@ -1,4 +1,4 @@
-"""BERT and small models as `tf.Module`s, operator for operator what the other frameworks' plain models are."""
+"""BERT and small models as `tf.Module`s, with the same operators as the other frameworks' plain models."""
 
 from __future__ import annotations
 

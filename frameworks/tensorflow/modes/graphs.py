@@ -20,10 +20,10 @@ _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
 class Unoptimized:
-    """A `tf.function` each of whose calls has TensorFlow's runtime leave the graph as it was traced.
+    """A `tf.function` each of whose calls makes TensorFlow's runtime keep the graph as traced.
 
-    Grappler's switch belongs to the process; what a call hands to the runtime is a copy of it, and a function is
-    optimized for each such copy apart. Raises `Unsupported` where this version of TensorFlow has no such options.
+    Grappler's switch belongs to the process; a call passes a copy of it to the runtime, and a function is optimized for
+    each such copy apart. Raises `Unsupported` where this version of TensorFlow has no such options.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -80,9 +80,9 @@ def called(
 
 
 class Captured:
-    """Reports what one `tf.function` captured; the graph is examined once, after the first call.
+    """Reports the capture of one `tf.function`; the graph is examined once, after the first call.
 
-    `rewriter` is what rewrites the graph where XLA does not compile it.
+    `rewriter` rewrites the graph where XLA does not compile it.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple)
 
 
 def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
-    """Return specifications of the inputs that leave open what changes with batch size and sequence length."""
+    """Return specifications of the inputs, with open sizes where they depend on batch size and sequence length."""
     axes = workload.dynamic_axes(dict(cell.parameters))
     if int(cell.parameter("accumulate", 1)) > 1:  # micro-batches lie along a first axis of fixed length
         axes = tuple(tuple(axis + 1 for axis in free) for free in axes)

@@ -64,7 +64,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 class Trainer(tf.Module):
-    """Calling it runs one optimizer iteration on what `loss` gives of the inputs.
+    """Calling it runs one optimizer iteration on the `loss` of the inputs.
 
     `trained` are the variables that are updated, `state` the model's running statistics by name, where it has any.
     Keras sums gradients over `replicas`, so each contributes those of its share of the mean loss.

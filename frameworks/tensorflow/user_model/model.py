@@ -89,7 +89,7 @@ class TensorFlowRules(Rules):
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A user's model as `model()` made it: what is called in its place, and all of its variables in a fixed order.
+    """A user's model from `model()`: a function called in its place, and all of its variables in a fixed order.
 
     `constants` are tensors of floating point that it reaches.
     """
@@ -295,7 +295,7 @@ def refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def other_inputs(sets: Sequence[Inputs]) -> list[str]:
-    """Return, of the input sets for which a function is traced again, what differs from the first set."""
+    """Return, for each input set that causes another trace, its differences from the first set."""
     first, *rest = map(_specification, sets)
     reasons = []
     for given in rest:
@@ -332,7 +332,7 @@ def _traced_by(leaf: Any) -> tuple[str, Any]:
 def plain(made: Any) -> tuple[Callable, list[str]]:
     """Return the user's model without `tf.function`, and the names from which that was removed.
 
-    Raises Unsupported for what has no Python function behind it.
+    Raises Unsupported for a callable without a Python function.
     """
     removed = []
     if _has_original(made):
@@ -429,7 +429,7 @@ def _is_users(module: str) -> bool:
 def cast(inputs: Any, dtype: tf.DType, made: dict[int, Any] | None = None) -> Any:
     """Return inputs with their arrays as tensors, floating-point ones in a dtype and complex ones in its width.
 
-    A leaf that is held twice stays one. `made` holds by identity what was cast before.
+    A leaf that is held twice stays one. `made` has earlier casts by the identity of their sources.
     """
     made = {} if made is None else made
 
@@ -505,7 +505,7 @@ def _is_keras3(variable: Any) -> bool:
 
 
 def _alike(one: tf.Tensor, other: tf.Tensor) -> bool:
-    """Say whether two tensors hold the same values, up to what computing them in another dtype changes."""
+    """Say whether two tensors hold the same values, up to the error of another dtype."""
     first, second = (tf.cast(tensor, tf.float64).numpy() for tensor in (one, other))
     return first.shape == second.shape and bool(
         np.nansum((first - second) ** 2) <= ANOTHER_DTYPE**2 * np.nansum(first**2)
@@ -525,7 +525,7 @@ def _takes_training(model: Any, trains: bool, args: tuple[Any, ...]) -> bool:
 
 
 def _kept_in_float32(model: Any) -> set[int]:
-    """Return by identity what Keras 2 keeps in float32 where its layers compute in 16 bits: batch norm's variables."""
+    """Return ids of variables that Keras 2 keeps in float32 where its layers compute in 16 bits: batch norm's."""
     kinds = tuple(keras.layers.BatchNormalization for keras in hubs.installed_keras() if not _is_version_3(keras))
     layers = (model, *model.submodules) if isinstance(model, tf.Module) else ()
     return {id(variable) for layer in layers if isinstance(layer, kinds) for variable in layer.variables}

@@ -23,7 +23,7 @@ class Training(user_model.Training):
         return trainer.with_state(trainer)
 
     def trainer_of(self, made: Made) -> training.Trainer:
-        """Return one optimizer iteration on the loss of what a model gives, whose variables are trained."""
+        """Return one optimizer iteration on the loss of a model's output, whose variables are trained."""
         function = user_model.scalar_loss(self.model.file, _is_scalar, "tf.reduce_mean(output**2)")
 
         def loss(args: tuple, kwargs: dict[str, Any]) -> tf.Tensor:

@@ -35,7 +35,7 @@ class Form(ABC):
         self.device, self.threads, self.dtype = device, threads, dtype
 
     def start(self) -> Mapping[str, Any]:
-        """Do what is done once a process; return the settings. Raises Unsupported where tools are missing."""
+        """Initialise the form once per process; return the settings. Raises Unsupported where tools are missing."""
         return {}
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Form(ABC):
         """Return the name of the backend that runs the opened artefact, as read back."""
 
     def program(self, exported: torch.fx.GraphModule, tensors: Tensors) -> Program | str:
-        """Return the operators of what is built, or why they cannot be compared with eager mode's."""
+        """Return the operators of the built program, or why they cannot be compared with eager mode's."""
         return "the runtime executes operators of its own"
 
 
@@ -63,7 +63,7 @@ def load(mode: str) -> type[Form]:
 class Deployed:
     """A call in the cell's form: `call`, which computes with `module`, exported with `tensors` as its arguments.
 
-    `autograd` is what eager mode's calls run under; torch.export takes no_grad in place of inference mode.
+    `autograd` is the context of eager mode's calls; torch.export takes no_grad in place of inference mode.
     """
 
     def __init__(
@@ -150,6 +150,6 @@ def exported_of(
 
 
 def refusal(what: str, error: Exception) -> Unsupported:
-    """Return the sentence on what a form cannot take, with the reason in the error's words."""
+    """Return the error of a model that a form cannot take, with the reason in the error's words."""
     words = " ".join(str(error).split())[:300]
     return Unsupported(f"{what} ({type(error).__name__}: {words}).")

@@ -86,8 +86,8 @@ def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
 def calls_of(step: Step, eager: bool) -> dict[Call, int]:
     """Return the calls in one run of the step's program, with how often each is made.
 
-    A step that does not list its program is called itself, where it is eager. Of a graph that does not, nothing is
-    known: what would be seen of its call is what Dynamo does, and not what the graph holds.
+    A step that does not list its program is called itself, where it is eager. A graph that does not list it gives no
+    calls: a call would show Dynamo's actions, and not the graph's.
     """
     counts: dict[Call, int] = {}
 

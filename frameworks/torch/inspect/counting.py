@@ -68,7 +68,7 @@ class _NoModules(contextlib.nullcontext):
 
 
 class _Bytes(TorchDispatchMode):
-    """Sums what operators read and write, where a view moves nothing, and notes those whose FLOPs have no rule."""
+    """Sums the bytes that operators read and write (0 for a view), and notes those whose FLOPs have no rule."""
 
     def __init__(self, rules: Mapping[Any, Any]) -> None:
         super().__init__()

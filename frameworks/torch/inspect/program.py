@@ -1,7 +1,7 @@
 """The operators of one call as torch itself dispatches them: ATen's, and the attention kernel that SDPA chose.
 
-Eager mode's list comes from calling the model, a graph's from running what Dynamo captured with eager kernels. So both
-are in one form: what composite operators consist of, eager's dispatcher decides in both.
+Eager mode's list comes from calling the model, a graph's from running Dynamo's capture with eager kernels. So both have
+one form: eager's dispatcher splits composite operators in both.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: boo
 
 
 def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
-    """Return the operators of a graph; `context` puts a call under what the captured one ran under."""
+    """Return the operators of a graph; `context` puts a call into the context of the captured one."""
     return executed(*graph.call(context))  # as eager mode is listed: before autocast, or behind it
 
 
 def uncompiled() -> contextlib.AbstractContextManager:
     """Enter a block in which torch compiles nothing, as torch.cond and flex_attention do in eager mode too.
 
-    Under a dispatch mode Dynamo skips their frames, from then on in every call, which fails in what is within them.
+    Under a dispatch mode Dynamo skips their frames, from then on in every call, which then fails within them.
     """
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else contextlib.nullcontext()
 
@@ -77,9 +77,9 @@ def watched(watcher: Callable[..., None]) -> Iterator[None]:
 
 
 class CapturedGraph:
-    """The graph that Dynamo handed to a backend, with what is needed to run it again.
+    """The graph that Dynamo handed to a backend, with everything needed to run it again.
 
-    It holds no memory of its own: inputs are the model's weights and the tensors that the first call was given.
+    It holds no memory of its own: inputs are the model's weights and the tensors of the first call.
     """
 
     def __init__(self) -> None:

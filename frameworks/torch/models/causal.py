@@ -158,7 +158,7 @@ class CausalModel(nn.Module):
         return self.logits(x)
 
     def grow(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> tuple[torch.Tensor, Layers]:
-        """Return same on a dynamic cache, which holds what stands before the place; gives the longer one as well."""
+        """Return the same on a dynamic cache of all places before this one, and the longer cache."""
         x, turn = self.embedded(tokens, place)
         longer = [GrowingLayer(keys, values) for keys, values in layers]
         for block, layer in zip(self.blocks, longer, strict=True):

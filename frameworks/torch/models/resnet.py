@@ -11,7 +11,7 @@ from workloads.spec import Parameters
 
 
 class Bottleneck(nn.Module):
-    """Three convolutions with batch norms, added to what they read."""
+    """Three convolutions with batch norms, added to their input."""
 
     def __init__(self, block: resnet.Block):
         super().__init__()

@@ -26,7 +26,7 @@ def settings(pass_name: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Recording:
-    """A captured call: `replay` computes `output`, in place, from what the buffers hold. `kernels` None: unreadable."""
+    """A captured call: `replay` computes `output`, in place, from the buffers. `kernels` None: unreadable."""
 
     replay: Callable[[], None]
     output: Any
@@ -51,7 +51,10 @@ class Recorder:
         current.wait_stream(beside)
 
     def capture(self, call: Callable[[], Any]) -> Recording:
-        """Return the call's kernels as one graph; none has run. Raises `Unsupported` for what cannot be captured."""
+        """Return the call's kernels as one graph; none has run.
+
+        Raises `Unsupported` for a call that cannot be captured.
+        """
         graph = _new_graph()
         # cuBLAS keeps a workspace a stream, which others (CUDA graph trees) may give back to the allocator while this
         # graph still writes to it; one that is taken during the capture lies in the graph's own pool.
@@ -75,8 +78,8 @@ class Recorder:
 class Replayed:
     """`call`, recorded at its first call at each shape; from then on inputs are copied into the recording's buffers.
 
-    Weights are used where they lie. An output is the graph's memory: it holds until the next call. `after_warm_up`
-    undoes what the calls before the capture left behind.
+    Weights are used in place. An output is the graph's memory: it holds until the next call. `after_warm_up` undoes
+    changes by the calls before the capture.
     """
 
     def __init__(self, call: Callable[..., Any], recorder: Recorder, after_warm_up: Callable[[], None] = lambda: None):

@@ -68,12 +68,12 @@ def internal(module: str, name: str) -> Any:
 def compile_model(
     model: Callable, mode: str, device: torch.device, dynamic: bool
 ) -> tuple[Callable, Callable[[], Capture], Callable[..., Program]]:
-    """Return the compiled module or function, what reports its capture, and what lists the graph's operators.
+    """Return the compiled module or function, the report of its capture, and the list of the graph's operators.
 
     Nothing is compiled yet.
 
-    With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
-    call (`fullgraph`), not a slower mode under the same name.
+    With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first call
+    (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
@@ -121,10 +121,10 @@ def start(mode: str, device: torch.device) -> dict[str, Any]:
 
 @functools.cache
 def _start(backend: str, device: torch.device) -> dict[str, Any]:
-    """Have torch do what it does once per process, on a graph of one operator; returns the compiler's settings.
+    """Initialise torch's compiler, once per process, by a graph of one operator; return the compiler's settings.
 
-    Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
-    first mode to be called would pay for all of them.
+    Imports, instruction set checks and precompiled headers take longer than a small model's own compilation. The first
+    mode to be called would pay for all of them.
     """
     import torch._inductor.config as inductor
 
@@ -189,7 +189,7 @@ class CountingBackend:
         return compiled
 
     def reset(self) -> None:
-        """Forget what was compiled; torch._dynamo.reset calls this."""
+        """Forget the compilations; torch._dynamo.reset calls this."""
         getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
 
     def capture(self) -> Capture:

@@ -29,7 +29,7 @@ NO_BLOCKS = "this model has no list of blocks that could be compiled between FSD
 def prepare(adapter: Adapter, cell: Cell, make: Make, trained: Callable, resident: Sequence[tuple]) -> Step:
     """Return an iteration of this rank, on input sets that lie on the device.
 
-    `make` returns the objective, and calls what it is given with each block; `trained(objective, loss)` is its trainer.
+    `make` returns the objective, and calls its argument with each block; `trained(objective, loss)` is its trainer.
     """
     if not dist.is_initialized():
         raise Unsupported(ranks.ALONE)
@@ -80,7 +80,7 @@ class Sharded:
         self.trainer = trained(objective, objective)
 
     def in_mode(self, cell: Cell, device: torch.device) -> tuple[Callable[..., Any], Callable[[], Capture]]:
-        """Return the iteration in a cell's mode, and what reports its capture."""
+        """Return the iteration in a cell's mode, and the report of its capture."""
         if cell.mode == "eager":
             return partial(self._iterate, self._eager), NO_CAPTURE
         if not self._blocks:

@@ -59,7 +59,7 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt, "llama": _llama} | dict.fromk
 
 
 class Objective(nn.Module):
-    """A model and its loss: what is captured.
+    """A model and its loss, which a graph captures.
 
     `loss` takes the model and the inputs. `state` are the model's floating-point buffers by name: running statistics,
     which no gradient reaches.
@@ -72,7 +72,7 @@ class Objective(nn.Module):
         self.state = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Map the model's inputs and last what the loss compares with -> the loss, a scalar."""
+        """Map the model's inputs, and last the target of the loss -> the loss, a scalar."""
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
             return self._loss(self.model, *inputs)
 
@@ -196,7 +196,7 @@ def step(
 ) -> Step:
     """Return the step of `cell`, on input sets that lie on the device.
 
-    `compiled` makes of a function the compiled one, what reports its capture, and what lists its operators. Where a
+    `compiled` maps a function to the compiled one, the report of its capture, and the list of its operators. Where a
     call takes several micro-batches, they lie along the first axis of every input.
     """
     accumulate = int(cell.parameter("accumulate") or 1)

@@ -80,7 +80,7 @@ class Trainer:
         return gradients, loss
 
     def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        """Return the loss and the buffers after it: copies, for what is differentiated may write to its own alone."""
+        """Return the loss and copies of the buffers after it: a differentiated function may write to its own alone."""
         copies = {name: buffer.clone() for name, buffer in buffers.items()}
         loss = functional_call(self._objective, weights | copies, inputs)
         return loss if self._accumulate == 1 else loss / self._accumulate, copies

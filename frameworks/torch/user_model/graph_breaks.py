@@ -1,4 +1,4 @@
-"""torch.compile of models that it may break into several graphs: where it did, why, and what runs within graphs."""
+"""torch.compile of models that it may break into several graphs: places, reasons, and calls of the graphs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PYTHON = f"{Path(os.__file__).parent}/"
 
 
 class _Journal(logging.Handler):
-    """Hands what torch says of breaks and recompilations to the backend whose mode is being called."""
+    """Passes torch's log of breaks and recompilations to the backend whose mode is being called."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -61,9 +61,9 @@ _journal: _Journal | None = None
 
 
 class Backend(graphs.CountingBackend):
-    """A mode's backend that allows graph breaks and keeps the books on them.
+    """A mode's backend that allows graph breaks and records them.
 
-    `around`, where it is set, is what every graph of a call runs through: `around(graph, arguments)`.
+    `around`, where it is set, runs every graph of a call: `around(graph, arguments)`.
     """
 
     def __init__(self, mode: str, device: torch.device, source: str):
@@ -99,7 +99,7 @@ class Backend(graphs.CountingBackend):
         return run
 
     def note(self, text: str) -> None:
-        """Keep what torch says of one break or one recompilation, once a place."""
+        """Keep torch's text on one break or one recompilation, once a place."""
         if match := _RECOMPILED.match(text):
             guard = _GUARD.search(match["rest"])
             self._keep(

@@ -228,7 +228,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 
 def _deployed(model: Model, cell: Cell, fields: dict[str, Any]) -> Step:
-    """Return the step of the model in a form in which it is deployed; what differentiates in forward may do so."""
+    """Return the step of the model in a deployed form; a forward pass that differentiates may do so."""
     called = lambda args, kwargs: model.module(*args, **kwargs)  # noqa: E731
     made = partial(forms.Deployed, cell, model.device, model.module, autograd=model.autograd)
     fixed = Fixed(model, called, made, f"{cell.mode}'s artefact")
@@ -349,7 +349,7 @@ def _refusing_scripts(name: str) -> Iterator[None]:
 
 
 def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a module with the values of what was computed into its attributes, as hooks of weights do."""
+    """Return a copy of a module with the values that hooks of weights compute into its attributes."""
     held = [value for part in module.modules() for value in vars(part).values() if _is_tensor(value)]
     return copy.deepcopy(module, {id(value): value.detach().clone() for value in held if not value.is_leaf})
 
@@ -434,8 +434,8 @@ def _is_real(tensor: torch.Tensor) -> bool:
 def _compiled_frames() -> set[tuple[str, float | None]]:
     """Return the latest compilations of graphs in this process, less those of operators that torch runs so itself.
 
-    Eager mode, too, traces the frames of torch.cond and flex_attention, and runs what was traced by eager kernels.
-    Each is known by its number and start, since numbers begin again when a mode resets Dynamo.
+    Eager mode, too, traces the frames of torch.cond and flex_attention, and runs these traces by eager kernels. Each is
+    known by its number and start, since numbers begin again when a mode resets Dynamo.
     """
     dynamo = sys.modules.get("torch._dynamo.utils")
     latest = dynamo.get_compilation_metrics() if dynamo else ()

@@ -40,7 +40,7 @@ class Training(user_model.Training):
         self._bf16, self._loss = cell.dtype == "bf16", loss
 
     def objective(self, module: torch.nn.Module) -> training.Objective:
-        """Return a module with its loss, which is what is captured; a reference in float64 computes in it."""
+        """Return a module with its loss, which a graph captures; a reference in float64 computes in it."""
         bf16 = self._bf16 and next(module.parameters()).dtype == torch.float32
         return training.Objective(module, self._loss, self.model.device, bf16)
 
