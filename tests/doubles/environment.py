@@ -22,7 +22,7 @@ from measurement.refusals import DONE, INCOMPLETE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
-# On PYTHONPATH: brief profiles of two processes a bundle in place of 3 to 5.
+# On PYTHONPATH: brief profiles of one process a bundle in place of 3 to 5.
 FEW_PROCESSES = str(ROOT / "tests/doubles/few_processes")
 BRIEFLY = os.environ | {"PYTHONPATH": FEW_PROCESSES}
 QUICKLY = ("--threads", "1", "--budget", "0.02")

@@ -8,6 +8,7 @@ import re
 import known_gaps
 import pytest
 from doubles.environment import QUICKLY, REAL, bench, interpreter, run_sweep
+from field_rows import STANDS_FOR
 
 import frameworks
 import workloads
@@ -22,25 +23,29 @@ pass = "training"
 batch = 2
 threads = 1
 budget = 0.1
-width = 32
-depth = 2
 """
-TRAINING = TRAINED + 'workload = ["mlp", "bert-tiny", "gpt-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
+SIZES = "width = 32\ndepth = 2\n"
+TRAINING = TRAINED + SIZES + 'workload = ["mlp", "bert-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
+# By Dynamo alone in torch: Inductor takes 20 s more for operators that the BERT has as well.
+GPT = TRAINED + 'workload = "gpt-tiny"\nmode = "default"\nseq = 16\n'
+CAPTURED = {"torch": '["eager", "dynamo"]'}
 # In every mode: those that compile an iteration for a minute `test_vision.py` has of a transformer.
-ACCUMULATED = TRAINED + 'workload = "mlp"\nmode = "all"\naccumulate = 2\n'
+ACCUMULATED = TRAINED + SIZES + 'workload = "mlp"\nmode = "all"\naccumulate = 2\n'
 
 
 @pytest.fixture(scope="session", params=[name for name in REAL if frameworks.describe(name).trained])
 def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of a few iterations of every model that is trained."""
-    return run_sweep(request.param, tmp_path_factory.mktemp(request.param), TRAINING, ACCUMULATED)
+    name = request.param
+    gpt = GPT.replace('"default"', CAPTURED.get(name, '"default"'))
+    return run_sweep(name, tmp_path_factory.mktemp(name), TRAINING, gpt, ACCUMULATED)
 
 
-def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
+def test_losses_of_three_iterations_agree_with_the_reference(trained):
     framework, records = trained
     measured = [record for record in records if record["status"] in MEASURED]
     modes = (framework.baseline.name, *framework.default_graph)
-    trained = {(workloads.get(record["workload"]).family, record["mode"]) for record in measured}
+    trained = {(workloads.get(r["workload"]).family, STANDS_FOR.get(r["mode"], r["mode"])) for r in measured}
     swept = {workloads.get(record["workload"]).family for record in records}  # test_vision has others
     assert trained >= {(family, mode) for family in set(framework.trained) & swept for mode in modes}
     for record in measured:
@@ -61,6 +66,8 @@ def unseen(request, tmp_path_factory) -> list[dict]:
     """A framework's eager and default graph mode, static and dynamic, that meet another sequence length when warm."""
     interpreter(request.param)
     words = ["--workload", "bert-tiny", "--impl", "plain", "--seq", "16", "--unseen-seq", "24", *QUICKLY]
+    if request.param in CAPTURED:  # `test_stream_processes.py` has dynamic shapes in Inductor's code
+        words += ["--mode", ",".join(json.loads(CAPTURED[request.param]))]
     out = tmp_path_factory.mktemp("unseen") / "run"
     done = bench(out, *words, "--shapes", "static,dynamic", "--framework", request.param)
     assert done.code == 0, done.output

@@ -1,4 +1,4 @@
-"""Brief profiles of two processes a bundle in every run whose Python finds this folder on its path."""
+"""Brief profiles of one process a bundle in every run whose Python finds this folder on its path."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ sys.path += [str(Path(__file__).resolve().parents[3]), str(Path(__file__).resolv
 
 from doubles import brief
 
-brief.shorten(2)
+brief.shorten(1)
