@@ -125,7 +125,7 @@ def _reap(child_ended: int) -> dict[int, int]:
 
 
 def _shorten(log: Path) -> None:
-    """Leave the end of a log that has become too long; what writes to it appends."""
+    """Keep the end of a log that has become too long; its writer appends."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= LOG_BYTES:
             return

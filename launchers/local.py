@@ -206,7 +206,7 @@ def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[M
 
 
 def note(log: Path, count: Iterator[int], line: bytes) -> None:
-    """Write what was no message into the worker's log, up to a limit."""
+    """Write a line that is no message into the worker's log, up to a limit."""
     if next(count) < NOTES:
         with open(log, "ab") as file:
             file.write(f"--- no message on the results pipe: {line[:80]!r}\n".encode())
@@ -220,7 +220,7 @@ def _death(status: BinaryIO) -> str:
 
 
 def reason_of(words: str) -> str:
-    """Return how a worker ended in a sentence, from what its guard says."""
+    """Return how a worker ended in a sentence, from its guard's words."""
     word, _, rest = words.partition(" ")
     if word == "signal":
         name = signal.Signals(int(rest)).name if int(rest) in set(signal.Signals) else f"signal {rest}"

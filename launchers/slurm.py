@@ -1,8 +1,8 @@
-"""Start a worker as a step of a Slurm job, and what a runner inside an allocation has to know of it.
+"""Start a worker as a step of a Slurm job, and describe the job to a runner inside its allocation.
 
 srun is a prefix of the worker's command and the runner's child: its stdin is the lifeline, its stdout the worker's
-messages (`step.py`), its stderr what Slurm says. A step that ends without saying how its worker ended was lost with its
-node or taken away, whatever srun's exit code: after a node's death that may be 0.
+messages (`step.py`), its stderr Slurm's text. A step that ends without its worker's end was lost with its node or
+cancelled, with any exit code of srun: after a node's death that may be 0.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def run(
 
 
 def _written(step: Step, launch: Launch, folder: Path, job: Mapping[str, object], command: list[str]) -> list[str]:
-    """Write what `step.py` reads in a folder; returns the words that start it."""
+    """Write the input of `step.py` into a folder; return the words that start it."""
     (folder / "job.json").write_text(json.dumps(job))
     content = {"command": command, "share": step.share, "own_gpu": step.own_gpu, "threads": launch.threads}
     content |= {"pinned": launch.pinned, "environment": _carried(launch.environment)}
@@ -240,7 +240,7 @@ class _Process:
                     self._silent()
 
     def _read(self) -> list[Message]:
-        """Return the worker's messages in what came. Raises EOFError at the step's end."""
+        """Return the worker's messages from the available bytes. Raises EOFError at the step's end."""
         data = self._results.read(1 << 16)
         if not data:
             raise EOFError
@@ -263,7 +263,7 @@ class _Process:
         return WorkerFailure("crash", local.reason_of(self._ended))
 
     def _lost(self) -> WorkerFailure:
-        """Return why a step was ended, or ended without saying how: from what srun said."""
+        """Return why a step was ended, or ended without its worker's end, from srun's text."""
         said = self._srun_said()
         if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
             output_of("scancel", self._began)

@@ -58,7 +58,7 @@ def take_share(number: int, of: int, own_gpu: bool) -> dict[str, str]:
 
 
 def _say(results: int, message: Mapping[str, object]) -> None:
-    """Write a message; the line end before it closes what a framework may have left on the pipe."""
+    """Write a message; the line end before it ends any text of a framework on the pipe."""
     os.write(results, f"\n{json.dumps(message)}\n".encode())
 
 

@@ -48,7 +48,7 @@ class Option:
         return self.flag.replace("-", "_")
 
     def value(self, given: Any) -> Any:
-        """Return the value of what was given. Raises UsageError."""
+        """Return the value of the given word. Raises UsageError."""
         try:
             return self.parse(given)
         except ValueError:

@@ -328,7 +328,7 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
 
 
 def expected_processes(profile: Profile) -> int:
-    """Return about how many processes a bundle takes, within what the profile allows."""
+    """Return about how many processes a bundle takes, within the profile's limits."""
     expected = EXPECTED_PROCESSES.get(profile.name, profile.minimum_processes)
     return min(max(expected, profile.minimum_processes), profile.maximum_processes)
 

@@ -138,9 +138,9 @@ def _policies(given: Any) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The checked values of every axis. `parameters` maps a parameter's flag to the values asked for.
+    """The checked values of every axis. `parameters` maps a parameter's flag to the requested values.
 
-    The fields after these are the other options that say what is measured.
+    The later fields are the other options on the measurement.
     """
 
     axes: dict[str, list[Any]]
@@ -202,7 +202,7 @@ def of_files() -> list[Option]:
 
 
 def all_options() -> list[Option]:
-    """Return the options that say what is measured, as commands take them: `resolve` makes values of their words."""
+    """Return the options on the measurement, as commands take them: `resolve` makes values of their words."""
     axes = [
         replace(axis, help=f"{axis.help} (default: {axis.default})") if axis.default else axis for axis in AXES.values()
     ]
@@ -306,7 +306,7 @@ def check_size(axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int 
 
 
 def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
-    """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError.
+    """Check the given options (flag -> word, words or None) and fill in the defaults. Raises UsageError.
 
     `nodes` are those of a job that is still to be submitted.
     """

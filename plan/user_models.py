@@ -38,7 +38,7 @@ def by_name(words: Sequence[str], sources: dict[str, str]) -> list[str]:
 
 
 def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Register the user models given; return what was given with their names, and their sources by name.
+    """Register the given user models; return the options with their names, and their sources by name.
 
     `words` are those for workloads. The framework of user models alone is theirs unless given. Raises UsageError.
     """

@@ -51,8 +51,8 @@ def ensure(
 ) -> Path | None:
     """Return the interpreter of an environment with those versions, made where it is missing. Raises SetupError.
 
-    Without `make` install nothing, and return None where it is missing. Resolve what the framework needs around the
-    pins, and keep that with the environment, so that a second call gives the same packages.
+    Without `make` install nothing, and return None where it is missing. Resolve the framework's dependencies with the
+    pins, and keep the result with the environment, so that a second call gives the same packages.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
@@ -83,7 +83,7 @@ def _base(framework: str, device: str) -> environments.Recipe:
 def _make_with(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
-    """Return the interpreter of the environment `name`; keep with it what is resolved."""
+    """Return the interpreter of the environment `name`; keep the resolved versions with it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         if not make:

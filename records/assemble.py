@@ -1,4 +1,4 @@
-"""From what workers reported to records: statistics over processes, parity, flags and status."""
+"""From workers' reports to records: statistics over processes, parity, flags and status."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def record(
     peaks: Peaks | None,
     context: Context,
 ) -> Record:
-    """Return the record of a finished cell, without what `rooflines.completed` adds later.
+    """Return the record of a finished cell, without the columns that `rooflines.completed` adds later.
 
     `baseline` is the group's eager result where it was measured, `peaks` those that the cell's framework reaches.
     """

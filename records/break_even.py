@@ -1,4 +1,4 @@
-"""When compiling pays: after as many calls as save what the first call costs more than eager mode's."""
+"""When compiling pays: the calls after which the savings exceed the extra cost of the first call."""
 
 from __future__ import annotations
 

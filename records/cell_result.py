@@ -37,7 +37,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Parity:
-    """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is.
+    """Difference of a cell's outputs from the reference's, its limit (relative), and the name of the reference.
 
     `first_differing` is the first step at which another token was generated, None if none was.
     """
@@ -154,11 +154,11 @@ class CellResult:
 
     @property
     def latency_s(self) -> float:
-        """Seconds per call: of the processes' medians the geometric mean, which is what `latency` is an interval of."""
+        """Seconds per call: the geometric mean of the processes' medians, the centre of `latency`'s interval."""
         return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
-        """Return the median over processes of what workers reported under `name`; None where none did."""
+        """Return the median over processes of workers' values under `name`; None where none has one."""
         values = [value for report in self.reports if (value := getattr(report, name)) is not None]
         return median(values) if values else None
 
@@ -178,9 +178,9 @@ class CellResult:
         return median(compiling or [report.first_call_s for report in self.reports])
 
     def take_over(self, kept: Kept, node: str = "") -> None:
-        """Add what an interrupted run kept of one process, where its outputs still exist; the last report counts.
+        """Add the report of one process from an interrupted run, if its outputs still exist; the last report counts.
 
-        All processes of a cell are on one node: what another one reported is measured again.
+        All processes of a cell run on one node: reports of another node are measured again.
         """
         if kept.failure and kept.node == node:
             self.failure, self.failed_step = kept.failure, kept.step
@@ -192,7 +192,7 @@ class CellResult:
             self.add(kept.report)
 
     def add(self, report: Report) -> None:
-        """Take in what a process reported. Reports stand in the order of their processes."""
+        """Add a process's report. Reports stand in the order of their processes."""
         self.reports = sorted([*self.reports, report], key=lambda report: report.process)
 
     def forget(self, process: int | None) -> None:

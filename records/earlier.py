@@ -30,7 +30,7 @@ def needed(names: Collection[str]) -> list[str]:
 
 
 def rejudge(columns: dict[str, list]) -> None:
-    """Replace, in records by column, what versions before `PRECISION` said of status, flags and precision."""
+    """Replace, in records by column, the status, flags and precision of versions before `PRECISION`."""
     places = [place for place, version in enumerate(columns["schema_version"]) if version < PRECISION]
     if not places:
         return

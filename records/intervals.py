@@ -1,4 +1,4 @@
-"""Intervals over processes: what those that run the same code have in common, and by how much they differ."""
+"""Intervals over processes that run the same code: their mean, and their differences."""
 
 from __future__ import annotations
 

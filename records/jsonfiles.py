@@ -1,4 +1,4 @@
-"""JSON files and files of JSON lines, checked by their names' shapes; what does not fit is one sentence with its place.
+"""JSON files and files of JSON lines, checked by their names' shapes; an error is one sentence with its place.
 
 No code behind these readers checks again.
 """
@@ -26,7 +26,7 @@ _BLOCK = 1 << 20
 
 
 class Unreadable(UsageError):
-    """A file does not hold what its reader takes; the message is one sentence with the way out."""
+    """A file's content does not fit its reader; the message is one sentence with the way out."""
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _finite(value: float) -> float | None:
 
 
 def _how_far(parity: Parity) -> str:
-    """Return a clause on what went beyond the tolerance."""
+    """Return a clause on the errors beyond the tolerance."""
     error, allowed = parity.difference, parity.tolerance
     if not math.isfinite(error.largest):
         return "in shape, kind or number"
@@ -137,7 +137,7 @@ def _how_far(parity: Parity) -> str:
 
 
 def status(result: CellResult) -> dict[str, Any]:
-    """Return the columns on validity: whether the outputs agree with the reference, and what is in no graph."""
+    """Return the columns on validity: whether the outputs agree with the reference, and which parts are in no graph."""
     parity = result.parity
     row: dict[str, Any] = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,

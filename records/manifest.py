@@ -1,6 +1,6 @@
-"""The manifest of a run, a reproduction or a set of profiles: what was asked for, with a digest that shows damage.
+"""The manifest of a run, a reproduction or a set of profiles: its options, with a digest that shows damage.
 
-It shows no malice: which programs of a folder are run decides `foreign`.
+The digest does not prevent malice: `foreign` decides which programs of a folder are run.
 """
 
 from __future__ import annotations

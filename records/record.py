@@ -251,7 +251,7 @@ class Record:
 
     @classmethod
     def from_row(cls, row: Row) -> Record:
-        """Return the record of a row by the names of its columns. Raises ValueError for what is no column."""
+        """Return the record of a row by the names of its columns. Raises ValueError for an unknown name."""
         if unknown := row.keys() - FIELDS.keys():
             raise ValueError(f"unknown column {min(unknown)!r}")
         return cls(**{FIELDS[name]: value for name, value in row.items()})

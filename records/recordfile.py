@@ -1,4 +1,4 @@
-"""Files of records: JSONL as it grows, CSV as people keep it. Both are read by name, and what is odd is said."""
+"""Files of records: JSONL as it grows, CSV as people keep it. Both are read by name, with remarks on odd rows."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 @dataclass
 class Loaded:
-    """Records by column, the columns in the order asked for, and sentences on what was skipped or is missing.
+    """Records by column, the columns in the requested order, and sentences on skipped or missing rows.
 
-    Columns are read, checked and passed to another process much sooner than rows are.
+    Columns are read, checked and passed to another process much faster than rows.
     """
 
     columns: dict[str, list[Any]]
@@ -87,7 +87,7 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
 
 
 def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
-    """Raise Unreadable where a column holds what it may not, or a row lacks what each has."""
+    """Raise Unreadable where a value does not fit its column, or a row lacks a required one."""
     for version in set(filter(_is_whole, loaded.columns["schema_version"])):
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(

@@ -43,8 +43,8 @@ def completed(records: Sequence[Record]) -> list[Record]:
 def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
     """Return by cell the columns in which `completed` records differ from those that `read` gives.
 
-    It is called several times, and what it gives may come one at a time: a record is kept only where it is another's
-    cell at twice the batch.
+    `read` is called several times, and may yield one record at a time. Only records of another's cell at twice the
+    batch are kept in memory.
     """
     changed = {}
     for record, of_others in _judged(read):
@@ -80,10 +80,10 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
 
 
 def _is_judged(record: Record) -> bool:
-    """Return whether it has what a roofline takes.
+    """Return whether it has the columns of a roofline.
 
-    Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`: they stay so, and so
-    does what is left of a damaged one.
+    Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`. They stay so, and so
+    does the rest of a damaged one.
     """
     return None not in _needed(record)
 
@@ -167,8 +167,9 @@ def doubled(cell: str) -> str | None:
 
 
 def _note_peaks(best: dict[str, tuple[float, str]], record: Record) -> None:
-    """Put the rates of a record that are the highest so far into `best`, each with what reached it: a framework's peak
-    benchmark, or a cell that is one.
+    """Put the rates of a record that are the highest so far into `best`, each with the name of its benchmark.
+
+    It is a framework's peak benchmark, or a cell that is one.
     """
     for column, value, source in _rates(record):
         if value and value > best.get(column, (0.0, ""))[0]:
@@ -274,5 +275,5 @@ def _product_bytes(record: Record) -> int:
 
 
 def _growth_at_most(record: Record, twice: Record) -> float | None:
-    """Return the upper end of what twice the batch adds, as a share; None without intervals."""
+    """Return the upper end of the growth at twice the batch, as a share; None without intervals."""
     return twice.latency.high / record.latency.low - 1 if twice.latency and record.latency else None

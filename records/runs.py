@@ -64,7 +64,7 @@ class Run:
     @classmethod
     @contextlib.contextmanager
     def begin(cls, out: str | None) -> Iterator[Run]:
-        """Yield a new run, held until it is done; remove what was made of it where it ends before it has a plan."""
+        """Yield a new run, held until it is done; remove its files where it ends before it has a plan."""
         place = Path(out).absolute() if out else RUNS
         missing = [path for path in (place, *place.parents) if not path.exists()]
         run = cls.create(out)
@@ -77,7 +77,7 @@ class Run:
                     run._remove(missing if out else [run.folder, *missing])
 
     def _remove(self, made: list[Path]) -> None:
-        """Remove what nothing was written into; the folders that were `made` for it, the innermost first."""
+        """Remove the folder if it is empty; also the folders that were `made` for it, the innermost first."""
         with contextlib.suppress(OSError, UsageError):
             self.check_place()
             (self.folder / LOCK).unlink()
@@ -180,7 +180,7 @@ class Run:
         lines.append(self.folder / SAMPLES, entry)
 
     def append_profile(self, entry: dict[str, Any]) -> None:
-        """Add what `explain` found of one cell, on disk before this returns."""
+        """Add a cell's profile by `explain`, on disk before this returns."""
         self.check_place()
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
@@ -206,7 +206,7 @@ class Run:
         (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict[str, Any]) -> None:
-        """Keep what a worker said of a cell in a process until it has its record; a machine that stops may lose it."""
+        """Keep a worker's report of a cell in a process, until it has its record; a machine that stops may lose it."""
         self.check_place()
         lines.append(self._reports_path, lines.sealed(entry))
 
@@ -236,16 +236,17 @@ class Run:
         return frozenset(record.cell for record in self.records())
 
     def judged(self) -> list[str]:
-        """Judge the records as a report does; return what is odd, in sentences. Raises UsageError."""
+        """Judge the records as a report does; return sentences on contradictions. Raises UsageError."""
         next(jsonfiles.lines(self.folder / COMPRESSED_SAMPLES), None)
         if not self.records_path.exists():
             return []
         return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
 
     def write_csv(self) -> None:
-        """Complete the records with what they say together, in their own file too, and make the CSV from them.
+        """Complete the records with columns that depend on several, in their own file too, and make the CSV from them.
 
-        No record is kept: the file is read for each step."""
+        No record stays in memory: the file is read for each step.
+        """
         self.check_place()
         places = self._places()
         if changes := rooflines.changes(lambda: self._each(places)):

@@ -55,7 +55,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Plan:
-    """`plan.json`, `explanation.json`, `reproduction.json` and `ab.json`: what was asked for."""
+    """`plan.json`, `explanation.json`, `reproduction.json` and `ab.json`: the options of a run."""
 
     given: dict[str, Any] = field(default_factory=dict)
     flags: dict[str, Any] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Profiled:
 
 @dataclass(frozen=True)
 class Sample:
-    """A line of `samples.jsonl`: what one process measured of one cell."""
+    """A line of `samples.jsonl`: one process's samples of one cell."""
 
     cell: str
     seconds_per_call: Series

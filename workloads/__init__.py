@@ -1,4 +1,4 @@
-"""The workloads: what is computed. `names()` is cheap; `get` imports NumPy and the workload's file."""
+"""The workloads: definitions of computations. `names()` is cheap; `get` imports NumPy and the workload's file."""
 
 from __future__ import annotations
 

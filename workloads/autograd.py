@@ -1,6 +1,6 @@
 """Reverse-mode differentiation of the NumPy references: the same code that computes a loss, run on `Variable`s.
 
-Only what the references use is here. Each operation keeps a function from the gradient of its result to those of its
+It has the references' operations alone. Each operation keeps a function from the gradient of its result to those of its
 operands (Griewank and Walther 2008, chapter 3).
 """
 
@@ -61,7 +61,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return self.value.max(axis, keepdims=keepdims)
 
     def astype(self, dtype: Any) -> Variable:
-        """Return the variable itself: what runs on variables runs in their own precision."""
+        """Return the variable itself: functions of variables keep their precision."""
         return self
 
     def __getitem__(self, index: Any) -> Variable:

@@ -198,7 +198,7 @@ class Bert(Classifier):
         return sum(padded_lengths(batch, length)) if parameters["mask"] == "padded" else batch * length
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """Return those of every sequence alone, at its own length: what a program that leaves padding out would do."""
+        """Return the FLOPs of every sequence alone, at its own length, as of a program that skips padding."""
         if parameters["mask"] != "padded":
             return super().real_flops(parameters, fused_attention)
         lengths = padded_lengths(int(parameters["batch_size"]), int(parameters["seq_len"]))

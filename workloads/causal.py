@@ -1,4 +1,7 @@
-"""Language models that read a prompt into a cache: what their passes ask of them. A model is its own prefill pass."""
+"""Language models that read a prompt into a cache, and the methods for their passes.
+
+A model is its own prefill pass.
+"""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _summed(cost: Cost, matrices: tuple, w: int, rows: int) -> Cost:
     """Return the cost with products of so many rows and these matrices, (in, out), as multiplications and sums.
 
     Rows times a matrix are written in float32 and read to be summed. Where the dtype is another one, operands are cast
-    before, and sums after it: what the product itself reads and writes then moves a second time, in float32.
+    before, and sums after it: the product's own reads and writes then move a second time, in float32.
     """
     products = rows * sum(inputs * outputs for inputs, outputs in matrices)
     cost = cost.plus(OperatorCost("pointwise", 0, 2 * 4 * products))

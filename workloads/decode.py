@@ -1,4 +1,4 @@
-"""The decode pass of a model with a cache: one token at a time, over what the cache holds."""
+"""The decode pass of a model with a cache: one token at a time, over the cache."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Decode(PassOf):
             return np.concatenate([attended(q[part], k[part], v[part], keys, values) for part in parts])
 
         def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
-            """Attend from queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs) and to what is new."""
+            """Attend from queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs) and to new keys and values."""
             scores = [_by_all(q, keys.swapaxes(-1, -2)), q @ k[:, :, None].swapaxes(-1, -2) + future]
             shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, T, C)
             return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]

@@ -117,7 +117,7 @@ class Generate(PassOf):
         return self.tokens_per_call(parameters)
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Count what a token reads: all places of a static cache, and of a dynamic one those that are there."""
+        """Count the reads of a token: all places of a static cache, and the existing ones of a dynamic one."""
         model = self.model.given(parameters)
         whole = causal_cost.prefill(model, parameters, dtype, fused_attention)
 

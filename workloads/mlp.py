@@ -76,7 +76,7 @@ class Mlp(Workload):
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return rows (B, W) and what the output should be (B, W)."""
+        """Return rows (B, W) and target outputs (B, W)."""
         inputs = self.inputs(parameters, seed)
         target = np.random.default_rng([seed, 1]).standard_normal(inputs["x"].shape, dtype=np.float32)
         return inputs | {"target": target}

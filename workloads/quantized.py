@@ -1,4 +1,4 @@
-"""Weights of linear layers in 8 bits, with a scale for each output channel: what is stored, and what it stands for.
+"""Weights of linear layers in 8 bits, with a scale for each output channel: stored numbers, and their values.
 
 Weight-only quantization as gpt-fast has it (github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`):
 activations keep their dtype, a product casts the stored numbers to it and multiplies its result by the scales. It is

@@ -1,4 +1,4 @@
-"""Mathematics shared by the NumPy references, in the precision of what goes in. Shapes in comments."""
+"""Mathematics shared by the NumPy references, in the precision of the arguments. Shapes in comments."""
 
 from __future__ import annotations
 

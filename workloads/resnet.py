@@ -90,7 +90,7 @@ class ResNet(Classifier):
                 inputs = EXPANSION * width
 
     def convolutions(self) -> Iterator[Convolution]:
-        """Yield every convolution, each behind what it reads."""
+        """Yield every convolution, in an order in which each follows its input."""
         yield self.stem
         for block in self.blocks():
             yield from block.convolutions
@@ -111,11 +111,11 @@ class ResNet(Classifier):
         return shapes | {"fc.weight": (self.classes, self.features), "fc.bias": (self.classes,)}
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Draw kernels as He et al. 2015 (deviation sqrt(2 / fan-out)); norms around what a trained network has.
+        """Draw kernels as He et al. 2015 (deviation sqrt(2 / fan-out)); norms around a trained network's values.
 
-        The norm that ends a block is scaled by a twentieth, since networks are trained from zero there (Goyal et al.
-        2017, section 5.1) and gradients through 16 blocks of full weight would be mostly rounding: `LAST_NORM`.
-        Running statistics are no zeros and ones, which would hide forgotten ones from the parity check.
+        The norm that ends a block is scaled by a twentieth: `LAST_NORM`. Networks are trained from zero there (Goyal et
+        al. 2017, section 5.1), and gradients through 16 blocks of full weight would be mostly rounding. Running
+        statistics are no zeros and ones, which would hide forgotten ones from the parity check.
         """
         rng = np.random.default_rng(seed)
         weights = {}

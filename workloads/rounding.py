@@ -6,7 +6,7 @@ import numpy as np
 
 
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Round floating-point `values` to what `dtype` holds, half to even, as float64; others stay.
+    """Return floating-point `values` rounded to `dtype`, half to even, as float64; other values stay.
 
     TF32 rounds inside a product and not in memory: there, as in fp32, float32 values are kept.
     """

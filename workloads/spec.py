@@ -154,7 +154,7 @@ class Workload(ABC):
         return self.seeded_weights(parameters, seed)
 
     def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
-        """Return the weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
+        """Return the weights by name, in the precision of the stored part (or of a checkpoint)."""
         return kept
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Workload(ABC):
         return outputs, reference
 
     def tolerance_of(self, output: str, dtype: str) -> float:
-        """Return the tolerance of one output, by its name in what `comparable` makes."""
+        """Return the tolerance of one output, by its name in the result of `comparable`."""
         return self.tolerance[dtype]
 
     def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
@@ -224,7 +224,7 @@ class Workload(ABC):
         return self.parameters
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return one seeded micro-batch: the model's inputs, and last what the loss compares with."""
+        """Return one seeded micro-batch: the model's inputs, and last the target of the loss."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
@@ -236,7 +236,7 @@ class Workload(ABC):
         return ()
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """Return the reference's loss, and what the forward pass makes of the weights that `state` names."""
+        """Return the reference's loss, and the weights that `state` names after the forward pass."""
         return self.loss(parameters, weights, inputs), {}
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ class Workload(ABC):
     def from_checkpoint(
         self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
     ) -> Arrays:
-        """Return the weights, as `tensors` finds them in a checkpoint; what no checkpoint holds is seeded."""
+        """Return the weights, as `tensors` finds them in a checkpoint; weights that no checkpoint holds are seeded."""
         return tensors(self, parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
@@ -288,7 +288,7 @@ class Workload(ABC):
 
 @dataclass(frozen=True)
 class PassOf(Workload):
-    """A pass of `model`, which has the weights; what it adds to them is its own."""
+    """A pass of `model`, which has the weights; the pass may add its own."""
 
     model: Workload = field(kw_only=True)
 

@@ -99,7 +99,7 @@ class Training(PassOf):
         return {name: np.stack([arrays[name] for arrays in sets]) for name in sets[0]}
 
     def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
-        """Return those of a micro-batch, which is what graphs capture where they do not hold the whole iteration."""
+        """Return those of a micro-batch, which graphs capture where they do not hold the whole iteration."""
         return super().dynamic_axes({**parameters, "accumulate": 1})
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:

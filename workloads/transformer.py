@@ -26,9 +26,9 @@ ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}
 
 
 def tolerance(layers: int, of_bert: float = 1) -> dict[str, float]:
-    """Return the error allowed by dtype, `of_bert` times what BERT's layers have.
+    """Return the error allowed by dtype, `of_bert` times that of BERT's layers.
 
-    Rounding adds up over layers as a random walk: docs/methodology.md, "Parity", has what was measured.
+    Rounding adds up over layers as a random walk: docs/methodology.md, "Parity", has the measurements.
     """
     return {name: of_bert * layer * math.sqrt(layers) for name, layer in ROUNDING_OF_A_LAYER.items()}
 

@@ -59,7 +59,7 @@ class UserModel(Workload):
         return {"seed": np.array(seed)}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return the arguments of the user's `inputs`, and a seed for what is random in it."""
+        """Return the arguments of the user's `inputs`, and a seed for their random values."""
         return {**{name: np.array(value) for name, value in parameters.items()}, "seed": np.array(seed)}
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
