@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
-    """Return the module that does what the words ask for, and its arguments. Raises UsageError."""
+    """Return the module that executes the words, and its arguments. Raises UsageError."""
     from commands import command_line, table
     from measurement.refusals import UsageError
     from plan import user_models
@@ -57,10 +57,10 @@ def every_option() -> list[Option]:
 
 
 def stop_politely() -> None:
-    """Take what a job scheduler or a closed terminal sends like Ctrl-C; what is ignored (nohup) stays ignored.
+    """Handle signals of a job scheduler or a closed terminal like Ctrl-C; ignored ones (nohup) stay ignored.
 
-    Once: make passes on what its whole group was sent, and a second one would cut short what the first began to save.
-    Not while a module is loaded: what is raised there Python may drop, and SciPy's C code takes for another failure.
+    Once: make passes its group's signal on, and a second one would cut short what the first began to save. Not while a
+    module is loaded: Python may drop an exception raised there, and SciPy's C code takes it for another failure.
     """
     names = [name for name in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(name) == signal.SIG_DFL]
 

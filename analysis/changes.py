@@ -34,7 +34,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> C
 
 
 def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
-    """Return the cells, the slowest first, then what is faster, inconclusive, not comparable, and the same."""
+    """Return the cells, the slowest first, then faster, inconclusive, not comparable, and unchanged ones."""
     place = {SLOWER: 0, FASTER: 1, INCONCLUSIVE: 2, NOT_COMPARABLE: 3, SAME: 4}
     return tuple(sorted(cells, key=lambda c: (place[c.verdict], -c.ratio.value if c.ratio else 0.0, c.cell)))
 

@@ -24,7 +24,7 @@ from records.statuses import WORDS
 
 @dataclass(frozen=True)
 class Rung:
-    """A measured mode of the ladder; `adds` is what the measured one before it lacks. `latency` is in ms."""
+    """A measured mode of the ladder; `adds` is its addition to the measured one before it. `latency` is in ms."""
 
     mode: str
     adds: str
@@ -43,9 +43,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Crossed:
-    """Two things in both orders: what each brings alone and on top of the other, and how far that differs.
+    """Two rungs in both orders: the effect of each alone and on top of the other, and the difference.
 
-    `interaction` is what the first brings on top of the second over what it brings alone; 1 where they multiply.
+    `interaction` is the first one's effect on top of the second over its effect alone; 1 where they multiply.
     """
 
     names: tuple[str, str]
@@ -76,7 +76,7 @@ class Ladder:
 
     @cached_property
     def products(self) -> list[float | None]:
-        """Return for each rung what the steps up to it multiply to; None from a step without a ratio on."""
+        """The product of the steps up to each rung; None from a step without a ratio on."""
         ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
         products = itertools.accumulate(ratios, operator.mul, initial=1.0)
         return [None if math.isnan(value) else value for value in products] if self.rungs else []
@@ -206,9 +206,9 @@ def _step(before: Rung, after: Rung) -> dict[str, float]:
 
 
 def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
-    """Return the steps, where one that is shown to make it slower counts together with the next.
+    """Return the steps; one that is shown to make it slower counts together with the next.
 
-    Else what only regains the loss would be called a gain.
+    Else a step that only regains the loss would count as a gain.
     """
     strides: list[Step] = []
     lost: Step | None = None

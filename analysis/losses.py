@@ -1,8 +1,8 @@
-"""Why a graph mode loses to eager mode, as far as a control separates causes.
+"""Why a graph mode is slower than eager mode, as far as a control separates causes.
 
-A control is the same cell with one thing changed. Where the loss stays, that thing is not its cause; where it goes, the
-cause is in what the control changed, and no closer than that. A cell and its control are profiled in one process each,
-so their intervals do not hold how processes differ: what is claimed says so.
+A control is the same cell with one change. Where the loss stays, the change is not its cause; where it goes, the cause
+is in the changed part, and no closer than that. A cell and its control are profiled in one process each, so their
+intervals exclude differences between processes, as each claim says.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Loss:
-    """A graph mode that is slower than eager, by how much, and what its controls show."""
+    """A graph mode that is slower than eager, by how much, and the results of its controls."""
 
     graph: Profile
     speedup: Interval

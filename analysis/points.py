@@ -1,4 +1,4 @@
-"""Records as points to be compared: which of them belong together, and what they are called."""
+"""Records as points to be compared: their groups, and their names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(eq=False)
 class Point:
-    """A record with its place: `setting` and `shape` say what is computed and where, `series` by what."""
+    """A record with its place: `setting` and `shape` name computation and machine, `series` framework and mode."""
 
     record: Record
     setting: str

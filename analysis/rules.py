@@ -1,10 +1,11 @@
-"""The rules: what one framework's records say of one shape.
+"""The rules: from one framework's records of one shape to an answer.
 
-1. A mode counts where it is not excluded (`records.statuses`; what is, is named) and its speedup has an interval.
-2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's; where the two
-   disagree, the records contradict each other and nothing is said of it.
-3. Of the faster modes the one with the lowest latency is recommended; where the mode that users start with is not shown
-   to take longer, that one is.
+1. A mode counts where it is not excluded (`records.statuses`; excluded modes are named) and its speedup has an
+   interval.
+2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's. Where the two
+   disagree, the records contradict each other and give no answer.
+3. Of the faster modes the one with the lowest latency is recommended. If the mode that users start with is not shown to
+   take longer, that one is.
 4. No mode faster: *stay* with eager where all are shown to be slower or no faster than `GAIN`; else *inconclusive*.
 5. Where nobody deploys eager mode, modes are compared with each other alone, by latency.
 """

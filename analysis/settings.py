@@ -66,7 +66,7 @@ class Shape:
 class Setting:
     """Measured points of one setting on one machine, and those of the same setting on others (`elsewhere`).
 
-    `facts` are what is computed and where, in words, by the names of columns.
+    `facts` describe computation and machine in words, by the names of columns.
     """
 
     facts: dict[str, str]

@@ -1,6 +1,6 @@
-"""Is a change more than chance? Tests on logarithms of times, and what becomes of them where many are made at once.
+"""Is a change more than chance? Tests on logarithms of times, and their correction for many tests at once.
 
-Everything is an array, an element a cell: a comparison may have a hundred thousand.
+All values are arrays with one element per cell: a comparison may have a hundred thousand.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Estimates:
         """Return the mean over runs of one cell, whose true values differ from run to run, of two or more.
 
         The between-run variance is Hedges and Olkin's (Statistical Methods for Meta-Analysis, 1985): that of the runs'
-        means less what their errors explain. Runs count alike, since errors of three processes make poor weights:
-        Paule and Mandel's cover 0.88 where these cover 0.96 (studies/coverage.py).
+        means less the part that their errors explain. Runs count alike, since errors of three processes make poor
+        weights: Paule and Mandel's cover 0.88 where these cover 0.96 (studies/coverage.py).
         """
         within, count = self.middle, len(self.mean)
         between = max(0.0, self.mean.var(ddof=1) - np.mean(self.error**2)) / count
@@ -132,7 +132,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     """Return the geometric mean of the headline speedups of records, with its 95 % interval.
 
     Where three or more processes measured every cell, its half-width is that of the means within each (`by_process`
-    gives a record's ln speedups by process): what a process does to one cell it may do to all. Elsewhere the cells'
+    gives a record's ln speedups by process): the effect of a process on its cells may be common. Elsewhere the cells'
     errors count as independent. It says nothing of other workloads.
     """
     known = [(speedup, record) for record in records if record.headline and (speedup := record.speedup)]

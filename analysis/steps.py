@@ -1,10 +1,10 @@
 """Steps in a series of runs: binary segmentation, a split being tested by Student's t.
 
 Binary segmentation looks for the best split, and in both parts again (Sen and Srivastava, Annals of Statistics 3,
-1975). To test splits by Student's t rather than by permutations is what Hunter does with E-divisive's (Fleming et al.,
-ICPE 2023): few runs have few permutations. The differences of successive runs show how runs scatter (von Neumann,
-Annals of Mathematical Statistics 12, 1941; here their median, which a few steps do not move), and how each run's
-processes scatter by its interval: the larger counts, so that two runs suffice and a drifting machine makes no steps.
+1975). Like Hunter's variant of E-divisive (Fleming et al., ICPE 2023), it tests splits by Student's t rather than by
+permutations: few runs have few permutations. The differences of successive runs show how runs scatter (von Neumann,
+Annals of Mathematical Statistics 12, 1941; here their median, which a few steps do not move). Each run's interval shows
+how its processes scatter. The larger counts, so that two runs suffice and a drifting machine makes no steps.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: fl
 
 
 def level(points: Points, scatter: Scatter) -> Estimates:
-    """Return the mean over runs; its error is what their own errors make it, or their scatter where that is larger."""
+    """Return the mean over runs; its error follows from their own errors, or from their larger scatter."""
     values = [point for _, point in points]
     variances = [float(point.error) ** 2 for point in values]
     error = math.sqrt(sum(variances)) / len(values)

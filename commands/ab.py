@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Console) -> int:
-    """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+    """Print the plan, and make the checks of the run; return the exit code. Raises UsageError."""
     campaigns[0].show_plan()
     total = duration(sum(estimates(campaigns).values()))
     console.print(f"Processes of A and B alternate; about {total} in total.", highlight=False)
@@ -114,7 +114,7 @@ def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Consol
 def campaign_of(
     pair: Pair, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
 ) -> Campaign:
-    """Return one side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
+    """Return one side's campaign: its request, or the missing cells of its run. Raises UsageError."""
     word, folder = pair.words[side], pair.made and pair.run_folder(_LETTERS[side])
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
@@ -145,14 +145,14 @@ def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Pa
 
 
 def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
-    """Begin one side's run, held by this process; return it, and what its records repeat."""
+    """Begin one side's run, held by this process; return it, and the facts that its records repeat."""
     one.request = replace(one.request, out=str(folder))
     run = one.resumed or held.enter_context(runs.Run.begin(str(folder)))
     return run, one.begin(run)
 
 
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
-    """Run what is left of both sides, process by process in turn."""
+    """Run the remaining cells of both sides, process by process in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
     processes = min(MOST_PROCESSES, campaigns[0].profile.maximum_processes)
     profile = replace(campaigns[0].profile, minimum_processes=processes, maximum_processes=processes)
@@ -259,7 +259,7 @@ def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Cons
 
 
 def titles(words: Sequence[str | None], records: Sequence[Sequence[Record]]) -> list[str]:
-    """Return the sides' names: the framework's versions where these differ, else what was given."""
+    """Return the sides' names: the framework's versions where these differ, else the given words."""
     found = [run_headings.version(side) for side in records]
     if None in found or len(set(found)) < len(found):
         return [label(word) for word in words]

@@ -126,7 +126,7 @@ def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
 
 
 def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
-    """Run the plan and print what it says; the exit code."""
+    """Run the plan and print its answers; return the exit code."""
     console = campaign.console
     if code := execute(campaign, run, context):
         return code
@@ -196,7 +196,7 @@ def going_on(run: runs.Run, campaign: Campaign) -> str:
 
 
 def exit_code(statuses: list[str]) -> int:
-    """Return the exit code: DONE if all that can be measured was; what a framework does not support does not count."""
+    """Return the exit code: DONE if every possible cell was measured, without those that a framework lacks."""
     measured = [status for status in statuses if status in MEASURED]
     return DONE if measured and set(statuses) <= {*MEASURED, "unsupported"} else INCOMPLETE
 

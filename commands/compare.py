@@ -108,7 +108,7 @@ def share(text: str) -> float:
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """Print the answer, what differs between the runs, the cells, those that changed first, and why some are open."""
+    """Print the answer, differences of the runs, the cells, those that changed first, and why some are open."""
     console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
     for caution in comparison.cautions:
         console.print(caution, style="yellow", highlight=False)

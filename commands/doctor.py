@@ -79,7 +79,7 @@ def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[di
 
 
 def trials_of(group: Group, results: dict[str, CellResult]) -> list[Trial]:
-    """Return the ratios of a group's controls to its cell, with what they should be."""
+    """Return the ratios of a group's controls to its cell, with their expected values."""
     cell = group.cells[0]
     return [
         Trial(cell.framework, name, truth, assemble.speedup(results[f"{cell.id}~{name}"], results[cell.id]))

@@ -112,7 +112,7 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
 
 
 def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool = False) -> None:
-    """Profile what a plan holds and the folder lacks; each cell's entry is on disk before the next begins."""
+    """Profile the cells of a plan that the folder lacks; each cell's entry is on disk before the next begins."""
     folder = launcher.run.folder
     done = done_in(folder)
     for cell in planned.cells:

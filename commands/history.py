@@ -98,7 +98,7 @@ def _moment(name: str, place: Path, records: Sequence[Record]) -> Moment:
 
 
 def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
-    """Return a line for each cell of each machine that two runs hold, and sentences on what cannot be followed."""
+    """Return a line for each cell of each machine that two runs hold, and sentences on the other cells."""
     machines = list(dict.fromkeys(machine for one in loaded for machine in one.cells))
     keys = [
         (machine, cell)

@@ -95,7 +95,7 @@ def _presets() -> Table:
 
 
 def _show_modes(description, device: str, answer: dict | str, console: Console) -> None:
-    """Print a framework's modes on a device, each with what it is, or why it cannot run."""
+    """Print a framework's modes on a device, each with its description, or why it cannot run."""
     versions = {} if isinstance(answer, str) else answer["versions"]
     version = next((versions[name] for name in description.distributions if name in versions), "")
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
@@ -154,7 +154,7 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
 
 
 def _fingerprint(interpreter: Path) -> str:
-    """Return a digest of what an answer depends on: the environment, the suite's adapters, GPUs and CPUs."""
+    """Return a digest of the environment, the suite's adapters, GPUs and CPUs, on which an answer depends."""
     home = interpreter.parent.parent
     stamp = home / ".stamp"
     places = [interpreter.resolve(), *sorted(home.glob("lib*/python*/*-packages"))]

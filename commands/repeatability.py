@@ -110,7 +110,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
 
 
 def repeat(arguments: argparse.Namespace) -> int:
-    """Run the check and print what it found; the exit code is 1 where runs disagree."""
+    """Run the check and print its results; the exit code is 1 where runs disagree."""
     console = terminal.PlainConsole()
     if arguments.repeats < 2:
         raise UsageError("Comparing whole runs needs at least two of them: set REPEATS=20, or omit WORKLOAD.")

@@ -35,7 +35,7 @@ MOST_RUNS = 12  # that a heading names
 
 @dataclass
 class Source:
-    """The content of the runs named: records, profiles, machines, and remarks on what was odd."""
+    """The content of the runs named: records, profiles, machines, and remarks on odd parts."""
 
     home: Path  # the first run's folder
     names: list[str] = field(default_factory=list)
@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
-    """Read what the words name: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
+    """Return the content of the named folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
 
     `only` are the columns to keep of the records.
     """
@@ -197,7 +197,7 @@ def within(folder: Path) -> list[Path]:
 
 
 def read_into(source: Source, place: Path, only: Collection[str]) -> None:
-    """Add what lies at a place. Raises UsageError for what cannot be read."""
+    """Add the content of one place. Raises UsageError for unreadable files."""
     folder = place if place.is_dir() else place.parent
     # A part of the columns is read faster from the table, where that is no older than the records it is made from.
     order = (RECORDS, TABLE) if len(only) == len(schema.NAMES) or _is_behind(place) else (TABLE, RECORDS)
@@ -244,7 +244,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
 
 
 def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
-    """Return the words asked for by column, checked against what there is, and as a text. Raises UsageError."""
+    """Return the requested words by column, checked against existing ones, and as a text. Raises UsageError."""
     chosen, texts = {}, []
     for flag, column in select.FLAGS.items():
         if (given := getattr(arguments, flag)) in (None, "all"):

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_all(console: Console) -> int:
-    """Print the tables with what they measure and about how long it takes."""
+    """Print the tables with their contents and about how long each takes."""
     grid = Grid("table", "subject", "device", "cells", "time", title="Published tables", title_justify="left")
     for name in experiments.names():
         experiment = experiments.get(name)
@@ -182,7 +182,7 @@ def check(chosen: list[Sweep]) -> None:
 
 
 def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
-    """Make the folder of a new reproduction, with what was asked for in it; None for a dry run."""
+    """Make the folder of a new reproduction, with its options in it; None for a dry run."""
     runs.check_free(arguments.out)
     if arguments.dry_run:
         return None
@@ -227,7 +227,7 @@ def measure(
 
 
 def run_sweep(part: Sweep, request: Request, out: Path | None) -> int:
-    """Run a sweep with the command that measures it, or resume what its folder `out` holds; the exit code."""
+    """Run a sweep with the command that measures it, or resume the run in `out`; return the exit code."""
     about = part.about
     if part.measures in ("start", "stream"):
         request = replace(request, out=str(out) if out else None)

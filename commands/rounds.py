@@ -80,7 +80,7 @@ def begin(request: Request, workload: str) -> Campaign:
 
 
 def show(campaign: Campaign, command: str, strategies: Sequence[str], processes: int, console: Console) -> None:
-    """Print what would be started. Raises UsageError for another pass than inference."""
+    """Print the planned processes. Raises UsageError for another pass than inference."""
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
         raise UsageError(f"`{command}` measures inference only: omit PASS.")
     cells = [cell.group_id for cell in campaign.plan.cells if cell.id not in campaign.plan.impossible]
@@ -167,7 +167,7 @@ class Form:
         return run
 
     def measure(self, campaign: Campaign, rounds: Rounds) -> int:
-        """Start the processes and print what they say; the exit code."""
+        """Start the processes and print their lines; return the exit code."""
         console, run, journal = campaign.console, rounds.run, self.journal
         rounds.say(f"Run {run.folder}")
         again = make_command(self.command, {"OUT": str(run.folder)})

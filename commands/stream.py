@@ -76,7 +76,7 @@ def stream(
 
 
 def longest(campaign: Campaign) -> int:
-    """Return the length of the longest call. Raises UsageError for what has no streams."""
+    """Return the length of the longest call. Raises UsageError for a workload without streams."""
     for cell in campaign.plan.cells:
         taken = [parameter.name for parameter in workloads.get(cell.workload, cell.pass_name).parameters]
         if "seq_len" not in taken:

@@ -1,8 +1,8 @@
-"""`setup` with COLLECT=FOLDER: collect what a machine without internet needs to make environments.
+"""`setup` with COLLECT=FOLDER: collect the files that a machine without internet needs to make environments.
 
 For uv, the runner and each framework named: the files that their locks pin, with the locks' hashes checked, for this
 Python and this kind of machine. `WHEELHOUSE=FOLDER` then makes the environments from them: `environments.offline`.
-Packages that exist as source alone are built here, so that the other machine needs nothing to build with.
+Packages that exist as source alone are built here, so that the other machine needs no compiler.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class Pip:
         return "find-links" in uv.run([*self._pip, "config", "list"], dict(os.environ), "pip's settings cannot be read")
 
     def pinned(self, requirements: str) -> list[Path]:
-        """Download exactly what locked requirements name for this machine, hashes checked. Raises SetupError."""
+        """Download exactly the files that locked requirements name for this machine, hashes checked.
+
+        Raises SetupError.
+        """
         locked = self._scratch / "requirements.txt"
         locked.write_text(requirements)
         return self.download(["--no-deps", "--require-hashes", "--requirement", str(locked)])

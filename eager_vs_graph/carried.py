@@ -159,7 +159,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _uncompiled(model: Any) -> Any:
-    """Return the module or function inside what torch.compile returned: the suite compiles it itself."""
+    """Return the module or function inside a result of torch.compile: the suite compiles it itself."""
     return getattr(model, "_orig_mod", None) or getattr(model, "_torchdynamo_orig_callable", model)
 
 

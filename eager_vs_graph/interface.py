@@ -30,7 +30,7 @@ class Problem(RuntimeError):
 
 @dataclass(frozen=True)
 class Result:
-    """One comparison. `answer` is what `bench --json` prints; `folder` holds the run's files."""
+    """One comparison. `answer` is the object of `bench --json`; `folder` holds the run's files."""
 
     answer: Mapping[str, Any]
     folder: Path
@@ -110,7 +110,7 @@ def _new_folder() -> Path:
 
 
 def _run(words: list[str], quiet: bool) -> str:
-    """Run the command line with these words and return what it prints. Raises Problem with its last line."""
+    """Run the command line with these words and return its output. Raises Problem with its last line."""
     command = [sys.executable, "-m", "eager_vs_graph", *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(carried.HOME), os.environ.get("PYTHONPATH", "")])}
     said = []

@@ -79,7 +79,7 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Return a fingerprint of all that decides what the environment holds."""
+        """A fingerprint of everything that decides the environment's contents."""
         deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
         content = json.dumps([self.requirements, list(self.from_index), deciding])
         return hashlib.sha256(content.encode()).hexdigest()
@@ -91,18 +91,18 @@ class Recipe:
 
     @property
     def stamp(self) -> Path:
-        """Return the file that names what the environment was made of."""
+        """The file that names the environment's recipe."""
         return self.home / "-".join(filter(None, (".stamp", self.mode)))
 
     def is_made(self) -> bool:
-        """Return whether the environment is there, made of what the recipe asks for."""
+        """Return whether the environment is there, made from this recipe."""
         return self.interpreter.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint
 
 
 def recipe(framework: str, device: str, mode: str = "") -> Recipe | None:
     """Return the recipe of the environment of `framework` for `device`; None if the runner's serves. Raises SetupError.
 
-    With `mode`, what that mode adds; None for one that adds nothing.
+    With `mode`, that mode's additions; None if it has none.
     """
     if device not in DEVICES:
         raise SetupError(f"there are no environments for device '{device}'; choose cpu or gpu.")
@@ -175,7 +175,7 @@ def existing(framework: str, device: str, modes: Sequence[str] = ()) -> Path | N
 
 
 def _recipes(framework: str, device: str, modes: Sequence[str]) -> list[Recipe]:
-    """Return the recipe of an environment and those of what modes add to it; none if the runner's serves."""
+    """Return the recipe of an environment and those of its modes' additions; none if the runner's serves."""
     return list(filter(None, (recipe(framework, device, mode) for mode in ("", *modes))))
 
 
@@ -191,7 +191,7 @@ def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
 
 
 def found(recipe: Recipe) -> Path | None:
-    """Return the interpreter of what a recipe describes; None where that is not made."""
+    """Return the interpreter of a recipe's environment; None where that is not made."""
     return recipe.interpreter if recipe.is_made() else None
 
 
@@ -250,7 +250,7 @@ def make(recipe: Recipe, report: Callable[[str], None]) -> Path:
 
 
 def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -> None:
-    """Install what the recipe asks for, in a new virtual environment or as a mode's packages in the one that is there.
+    """Install the recipe's packages, in a new virtual environment or as a mode's packages in the existing one.
 
     Files come from the wheelhouse where there is one.
     """

@@ -114,7 +114,7 @@ def share(path: Path, waiting: Callable[[], None] = lambda: None) -> None:
 
 
 def release(path: Path) -> None:
-    """Give up what `share` holds."""
+    """Release a lock of `share`."""
     if (descriptor := _shared.pop(path, None)) is not None:
         os.close(descriptor)
 

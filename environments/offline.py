@@ -1,7 +1,7 @@
 """A wheelhouse: a folder of wheels that environments are made from without any index. `WHEELHOUSE` names it.
 
-`wheelhouse.json` in it says what it was collected for; `commands.wheelhouse` writes it. A folder of wheels without that
-file serves as well, only that what it lacks is then reported by uv alone.
+`wheelhouse.json` in it says for which machine it was collected; `commands.wheelhouse` writes it. A folder of wheels
+without that file serves as well, but then uv alone reports missing files.
 
 Standard library only: this module serves the making of environments.
 """
@@ -59,7 +59,7 @@ def read(wheelhouse: Path) -> dict[str, Any]:
 
 
 def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str], built: dict[str, str]) -> None:
-    """Write down that `files` are what `environment` needs; `fingerprint` is that of its requirements.
+    """Record that `environment` needs `files`; `fingerprint` is that of its requirements.
 
     `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
     """

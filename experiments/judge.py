@@ -82,7 +82,7 @@ def greater(
 
 
 def of_several(name: str, *records: Record) -> Answer | None:
-    """Return the answer where several machines measured what is to be compared; None where one did."""
+    """Return the answer where several machines measured the compared records; None where one did."""
     return _missing(name, APART) if apart(*records) else None
 
 

@@ -61,7 +61,7 @@ def reach(evidence: Evidence) -> str:
 
 
 def setting(evidence: Evidence) -> str:
-    """Return devices, how many machines where there are several, and versions of what was measured."""
+    """Return devices, how many machines where there are several, and measured versions."""
     records = list(evidence.records)
     devices = dict.fromkeys(record.device_name for record in records if record.device_name)
     machines = len({record.machine_id for record in records if record.machine_id})

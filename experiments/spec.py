@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict with the numbers behind it, or with what is missing; `measured` where there are any."""
+    """A verdict with its numbers, or with the missing ones; `measured` where there are any."""
 
     verdict: Verdict
     numbers: str

@@ -1,4 +1,4 @@
-"""`results/README.md`: what each committed folder holds, where and when it was measured, and by what command.
+"""`results/README.md`: contents of each committed folder, with machine, date and command.
 
 It is made from the folders' own files, so that a folder that is new or gone needs no edit.
 """

@@ -1,4 +1,4 @@
-"""The command `publish`: measure what an edition of the results lacks, and write the page of its folder.
+"""The command `publish`: measure the missing cells of an edition of the results, and write the page of its folder.
 
 An edition is a folder of `results/` with a folder for each place, such as `cpu` and `h100`. A place holds a run for
 each sweep file of `experiments/edition/`. All its records are from one state of the suite, and in one place from one
@@ -128,7 +128,7 @@ def show(tables: Sequence[Table], console: Console) -> None:
 
 
 def seconds_left(table: Table) -> float:
-    """Return about how many seconds a table takes for what it lacks. Raises UsageError where it has no plan here."""
+    """Return about how many seconds a table's missing cells take. Raises UsageError where it has no plan here."""
     cells, lacking = table.state() or (0, 0)
     return reproduce.size([table.part])[1] * (lacking - table.begun()) / max(cells, 1)
 

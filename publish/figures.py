@@ -49,7 +49,7 @@ class Chart(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a chart: what was computed, the records by their column's head, and the tables of these."""
+    """A row of a chart: its name, the records by their column's head, and the tables of these."""
 
     title: str
     points: dict[str, Point]

@@ -39,7 +39,7 @@ KEPT = (
 
 
 class Rounds(NamedTuple):
-    """A command that starts processes in rounds: its files, and what is shown of one of its cells."""
+    """A command that starts processes in rounds: its files, and the texts on one of its cells."""
 
     form: Form
     heads: Sequence[str]
@@ -239,7 +239,7 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
 
 
 def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
-    """Return a table in Markdown for each cell of `start` or `stream`, with sentences on what it says."""
+    """Return a table in Markdown for each cell of `start` or `stream`, with sentences on its results."""
     lines = []
     for cell in rounds.form.cells(list(records)):
         rows = [row for row in rounds.rows(cell) if len(row) == len(rounds.heads)]
@@ -249,7 +249,7 @@ def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
 
 
 def of_bench(records: Sequence[Record]) -> list[str]:
-    """Return a table in Markdown with a row for each record of `bench`, below what all have in common."""
+    """Return a table in Markdown with a row for each record of `bench`, below their common properties."""
     points = Points(records, across=True).all
     parts = [", ".join(filter(None, (point.setting, point.shape))).split(", ") for point in points]
     shared = [part for part in parts[0] if all(part in others for others in parts)]

@@ -21,7 +21,7 @@ WORDS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 
 
 class Reproduction(NamedTuple):
-    """A committed reproduction: its folder's name, and what it measured."""
+    """A committed reproduction: its folder's name, and its contents."""
 
     name: str
     experiment: Experiment

@@ -1,1 +1,1 @@
-"""From records to something people read. Knows no framework by name: what there is comes from the records."""
+"""From records to pages and texts for people. Knows no framework by name: all names come from the records."""

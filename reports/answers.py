@@ -1,6 +1,6 @@
-"""An answer in words: what to type, milliseconds, speedup, who is fastest, when compiling pays, what it rests on.
+"""An answer in words: the call to type, milliseconds, speedup, ranking, when compiling pays, basis of the figures.
 
-The terminal, the Markdown and the page print these lines; what they say is decided in `analysis`.
+The terminal, the Markdown and the page print these lines; `analysis` decides their contents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LIBRARY = "Library models differ between frameworks; IMPL=plain runs the same op
 
 @dataclass(frozen=True)
 class Line:
-    """A framework at a shape: the mode to use, what to type for it, and its figures as they are printed."""
+    """A framework at a shape: the mode to use, its call, and its figures as they are printed."""
 
     framework: str
     mode: str
@@ -136,7 +136,7 @@ def break_even(pair: facts.Pair) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Return two digits: more would promise what a break-even cannot keep."""
+    """Return two digits: more would exceed a break-even's precision."""
     return text_of(float(f"{value:.2g}"))
 
 
@@ -179,7 +179,7 @@ def _also(point: Point, compared: bool) -> str:
 
 
 def besides(answer: Answer) -> list[str]:
-    """Return the lines on what bounds a speedup, on several ranks and on energy."""
+    """Return the lines on bounds of a speedup, on several ranks and on energy."""
     return [*limits(answer), *scaling(answer), *energy(answer)]
 
 
@@ -252,7 +252,7 @@ def trust(found: Trust) -> str:
 
 
 def heading(settings: Sequence[Setting]) -> tuple[str, list[str]]:
-    """Return the facts that all settings share, and what each one's own are; the workload is always its own."""
+    """Return the facts that all settings share, and each one's own; the workload is always its own."""
     names = settings[0].facts.keys() if settings else ()
     always = ("workload", "implementation", "parameters")
     own = [key for key in names if key in always or len({s.facts[key] for s in settings}) > 1]

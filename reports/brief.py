@@ -1,4 +1,4 @@
-"""`summary.md`: what a run says in at most 25 lines, for a pull request."""
+"""`summary.md`: the results of a run in at most 25 lines, for a pull request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = ("setting and shape", "framework", "use", "ms", "±", "over eager", "f
 
 
 def summary(title: str, data: ReportData) -> str:
-    """Return heading, origin, a table with a row a framework and shape, and what the figures rest on."""
+    """Return heading, origin, a table with a row per framework and shape, and the basis of the figures."""
     lines = [f"### {in_markdown(title)}", "", _origin(data), ""]
     shapes = [answer for found in data.answers for answer in found]
     if not shapes:
@@ -40,7 +40,7 @@ def summary(title: str, data: ReportData) -> str:
 
 
 def _rows(answer: Answer, name: str) -> list[tuple[str, ...]]:
-    """Return a row a framework, with what to type where that is known."""
+    """Return a row per framework, with the call to type where that is known."""
     title = ", ".join(filter(None, (name, answer.shape.text)))
     rows: list[tuple[str, ...]] = []
     for line in answers.lines(answer):

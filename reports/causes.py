@@ -14,7 +14,7 @@ CHANNELS = {"nchw": "channels first", "nhwc": "channels last"}
 
 
 def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
-    """Return sentences on every graph mode of a shape that loses: what each control shows, and if a cause stays open.
+    """Return sentences on every graph mode of a shape that loses: each control's result, and any open cause.
 
     `entries` are all cells that were profiled, with those that could not be.
     """
@@ -31,7 +31,7 @@ def _why(loss: Loss) -> list[str]:
 
 
 def _shows(graph: Profile, finding: Finding) -> str:
-    """Say in a sentence what a control shows."""
+    """Return a sentence on the result of a control."""
     mode, (circumstances, part) = graph["mode"], _describe(graph, finding)
     if finding.speedup is None:
         return f"The control {circumstances} has no result for {mode}: {finding.reason}."

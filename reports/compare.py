@@ -1,4 +1,4 @@
-"""Two sets of records cell by cell, as people read them: what moved, what did not, what is inconclusive and why."""
+"""Two sets of records cell by cell, for people: changed, unchanged and inconclusive cells, with reasons."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _reasons(cells: Iterable[Compared], names: Names) -> Iterable[tuple[str, str
 
 
 def table(cells: Sequence[Compared], names: Names, beside_eager: bool = False) -> Table:
-    """Return cells with their figures; with `beside_eager` also those less what eager mode moved."""
+    """Return cells with their figures; with `beside_eager` also those relative to eager mode's change."""
     beside_eager = beside_eager and any(cell.beside_eager for cell in cells)
     columns = (*COLUMNS[:4], BESIDE_EAGER, COLUMNS[4]) if beside_eager else COLUMNS
     return Table(columns, tuple(_row(cell, names[cell.cell], beside_eager) for cell in cells[:MOST_ROWS]), len(cells))
@@ -111,7 +111,7 @@ def _ratio(ratio: Interval | None) -> Figure | str:
 
 
 def page(comparison: Comparison) -> str:
-    """Return the comparison as Markdown for a pull request: cautions, what changed, and what did not, folded."""
+    """Return the comparison as Markdown for a pull request: cautions, changed cells, and unchanged ones, folded."""
     names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))

@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """Cells of a table, and what the row can be filtered by."""
+    """Cells of a table, and the values by which the row can be filtered."""
 
     cells: tuple[str | Figure, ...]
     tags: dict[str, str] = field(default_factory=dict)

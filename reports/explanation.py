@@ -1,4 +1,4 @@
-"""Profiles of a shape's modes side by side: time by class of kernel, the longest kernels, and what differs."""
+"""Profiles of a shape's modes side by side: time by class of kernel, the longest kernels, and differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def total_s(entry: Profile) -> float:
 
 
 def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
-    """Return profiled entries by what they share apart from their mode, eager first."""
+    """Return profiled entries by their common properties except the mode, eager first."""
     groups = defaultdict(list)
     for entry in explained(entries):
         groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
@@ -200,7 +200,7 @@ def title(name: str, group: Sequence[Profile]) -> str:
 
 
 def show(entries: Sequence[Profile], console: Console) -> None:
-    """Print every shape's table, its longest kernels and what differs."""
+    """Print every shape's table, its longest kernels and the differences."""
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
         console.print(f"\n{title(name, group)}", highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""A framework's way from eager mode to its last graph: rungs, what each step brings, and what that is in words."""
+"""A framework's way from eager mode to its last graph: rungs, the gain of each step, and both in words."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def table(ladder: Ladder) -> Table:
 
 
 def show(ladders: Sequence[Ladder], console: Console) -> None:
-    """Print every ladder: its rungs, then what they say."""
+    """Print every ladder: its rungs, then sentences on them."""
     for ladder in ladders:
         console.print(f"\n{title(ladder)}", style="bold")
         content = table(ladder)
@@ -97,7 +97,7 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
 
 
 def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
-    """Return the first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
+    """Return the first ladders in Markdown: sentences, and the rungs of as many as fit into so many lines."""
     written: list[str] = []
     for ladder in ladders:
         of_ladder = [f"- **{in_markdown(title(ladder))}**: {in_markdown(' '.join(sentences(ladder)[:3]))}"]

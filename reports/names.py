@@ -1,4 +1,4 @@
-"""Short names of cells: what all of them share is said once, what distinguishes them stays."""
+"""Short names of cells: shared parts are named once, and distinguishing ones stay."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TELLING = ("padded", "explicit", "fused")  # values that need no name of a para
 class Names:
     """Short names of cells, by their whole ones, each in two parts: `mode` and `shape`.
 
-    `torch/mlp/plain/inference/cpu/fp32/threads=2/batch_size=4,width=8/eager` becomes `torch eager` where all cells are
-    of that MLP, and `torch eager`, `mlp batch 4` where there are other workloads and batches. With `whole`, workload,
-    batch and sequence length are in every shape. `shared` is what all cells have in common, and what those of a
-    workload have, in words.
+    `torch/mlp/plain/inference/cpu/fp32/threads=2/batch_size=4,width=8/eager` becomes `torch eager` where all cells have
+    that MLP. It becomes `torch eager`, `mlp batch 4` where there are other workloads and batches. With `whole`,
+    workload, batch and sequence length are in every shape. `shared` has the common properties of all cells, and those
+    of each workload's cells, in words.
     """
 
     def __init__(self, cells: Iterable[str], whole: bool = False):
@@ -99,7 +99,7 @@ def _short(part: str) -> str:
 
 @cache
 def _text(part: str) -> str:
-    """Return `batch_size=4` as `batch 4`; what goes without saying is omitted."""
+    """Return `batch_size=4` as `batch 4`; usual values are omitted."""
     name, equals, value = part.partition("=")
     if not equals:
         return "" if part == "inference" else part

@@ -1,4 +1,4 @@
-"""Processes in rounds in words: what a cell is, and a table for a terminal of 80 columns."""
+"""Processes in rounds in words: a cell's name, and a table for a terminal of 80 columns."""
 
 from __future__ import annotations
 

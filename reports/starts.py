@@ -96,7 +96,7 @@ def phases(one: Strategy) -> list[tuple[str, float]]:
 
 
 def beyond_eager(one: Strategy) -> list[tuple[str, float]]:
-    """Return the same of what a strategy takes beyond eager mode in the same rounds."""
+    """Return the same for the time that a strategy takes beyond eager mode in the same rounds."""
     return _longest(
         [{name: own.phases.get(name, 0.0) - eager.phases.get(name, 0.0) for name in PHASES} for own, eager in one.pairs]
     )

@@ -1,4 +1,4 @@
-"""Streams in words: a block for a terminal, and the sentence that says what to take."""
+"""Streams in words: a block for a terminal, and the sentence with the recommendation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def total(arm: Arm | None) -> str:
 
 
 def recommendation(cell: Cell, caches: str) -> str:
-    """Return one sentence on what to take; empty with fewer than three processes."""
+    """Return one sentence with the recommendation; empty with fewer than three processes."""
     names = cell.choice(caches)
     if not names:
         return ""

@@ -36,11 +36,11 @@ OF_THE_CELL = (
 
 
 class PlainConsole(Console):
-    """A console that takes every text as it is: no markup, no emoji codes, nothing that a terminal would obey.
+    """A console that takes every text as it is: no markup, no emoji codes, no control characters.
 
     Commands in it have the name that a user types.
 
-    Texts come from frameworks, paths and files; what is to be styled is a `rich.text.Text`.
+    Texts come from frameworks, paths and files; styled ones are a `rich.text.Text`.
     """
 
     def __init__(self, **how):
@@ -60,7 +60,7 @@ def console() -> Console:
 
 
 def closing(found: Sequence[Sequence[Answer]], records: Sequence[Record], console: Console) -> None:
-    """Print the setting, a block for each shape, what to type, what the figures rest on, and which cells failed."""
+    """Print the setting, a block for each shape, the call to type, the basis of the figures, and failed cells."""
     found = [of_setting for of_setting in found if of_setting]
     if found:
         shared, own = answers.heading([of_setting[0].setting for of_setting in found])
@@ -81,7 +81,7 @@ def closing(found: Sequence[Sequence[Answer]], records: Sequence[Record], consol
 
 
 def _blocks(shapes: Sequence[tuple[str, Answer]], console: Console) -> dict[str, str]:
-    """Print a block for each shape; return, by mode, what to type where that did not fit into a row."""
+    """Print a block for each shape; return, by mode, the call to type where that did not fit into a row."""
     rows = [list(answers.lines(answer)) for _, answer in shapes]
     every = [line for of_shape in rows for line in of_shape]
     figures = [(line.ms, line.width.removeprefix("±"), line.gain, line.first) for line in every]

@@ -117,7 +117,7 @@ def step(mark: Mark, run: str) -> str:
 
 
 def show(history: History, console: Console) -> None:
-    """Print a line a cell: its first and its last latency, what lies between, and its steps."""
+    """Print a line per cell: its first and its last latency, the range between, and its steps."""
     for caution in history.cautions:
         console.print(caution, style="yellow", highlight=False)
     for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):

@@ -1,4 +1,4 @@
-"""pointwise-chain and fused-cos: what fusing pointwise operators saves, and where arithmetic takes over from memory."""
+"""pointwise-chain and fused-cos: the gain of fusing pointwise operators, and where arithmetic exceeds traffic."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ CLAIMS = (
 def rates(record: Record) -> dict[str, float]:
     """Return compute intensity in FLOP/B, TFLOP/s and GB/s of a chain.
 
-    The intensity is that of the computation, compulsory bytes alone; the bandwidth counts what the mode moves, which
-    for eager is a read and a write for every multiplication.
+    The intensity is that of the computation, compulsory bytes alone. The bandwidth counts the mode's bytes, which for
+    eager are a read and a write for every multiplication.
     """
     seconds = record.median_ms / 1e3
     flops, least = record.flops or 0, record.bytes or 0

@@ -1,4 +1,4 @@
-"""How many times as fast compiling makes models on average: never without what the average is made of."""
+"""Mean speedup of compiling over models, always with the models that it includes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MLP of matmul, layer norm and ReLU with TF32 off and on: what is left to win once matrix products are fast."""
+"""An MLP of matmul, layer norm and ReLU with TF32 off and on: the possible gain once matrix products are fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training two GPTs: what the compiler saves of an iteration, what CUDA graphs alone do, and MFU."""
+"""Training two GPTs: the compiler's savings of an iteration, the effect of CUDA graphs alone, and MFU."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return iteration times and their spread, what the graph saves in both conventions, and MFU."""
+    """Return tables of iteration times and their spread, the graph's savings in both conventions, and MFU."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}
     axes = ("workload",)

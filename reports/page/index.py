@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Entry:
-    """The best figure of a setting in a run, and what the row is filtered by."""
+    """The best figure of a setting in a run, and the values by which the row is filtered."""
 
     run: Run
     answer: Answer

@@ -1,4 +1,4 @@
-"""The answer for each setting: at each shape what to do, a chart, and all figures in one table."""
+"""The answer for each setting: a recommendation at each shape, a chart, and all figures in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where users' own models leave their graphs, why, and what it costs; and what was compiled again."""
+"""Places where users' own models leave their graphs, with reasons and costs; and recompilations."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _listed(versions: str) -> str:
 
 
 def flags_section(data: ReportData) -> Section | None:
-    """Return the warnings, each with what it means and what to do about it."""
+    """Return the warnings, each with its meaning and its remedy."""
     cells: dict[str, list[Point]] = defaultdict(list)
     for point in data.points.measured:
         for name in (point.record.flags or "").split(";"):

@@ -16,7 +16,7 @@ FEWEST = 3  # points that make a line
 
 @dataclass(frozen=True)
 class Along:
-    """One axis: its column, its names, and what is said of it."""
+    """One axis: its column, its names, and its sentence."""
 
     key: str
     title: str

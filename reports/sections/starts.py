@@ -1,4 +1,4 @@
-"""A page on starts: total time over calls, and what each strategy costs until the first answer."""
+"""A page on starts: total time over calls, and the cost of each strategy until the first answer."""
 
 from __future__ import annotations
 

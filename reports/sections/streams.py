@@ -1,4 +1,4 @@
-"""A page on streams: cumulated time over calls by strategy, and a table of what each strategy costs."""
+"""A page on streams: cumulated time over calls by strategy, and a table of each strategy's costs."""
 
 from __future__ import annotations
 
