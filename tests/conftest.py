@@ -67,7 +67,7 @@ def small_bert():
 
 @pytest.fixture
 def cell():
-    """Make a cell: an eager one of the MLP on the CPU unless told otherwise."""
+    """Return a function that makes a cell, by default an eager one of the MLP on the CPU."""
     from measurement.cells import Cell
 
     def make(**changes) -> Cell:
@@ -82,7 +82,7 @@ def cell():
 
 @pytest.fixture
 def report():
-    """Make one launch's report of a cell, as a worker sends it; ten samples of 2 ms unless told otherwise."""
+    """Return a function that makes one process's report of a cell, by default with ten samples of 2 ms."""
     from measurement.cells import Capture
     from measurement.noise import Noise
     from measurement.protocol import Report
@@ -119,7 +119,7 @@ def report():
 
 @pytest.fixture
 def record():
-    """Make a record that fits the schema: an eager cell that went well unless told otherwise."""
+    """Return a function that makes a record that fits the schema, by default of an eager cell that is `ok`."""
 
     def make(**changes) -> Record:
         fields = {

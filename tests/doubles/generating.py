@@ -6,7 +6,7 @@ prompt and generates, in some it decodes alone. A library's implementation is of
 alone, and what the plain one shows of the suite's own code is left out.
 
 Prints JSON: for each workload, cache, pass, first place, dtype and mode its parity, capture and program, and whether
-calls compiled anything again; or why the cell is refused. What eager mode gives is compared with the oracle a second
+calls compiled anything again; or why the cell is refused. What eager mode gives is compared with the reference a second
 time where the model takes the first place that it decodes for another one: `misplaced` says what of that agrees.
 """
 
@@ -149,7 +149,7 @@ def in_parts(adapter, step) -> list[list[int]]:
 
 
 class Measured:
-    """A place's cells: what the oracle says, and eager mode's program once it is known."""
+    """A place's cells: what the reference says, and eager mode's program once it is known."""
 
     def __init__(self, adapter, place: Place, framework: str, implementation: str):
         self.adapter, self.place, self.told = adapter, place, (framework, implementation)
@@ -161,7 +161,7 @@ class Measured:
         self.expected = {f"{i}.{k}": v.reshape(-1) for i, arrays in enumerate(references) for k, v in arrays.items()}
 
     def agrees(self, outputs: dict[str, np.ndarray], name: str = "") -> bool:
-        """Whether outputs are the oracle's; with a name, the output of this name."""
+        """Whether outputs are the reference's; with a name, the output of this name."""
         tolerance = TOLERANCE if self.place.dtype == "fp32" else self.workload.tolerance[self.place.dtype]
         pair = self.workload.comparable(self.parameters, outputs, self.expected, self.place.dtype)
         return difference(*({k: v for k, v in of.items() if name in ("", k)} for of in pair)).within(tolerance)

@@ -108,7 +108,7 @@ def test_everything_else_is_measured(everything):
     assert everything.complete()
     for record in (everything.record("eager"), everything.record("graph"), everything.record("eager", "numpy")):
         assert record["latency_ms_median"] > 0
-        # The very code of the oracle; BLAS may sum in another order on another number of threads.
+        # The very code of the reference; BLAS may sum in another order on another number of threads.
         assert record["parity_max_abs_err"] < 1e-6
         assert record["parity_reference"] == "numpy"
     # Measured in one process with the eager mode, although the workers of both were killed again and again.

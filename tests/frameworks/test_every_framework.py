@@ -48,7 +48,7 @@ depth = 2
 threads = 1
 budget = 0.1
 """
-# The second launch finds what the first one compiled; there are peaks.
+# The second process finds what the first one compiled; there are peaks.
 SWEEP_OF_TWO_LAUNCHES = """
 workload = "mlp"
 impl = ["library", "plain"]

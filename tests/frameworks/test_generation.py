@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def expected_tokens() -> dict[str, list[list[int]]]:
-    """By workload, what the oracle generates after the first prompt, a row a step."""
+    """By workload, what the reference generates after the first prompt, a row a step."""
     tokens = {}
     for name in generating.NAMES:
         place = generating.Place(name, "static", "generate")
@@ -83,7 +83,7 @@ def refusal(name: str, place: generating.Place, mode: str) -> str | None:
 
 
 @pytest.mark.parametrize(("name", "implementation"), [*((name, "plain") for name in NAMES), *DIFFERS])
-def test_a_model_generates_what_the_oracle_does(name, implementation, expected_tokens, tmp_path):
+def test_a_model_generates_what_the_reference_does(name, implementation, expected_tokens, tmp_path):
     """In eager mode: logits and cache at places 1, 64 and 1024 and the three after each, in bf16 and fp16 at 64; after
     a prompt; and 32 tokens. A Llama with a static cache at place 64 in every other mode as well; a GPT with
     one cache, and a Llama with a growing one, in the framework's first graph at place 64.
@@ -129,7 +129,7 @@ def check(name: str, library: bool, place: generating.Place, mode: str, row: dic
     assert row["parts"] == (tokens if generates and not whole else None), what
 
 
-def test_what_the_oracle_generates_repeats_nothing(expected_tokens):
+def test_what_the_reference_generates_repeats_nothing(expected_tokens):
     """Else what repeats itself would pass."""
     for tokens in expected_tokens.values():
         assert len(tokens) == generating.TOKENS

@@ -24,21 +24,21 @@ batch = 2
 threads = 1
 budget = 0.1
 """
-SIZES = "width = 32\ndepth = 2\n"
-TRAINING = TRAINED + SIZES + 'workload = ["mlp", "bert-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
+TRAINING = TRAINED + 'workload = ["bert-tiny", "gpt-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
 # By Dynamo alone in torch: Inductor takes 20 s more for operators that the BERT has as well.
-GPT = TRAINED + 'workload = "gpt-tiny"\nmode = "default"\nseq = 16\n'
+GPT = TRAINED + 'workload = "gpt-tiny"\nmode = {}\nseq = 16\n'
 CAPTURED = {"torch": '["eager", "dynamo"]'}
 # In every mode: those that compile an iteration for a minute `test_vision.py` has of a transformer.
-ACCUMULATED = TRAINED + SIZES + 'workload = "mlp"\nmode = "all"\naccumulate = 2\n'
+ACCUMULATED = TRAINED + 'workload = "mlp"\nmode = "all"\nwidth = 32\ndepth = 2\naccumulate = 2\n'
 
 
 @pytest.fixture(scope="session", params=[name for name in REAL if frameworks.describe(name).trained])
 def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of a few iterations of every model that is trained."""
-    name = request.param
-    gpt = GPT.replace('"default"', CAPTURED.get(name, '"default"'))
-    return run_sweep(name, tmp_path_factory.mktemp(name), TRAINING, gpt, ACCUMULATED)
+    name, texts = request.param, [TRAINING]
+    if name in CAPTURED:
+        texts = [TRAINING.replace(', "gpt-tiny"', ""), GPT.format(CAPTURED[name])]
+    return run_sweep(name, tmp_path_factory.mktemp(name), *texts, ACCUMULATED)
 
 
 def test_losses_of_three_iterations_agree_with_the_reference(trained):

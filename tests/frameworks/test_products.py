@@ -68,7 +68,7 @@ def test_how_products_are_written_is_no_other_reference():
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
+def test_every_framework_sums_what_the_reference_multiplies(name, tmp_path):
     """In eager mode, with so many matrix products less, the first graph and one of a whole generation."""
     description = frameworks.describe(name)
     every = modes_of(description)

@@ -1,4 +1,4 @@
-"""Networks for images and LSTMs in the real frameworks, one process each: parity with the oracle, the same program."""
+"""Networks for images and LSTMs in the real frameworks, one process each: parity with the reference, same program."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ else:
 
 
 @pytest.mark.parametrize("framework", CASES)
-def test_outputs_are_the_oracle_s_and_graphs_run_eager_s_program(framework):
+def test_outputs_agree_with_the_reference_and_graphs_run_eager_s_program(framework):
     conventions = f"conventions = {frameworks.describe(framework).conventions('cpu')}"
     check = f"check({framework!r}, {CASES[framework]!r}, {GAPS.get(framework, {})!r}, conventions)"
     more = [ALONE, FAILS] if framework == "paddle" else []
