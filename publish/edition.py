@@ -38,8 +38,8 @@ from publish.place import EDITION, Table, page, read_records, read_sweeps, versi
 from records import recordfile, runs
 from reports import terminal
 
-# A commit of these changes no measured code: results, pages that are made from them, and what makes these.
-BESIDE_THE_CODE = ("results", "docs", "tests", "publish", "experiments/edition", "README.md")
+# A record depends on these packages: those that measure, and the one that computes its columns.
+CODE = (*runs.MEASURING, "records")
 
 
 def options() -> list[Option]:
@@ -150,11 +150,10 @@ def check_code(edition: Path) -> None:
 
 
 def changed_since(revision: str) -> list[str] | None:
-    """Return the files of code that differ between a revision and this one; None for an unknown revision."""
+    """Return the files of `CODE` that differ between a revision and this one; None for an unknown revision."""
     if revision.endswith("+"):
         return None
-    without = [f":(exclude){name}" for name in BESIDE_THE_CODE]
-    command = ["git", "diff", "--name-only", revision, "HEAD", "--", ".", *without]
+    command = ["git", "diff", "--name-only", revision, "HEAD", "--", *CODE]
     said = programs.answer(command, cwd=SUITE)
     return None if said is None else said.split()
 
