@@ -82,5 +82,5 @@ $(python): .venvs/runner/.stamp
 
 clean:
 	@$(call only)
-	rm -rf .venvs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venvs .cache .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

@@ -198,7 +198,7 @@ class Record:
     graph_break_places: str | None = col("user models: place and reason of each break", "JSON")
     outside_share: float | None = col("share of a call's time spent outside of graphs")
     gain_at_best: float | None = col("highest possible speedup from removing graph breaks")
-    recompilations: int | None = col("compilations or traces during sampling")
+    recompilations: int | None = col("compilations or traces during sampling; of user models since the first call")
     recompiled_places: str | None = col("user models: recompiled code and the guard that failed", "JSON")
     program: str | None = col("same, differs or unknown: operators of eager mode and graph")
     program_difference: str | None = col("the most important difference, or why the program is unknown")
