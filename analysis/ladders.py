@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 import frameworks
-from analysis.paired import processes_of
+from analysis.paired import rounds_in_turn
 from measurement.statistics import Interval
 from records.intervals import over_processes
 from records.record import Record
@@ -129,13 +129,13 @@ def ladders_of(records: Iterable[Record], samples: Iterable[SampleLine]) -> Iter
 
 @dataclass(frozen=True)
 class Series:
-    """Logarithms of seconds per call by process and mode; the modes of a process were timed in turn."""
+    """Samples by process and mode; the modes of a process were timed in turn."""
 
-    processes: tuple[Mapping[str, Sequence[float]], ...]
+    processes: tuple[Mapping[str, SampleLine], ...]
 
     @classmethod
     def from_samples(cls, samples: Iterable[SampleLine], modes: Mapping[str, str]) -> Series:
-        """Return the series of these cells, by their modes, in the rounds in which the host had its usual speed.
+        """Return the series of these cells, by their modes.
 
         Of a cell that a process measured twice the last counts, and of the workers of one process
         the one that most cells have.
@@ -145,18 +145,16 @@ class Series:
         for (process, _), entry in latest.items():
             workers.setdefault(process, Counter())[entry.get("worker")] += 1
         most = {process: counts.most_common(1)[0][0] for process, counts in workers.items()}
-        by_process: dict[int, dict[str, Sequence[float]]] = {process: {} for process in sorted(most)}
-        entries = [entry for (process, _), entry in latest.items() if entry.get("worker") == most[process]]
-        for cell, processes in processes_of(entries).items():
-            for process, logarithms in processes.items():
-                by_process[process][modes[cell]] = logarithms
+        by_process: dict[int, dict[str, SampleLine]] = {process: {} for process in sorted(most)}
+        for (process, cell), entry in latest.items():
+            if entry.get("worker") == most[process] and entry["seconds_per_call"]:
+                by_process[process][modes[cell]] = entry
         return cls(tuple(by_process.values()))
 
     def combined(self, weights: Mapping[str, float]) -> Interval | None:
-        """Return the sum of logarithms with these weights, paired in each round; None without an interval."""
-        whole = [process for process in self.processes if weights.keys() <= process.keys()]
-        rounds = [zip(*(process[mode] for mode in weights), strict=True) for process in whole]
-        signs = list(weights.values())
+        """Return the weighted sum of logarithms of seconds, paired in each round; None without an interval."""
+        whole = [[process[mode] for mode in weights] for process in self.processes if weights.keys() <= process.keys()]
+        signs, rounds = list(weights.values()), rounds_in_turn(whole)
         return over_processes([[sum(map(operator.mul, signs, values)) for values in process] for process in rounds])
 
     def ratio(self, weights: Mapping[str, float]) -> Interval | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,6 +53,21 @@ def _good_turns(entries: Collection[SampleLine]) -> list[list[bool]]:
     return [host.good_turns(series, count, full_s, by_host) for series, count, by_host in turns]
 
 
+def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple[float, ...]]]:
+    """Return ln of seconds per call of cells that took turns: a list for each process, a tuple for each round.
+
+    `processes` has each process's entries of the same cells. A round counts if the turns of all cells count.
+    The list of a process without a value is empty.
+    """
+    good = iter(_good_turns([entry for entries in processes for entry in entries]))
+    in_all = [list(map(all, zip(*itertools.islice(good, len(entries)), strict=False))) for entries in processes]
+    rounds, _ = host.counting(in_all)
+    return [
+        [tuple(math.log(entry["seconds_per_call"][place]) for entry in entries) for place in places]
+        for entries, places in zip(processes, rounds, strict=True)
+    ]
+
+
 def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: str) -> dict[tuple, float]:
     """Return ln of a cell's speedup in each process that timed it and the cell `eager` in turn, by the process."""
     entries: dict[tuple, dict[str, SampleLine]] = defaultdict(dict)
@@ -59,15 +75,8 @@ def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: st
         if entry["cell"] in (record.cell, eager) and entry.get("launch") is not None:
             entries[record.run_id, entry["launch"], entry.get("worker")][entry["cell"]] = entry
     both = {process: (cells[eager], cells[record.cell]) for process, cells in entries.items() if len(cells) == 2}
-    good = _good_turns([entry for pair in both.values() for entry in pair])
-    in_both = [list(map(all, zip(*pair, strict=False))) for pair in zip(good[::2], good[1::2], strict=True)]
-    rounds, _ = host.counting(in_both)
-    speedups = {}
-    for (process, pair), places in zip(both.items(), rounds, strict=True):
-        theirs, ours = (entry["seconds_per_call"] for entry in pair)
-        if places:
-            speedups[process] = median(math.log(theirs[place] / ours[place]) for place in places)
-    return speedups
+    taken = zip(both, rounds_in_turn(list(both.values())), strict=True)
+    return {process: median(theirs - ours for theirs, ours in rounds) for process, rounds in taken if rounds}
 
 
 def baselines(records: Iterable[Record]) -> dict[str, str]:

@@ -52,6 +52,21 @@ def test_what_slows_a_whole_round_moves_no_step():
     assert all(step.ratio.relative_half_width < 1e-9 for step in ladder.steps)
 
 
+def test_rounds_are_paired_where_the_host_slowed_other_turns_of_each_mode():
+    """Each mode has another slow turn, and one has two: the others of these rounds count in no pair with it."""
+    cells = {named(mode): mode for mode in TIMES}
+    taken = samples(shared=0.5)
+    for entry in taken:
+        first = NAMES.index(cells[entry["cell"]])
+        for place in (first, first + 5)[: 1 + (first == 2)]:
+            entry["host_loop_s"][place] = 6e-4
+            entry["seconds_per_call"][place] *= 2
+    records = {mode: replace(record("alpha", mode), latency_ms_median=ms) for mode, ms in TIMES.items()}
+    ladder = ladders.ladder(records, DESCRIPTION, Series.from_samples(taken, cells))
+    assert [step.ratio.value for step in ladder.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
+    assert all(step.ratio.relative_half_width < 1e-9 for step in ladder.steps)
+
+
 def test_the_largest_step_is_named():
     ladder = measured({"eager": 8.0, "captured": 6.0, "split": 7.0, "fused": 5.0, "replayed": 2.0}, noise=0.01)
     assert ladder.largest.after.mode == "replayed" and ladder.rivals == ()
