@@ -19,13 +19,15 @@ def calls_within(seconds_per_call: float) -> int:
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
-def submission(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> tuple[float, float]:
+def submission(adapter: Adapter, step: Step, clocks: Clocks) -> tuple[float, float]:
     """Return seconds of a call of a warm mode that is waited for, and of these the ones until it returns.
 
     The device has nothing else to do, so the second is the host's time to submit the call. Both are medians.
     """
-    waited, returned = [], []
-    for _ in range(calls_within(seconds_per_call)):
+    least, most = CALLS
+    waited: list[float] = []
+    returned: list[float] = []
+    while len(waited) < least or (len(waited) < most and sum(waited) < SECONDS):
         step.get_ready()
         start = clocks.wall()
         output = step()

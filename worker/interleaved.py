@@ -329,11 +329,10 @@ class InterleavedComparison(GroupWork):
 
     def time_submission(self, member: Member) -> None:
         """Measure the host's time to submit a call of a warm mode; samples are the shortest if it limits the rate."""
-        if not has_gpu_figures(member.cell):
+        variant = member.variant
+        if variant.synchronize_each_call or not has_gpu_figures(member.cell):  # a call that is waited for hides nothing
             return
-        variant, clocks = member.variant, self.context.clocks
-        each = time_calls(variant, variant.calls_per_sample, clocks)
-        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, member.step, each, clocks)
+        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, member.step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:

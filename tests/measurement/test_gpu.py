@@ -137,13 +137,13 @@ def test_a_device_without_a_meter_has_no_such_figures(cell):
     assert gpu_figures.device_seconds(device.meter(cell()), Step(device.step, [()]), 10.0) is None
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.01, 20), (10.0, 5)])
+@pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.0101, 20), (10.0, 5)])
 def test_calls_beside_the_samples(cell, seconds, calls):
     device = Device()
     ticks = iter(range(1000))
-    clocks = Clocks(wall=lambda: next(ticks))
+    clocks = Clocks(wall=lambda: next(ticks) * seconds / 2)
     step = Step(device.step, [()])
-    assert gpu_figures.submission(device, step, seconds, clocks) == (2, 1)
+    assert gpu_figures.submission(device, step, clocks) == pytest.approx((seconds, seconds / 2))
     assert device.waits == calls
     together = 1 if seconds > 1 else min(calls, 10)
     assert gpu_figures.device_seconds(device.meter(cell()), step, seconds) == 0.5 * together
