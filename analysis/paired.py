@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,22 +30,31 @@ def processes_of(samples: Iterable[SampleLine]) -> dict[str, ByProcess]:
 
 
 def _of_cell(entries: Mapping[int, SampleLine]) -> ByProcess:
-    turns, _ = host.counting(_good_turns(entries.values()))
-    both = zip(entries.items(), turns, strict=True)
-    return {
-        process: [math.log(entry["seconds_per_call"][place]) for place in places]
-        for (process, entry), places in both
-        if places
-    }
+    full_s = _full_speed_s(entries.values())
+    turns, _ = host.counting(_good_turns(entries.values(), full_s))
+    both = zip(entries, _logarithms(entries.values(), full_s), turns, strict=True)
+    return {process: [taken[place] for place in places] for process, taken, places in both if places}
 
 
-def _good_turns(entries: Collection[SampleLine]) -> list[list[bool]]:
-    """Return for each turn of each process whether it counts, by the fastest host of these processes."""
-    loops = [entry.get("host_loop_s") or () for entry in entries]
-    known = [
-        entry.get("full_speed_s") or host.full_seconds(series) for entry, series in zip(entries, loops, strict=True)
-    ]
-    full_s = min((seconds for seconds in known if seconds), default=None)
+def _full_speed_s(entries: Iterable[SampleLine]) -> float | None:
+    """Return seconds of the control loop at full speed, by the fastest host of these processes."""
+    known = [entry.get("full_speed_s") or host.full_seconds(_loops(entry)) for entry in entries]
+    return min((seconds for seconds in known if seconds), default=None)
+
+
+def _loops(entry: SampleLine) -> Sequence[float]:
+    return entry.get("host_loop_s") or ()
+
+
+def _logarithms(entries: Iterable[SampleLine], full_s: float | None) -> list[list[float]]:
+    """Return ln of seconds per call of each turn of a cell's processes, on the core of the fastest one."""
+    turns = [host.Turns(entry["seconds_per_call"], _loops(entry), entry.get("host_s")) for entry in entries]
+    return [list(map(math.log, samples)) for samples in host.at_one_speed(turns, full_s)]
+
+
+def _good_turns(entries: Collection[SampleLine], full_s: float | None) -> list[list[bool]]:
+    """Return for each turn of each process whether it counts."""
+    loops = list(map(_loops, entries))
     samples = [entry["seconds_per_call"] for entry in entries]
     limited = [host.limits(entry.get("host_s"), taken) for entry, taken in zip(entries, samples, strict=True)]
     turns = zip(loops, map(len, samples), limited, strict=True)
@@ -59,13 +67,12 @@ def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple
     `processes` has each process's entries of the same cells. A round counts if the turns of all cells count.
     The list of a process without a value is empty.
     """
-    good = iter(_good_turns([entry for entries in processes for entry in entries]))
-    in_all = [list(map(all, zip(*itertools.islice(good, len(entries)), strict=False))) for entries in processes]
+    full_s = _full_speed_s(entry for entries in processes for entry in entries)
+    in_all = [list(map(all, zip(*_good_turns(entries, full_s), strict=False))) for entries in processes]
     rounds, _ = host.counting(in_all)
-    return [
-        [tuple(math.log(entry["seconds_per_call"][place]) for entry in entries) for place in places]
-        for entries, places in zip(processes, rounds, strict=True)
-    ]
+    cells = [_logarithms(entries, full_s) for entries in zip(*processes, strict=True)]
+    both = zip(zip(*cells, strict=True), rounds, strict=True)
+    return [[tuple(samples[place] for samples in taken) for place in places] for taken, places in both]
 
 
 def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: str) -> dict[tuple, float]:

@@ -182,12 +182,12 @@ def half_width(variants: Sequence[Variant], rounds: Sequence[Sequence[int]]) -> 
 
     `rounds` are those that count, a list a ratio.
     """
-    baseline, *others = variants
+    baseline, *others = (variant.samples for variant in variants)
     if not others:
-        interval = batch_interval([baseline.samples[place] for place in rounds[0]])
+        interval = batch_interval([baseline[place] for place in rounds[0]])
         return interval.relative_half_width if interval else math.inf
     intervals = [
-        batch_interval([math.log(baseline.samples[place] / other.samples[place]) for place in places])
+        batch_interval([math.log(baseline[place] / other[place]) for place in places])
         for other, places in zip(others, rounds, strict=True)
     ]
     # The half-width of a log-ratio is the relative half-width of the ratio.

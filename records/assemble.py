@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from statistics import median
@@ -17,7 +18,7 @@ from measurement.places import as_typed
 from measurement.protocol import Hello, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
-from records.cell_result import CellResult, Context, full_speed_s, good_turns
+from records.cell_result import CellResult, Context, at_one_speed, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
 from records.record import SCHEMA_VERSION, Record
@@ -50,10 +51,10 @@ def _rounds(result: CellResult, baseline: CellResult | None) -> tuple[list[list[
     """Return seconds of eager and of this mode in these rounds, a list a process, and whether the host was slow."""
     both, good = _pairs(result, baseline)
     places, slowed = host.counting(good)
-    rounds = [
-        [(eager.samples[place], ours.samples[place]) for place in of_process]
-        for (eager, ours), of_process in zip(both, places, strict=True)
-    ]
+    full_s = full_speed_s(list(itertools.chain(*both)))
+    sides = (at_one_speed(reports, full_s) for reports in zip(*both, strict=True))
+    taken = [list(zip(*pair, strict=True)) for pair in zip(*sides, strict=True)]
+    rounds = [[turns[place] for place in of_process] for turns, of_process in zip(taken, places, strict=True)]
     return [process for process in rounds if process], slowed
 
 
@@ -61,7 +62,7 @@ def _pairs(result: CellResult, baseline: CellResult | None) -> tuple[list[tuple[
     """Return eager's report and this mode's of each process with both, and which of its rounds count."""
     theirs = {_process(report): report for report in baseline.reports} if baseline else {}
     both = [(theirs[_process(ours)], ours) for ours in result.reports if _process(ours) in theirs]
-    full_s = full_speed_s([report for pair in both for report in pair])
+    full_s = full_speed_s(list(itertools.chain(*both)))
     return both, [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
 
 

@@ -91,6 +91,16 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
     return [host.good_turns(r.host_loop_s, len(r.samples), full_s, host.limits(r.host_s, r.samples)) for r in reports]
 
 
+def at_one_speed(reports: Sequence[Report], full_s: float | None) -> list[list[float]]:
+    """Return a cell's seconds per call in each process; on the core of the fastest one, if they wait for the host."""
+    return host.at_one_speed(turns_of(reports), full_s)
+
+
+def turns_of(reports: Sequence[Report]) -> list[host.Turns]:
+    """Return a cell's turns in each process."""
+    return [host.Turns(report.samples, report.host_loop_s, report.host_s) for report in reports]
+
+
 @dataclass
 class CellResult:
     """All that is known of one cell: a report per process, or a failure."""
@@ -134,7 +144,8 @@ class CellResult:
     def counted(self) -> list[list[float]]:
         """Return seconds per call of the turns that count, a list a process, empty where it gives no value."""
         turns, _ = self.turns
-        return [[r.samples[place] for place in places] for r, places in zip(self.reports, turns, strict=True)]
+        taken = at_one_speed(self.reports, self.full_speed_s)
+        return [[samples[place] for place in places] for samples, places in zip(taken, turns, strict=True)]
 
     @property
     def samples(self) -> list[float]:

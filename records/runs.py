@@ -299,11 +299,15 @@ def new_folder(parent: Path) -> Path:
 
 
 def git_revision() -> str | None:
-    """Return the suite's revision, with `+` where tracked files changed; an installed one's version; else None."""
+    """Return the suite's revision, with `+` where tracked files changed; an installed one's version; else None.
+
+    Published results are no part of the suite: `publish` writes them while it measures.
+    """
     if INSTALLED:
         return importlib.metadata.version(NAME)
-    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    return (programs.answer(command, cwd=SUITE) or "").strip() or None
+    revision = (programs.answer(["git", "rev-parse", "--short=10", "HEAD"], cwd=SUITE) or "").strip()
+    changed = programs.answer(["git", "status", "--porcelain", "-uno", "--", ".", ":!results"], cwd=SUITE)
+    return f"{revision}+" if revision and changed != "" else revision or None
 
 
 def measuring_code() -> str | None:

@@ -123,23 +123,26 @@ def several_runs(runs: int, processes: int, deviation: float, trials: int, seed:
     return count
 
 
-def slow_host(of: Host, most: int, target: float, trials: int, seed: int, full_s: float | None = None) -> Count:
+def slow_host(
+    of: Host, most: int, target: float, trials: int, seed: int, full_s: float | None = None, gpu: bool = False
+) -> Count:
     """Count intervals from samples of a host that is slow at times, as workers take them and records judge them.
 
     `full_s` is the loop at full speed where the machine is known. Cells flagged `host_slowed` give no headline.
+    With `gpu`, calls of eager mode wait for the host, and a graph's do not.
     """
     draw, count = np.random.default_rng(seed), Count()
     for _ in range(trials):
         known_s, sides = full_s, (SimpleNamespace(reports=[]), SimpleNamespace(reports=[]))
         for launch, process in enumerate(of.drawn(draw, most, 3 * MINIMUM_ROUNDS)):
             rounds, known_s = _rounds_taken(process, known_s)
-            both = (process.eager, process.eager_loops), (process.graph, process.graph_loops)
-            for side, (samples, loops) in zip(sides, both, strict=True):
+            both = (process.eager, process.eager_loops, 1.0), (process.graph, process.graph_loops, 0.1)
+            for side, (samples, loops, host_share) in zip(sides, both, strict=True):
                 taken = {
                     "samples": samples[:rounds],
                     "host_loop_s": loops[:rounds],
                     "full_speed_s": known_s,
-                    "host_s": None,
+                    "host_s": host_share * median(samples) if gpu else None,
                 }
                 side.reports.append(SimpleNamespace(**taken, process=launch, worker=""))
             interval, slowed = assemble.speedup(sides[1], sides[0]), assemble.paired(sides[1], sides[0])[1]
@@ -206,6 +209,12 @@ def rows(trials: int, seed: int) -> Iterator[tuple[str, Count]]:
                 target > 0
             )
             yield label, slow_host(Host(share, spell), processes, target, trials // 10, next(seeds), known_s)
+    for share, clock in itertools.product((0.1, 0.5), (0.0, 0.05, 0.1)):
+        for processes, target in ((3, 0.0), (5, 0.0), (10, 0.0), (10, 0.05)):
+            until = " or ±5 %" * (target > 0)
+            label = f"GPU, slow {share:.0%}, clocks deviate by {clock:.0%}, {processes:2} processes{until}"
+            host_of = Host(share, 10, clock=clock)
+            yield label, slow_host(host_of, processes, target, trials // 10, next(seeds), 3.1e-4, gpu=True)
     for processes, likeness in itertools.product(PROCESSES, (0.0, 0.6, 0.8)):
         label = f"geometric mean of 8 cells, {processes} processes, correlation {likeness}"
         yield label, means(processes, likeness, trials // 4, next(seeds))

@@ -38,25 +38,31 @@ SUBSTEPS = 4  # of a turn, between which the host may change
 
 @dataclass(frozen=True)
 class Host:
-    """A host whose core is slow for a share of the time, in spells of so many turns; eager mode takes twice as long."""
+    """A host whose core is slow for a share of the time, in spells of so many turns; eager mode takes twice as long.
+
+    `clock` is the deviation of the core's speed between processes, of which the fastest has full speed.
+    """
 
     slow_share: float
     spell: float
     within: float = 0.02
     between: float = 0.02
+    clock: float = 0.0
 
     def drawn(self, draw: np.random.Generator, processes: int, rounds: int) -> list[Process]:
         """Return processes in which eager mode takes 4 ms and a graph 1 ms on a core at full speed."""
         slow = self._states(draw, processes, 2 * rounds * SUBSTEPS + 1)
         loops = 3e-4 * np.where(slow[:, ::SUBSTEPS], 1.9, 1.0)
-        loops = loops * np.exp(0.03 * np.abs(draw.normal(size=loops.shape)))
+        clocks = self.clock * np.abs(draw.normal(size=(processes, 1)))
+        clocks = np.exp(clocks - clocks.min())
+        loops = loops * clocks * np.exp(0.03 * np.abs(draw.normal(size=loops.shape)))
         shares = slow[:, :-1].reshape(processes, rounds, 2, SUBSTEPS).mean(-1)
         controls = np.maximum(loops[:, :-1], loops[:, 1:]).reshape(processes, rounds, 2)
         flipped = draw.random((processes, rounds, 1)) < 0.5  # which mode comes first
         shares, controls = (np.where(flipped, part[..., ::-1], part) for part in (shares, controls))
         rounds_of = autoregressive(draw, (2, processes, rounds), 0.3) * self.within
         offsets = draw.normal(0, self.between, (processes, 1))
-        eager = 4e-3 * np.exp(offsets + rounds_of[0]) * (1 + shares[..., 0])
+        eager = 4e-3 * np.exp(offsets + rounds_of[0]) * (1 + shares[..., 0]) * clocks
         graph = 1e-3 * np.exp(rounds_of[1])
         return [
             Process(*(part.tolist() for part in parts))

@@ -11,6 +11,7 @@ from statistics import fmean
 import pytest
 from doubles.clock import PROFILE, TICK, Machine
 
+from analysis.paired import rounds_in_turn
 from measurement import host
 from measurement.sampling import Clocks, Variant, take_rounds
 from records.assemble import paired, speedup
@@ -70,6 +71,41 @@ def test_every_turn_counts_where_calls_never_wait_for_the_host(host_s, good):
     limited = host.limits(host_s, [1.0, 1.0, 9.0])
     assert sum(host.good_turns([1.0, 2.0, 2.0], 3, 1.0, limited)) == good
     assert host.limits(0.1, ())
+
+
+@pytest.mark.parametrize(
+    ("host_s", "scaled"),
+    [
+        ([3.6, 8.0], True),  # the second was submitted while the host was slow
+        ([2.8, 8.0], False),  # the fastest submission decides
+        ([None, None], False),
+    ],
+)
+def test_calls_that_wait_for_the_host_are_taken_to_the_core_of_the_fastest_process(host_s, scaled):
+    samples, loops = [(4.0, 4.0, 8.0), (4.8, 4.8)], [(1.0, 1.0, 2.0), (1.2, 1.2)]
+    turns = list(itertools.starmap(host.Turns, zip(samples, loops, host_s, strict=True)))
+    expected = [[4.0, 4.0, 8.0], [4.0, 4.0] if scaled else [4.8, 4.8]]
+    assert host.at_one_speed(turns, 1.0) == [pytest.approx(of_process) for of_process in expected]
+    assert host.at_one_speed(turns, None) == [list(of_process) for of_process in samples]
+    assert host.core_seconds(turns, 1.0) == 1.0 and host.core_seconds(turns, 0.5) is None
+
+
+@pytest.mark.parametrize("figure", ["latency", "speedup", "pairs"])
+def test_latencies_and_speedups_have_the_scaled_times(figure, cell, report):
+    """Process 1 has a core of 0.8 times the speed; the graph waits for no host."""
+    eager, graph, lines = CellResult(cell(mode="eager")), CellResult(cell(mode="graph")), []
+    for launch, slower in enumerate([1.0, 1.25, 1.0]):
+        for result, seconds, host_s in ((eager, 4e-3 * slower, 4e-3 * slower), (graph, 1e-3, 1e-5)):
+            known = {"host_loop_s": [3e-4 * slower] * 10, "full_speed_s": 3e-4, "host_s": host_s}
+            result.add(report([seconds] * 10, process=launch, **known))
+            lines.append({"cell": result.cell.id, "launch": launch, "seconds_per_call": [seconds] * 10, **known})
+    if figure == "latency":
+        assert eager.latency == pytest.approx((4e-3,) * 3) and graph.latency == pytest.approx((1e-3,) * 3)
+    elif figure == "speedup":
+        assert speedup(graph, eager) == pytest.approx((4.0,) * 3)
+    else:
+        rounds = rounds_in_turn(list(zip(lines[::2], lines[1::2], strict=True)))
+        assert [theirs - ours for process in rounds for theirs, ours in process] == pytest.approx([math.log(4)] * 30)
 
 
 @pytest.mark.parametrize(
