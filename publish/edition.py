@@ -40,6 +40,8 @@ from reports import terminal
 
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
+# Commits, ten digits each, that change this code and no figure, and the reason.
+SAME_FIGURES: dict[str, str] = {}
 
 
 def options() -> list[Option]:
@@ -139,23 +141,24 @@ def check_code(edition: Path) -> None:
     if not revision or revision.endswith("+"):
         raise UsageError("Tracked files are changed or no commit is checked out: commit first, then publish.")
     for other in sorted({str(record.git_revision) for record in read_records(edition)}):
-        files = changed_since(other)
-        if files is None:
+        commits = changed_since(other)
+        if commits is None:
             raise UsageError(f"{edition} has records of {other}, which is not in this history: fetch it, then publish.")
-        if files:
+        if commits:
             raise UsageError(
-                f"{edition} has records of {other}, and {times(len(files), 'file')} of the code changed since, such as "
-                f"{files[0]}: check out {other}, or begin another edition with EDITION=NAME."
+                f"{edition} has records of {other}, and {times(len(commits), 'commit')} changed the measuring code "
+                f"since, such as {commits[0]}: check out {other}, or begin another edition with EDITION=NAME. A commit "
+                "that changes no figure belongs in SAME_FIGURES of publish/edition.py."
             )
 
 
 def changed_since(revision: str) -> list[str] | None:
-    """Return the files of `CODE` that differ between a revision and this one; None for an unknown revision."""
+    """Return commits after a revision that change `CODE`, and perhaps figures; None for an unknown revision."""
     if revision.endswith("+"):
         return None
-    command = ["git", "diff", "--name-only", revision, "HEAD", "--", *CODE]
+    command = ["git", "log", "--format=%h %s", "--abbrev=10", f"{revision}..HEAD", "--", *CODE]
     said = programs.answer(command, cwd=SUITE)
-    return None if said is None else said.split()
+    return None if said is None else [line for line in said.splitlines() if line.split()[0] not in SAME_FIGURES]
 
 
 def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -117,7 +118,13 @@ def test_an_edition_is_measured_once_and_from_one_state_of_the_suite(suite):
     code.write_text(text + "\n# changed\n")
     commit(suite.folder)
     other = publish(suite)
-    assert other.returncode == REFUSED and "1 file of the code changed since" in other.stdout, other.stdout
+    assert other.returncode == REFUSED and "1 commit changed the measuring code since" in other.stdout, other.stdout
+    (named,) = re.findall(r"such as (\w{10}) ", other.stdout)
+    module = suite.folder / "publish/edition.py"
+    module.write_text(module.read_text().replace("str] = {}", f'str] = {{"{named}": "a comment"}}', 1))
+    commit(suite.folder)
+    more = publish(suite, "--dry-run")
+    assert more.returncode == 0 and "cpu-more" in more.stdout, more.stdout
 
 
 @pytest.mark.parametrize(
