@@ -121,7 +121,8 @@ def test_an_edition_is_measured_once_and_from_one_state_of_the_suite(suite):
     assert other.returncode == REFUSED and "1 commit changed the measuring code since" in other.stdout, other.stdout
     (named,) = re.findall(r"such as (\w{10}) ", other.stdout)
     module = suite.folder / "publish/edition.py"
-    module.write_text(module.read_text().replace("str] = {}", f'str] = {{"{named}": "a comment"}}', 1))
+    start = "SAME_FIGURES: dict[str, str] = {"
+    module.write_text(module.read_text().replace(start, f'{start}"{named}": "a comment", ', 1))
     commit(suite.folder)
     more = publish(suite, "--dry-run")
     assert more.returncode == 0 and "cpu-more" in more.stdout, more.stdout
