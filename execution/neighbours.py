@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -42,14 +43,14 @@ class Busy:
 
 
 def look(seconds: float, gpu: bool) -> Busy:
-    """Watch other processes for so many seconds. A process in another container counts and has no name."""
+    """Watch processes but this one and its children for so many seconds; one in another container has no name."""
     before, ticks, start = _used(), machine.cpu_ticks(), time.perf_counter()
     time.sleep(seconds)
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
-    spent = {process: used - before.get(process, used) for process, used in after.items() if process[0] != os.getpid()}
+    spent = {process: used - before.get(process, used) for process, used in after.items()}
+    own = sum(spent.pop(process) for process in list(spent) if _is_own(process, after))
     busiest = sorted(spent, key=spent.__getitem__, reverse=True)[:NAMED]
-    names = tuple(f"{name} (process {number})" for number, name in busiest if spent[number, name] > 0.1 * passed)
-    own = sum(used - before.get(process, used) for process, used in after.items() if process[0] == os.getpid())
+    names = tuple(f"{one.name} (process {one.number})" for one in busiest if spent[one] > 0.1 * passed)
     cores = max(0.0, later[0] - ticks[0] - own) / passed if ticks and later else 0.0
     return Busy(cores, os.cpu_count() or 1, names, _gpu_percent() if gpu else 0)
 
@@ -71,8 +72,23 @@ def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float
         console.print(ending, style="yellow", highlight=False)
 
 
-def _used() -> dict[tuple[int, str], float]:
-    """Return seconds of CPU time by process: its number and name."""
+class _Process(NamedTuple):
+    number: int
+    name: str
+    parent: int
+
+
+def _is_own(process: _Process, known: Iterable[_Process]) -> bool:
+    """Return whether a process is this one, or one that it started: reference outputs are made before a measurement."""
+    parents = {one.number: one.parent for one in known}
+    number: int | None = process.number
+    while number and number != os.getpid():
+        number = parents.get(number)
+    return number == os.getpid()
+
+
+def _used() -> dict[_Process, float]:
+    """Return seconds of CPU time by process."""
     used = {}
     tick = os.sysconf("SC_CLK_TCK")
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -80,7 +96,7 @@ def _used() -> dict[tuple[int, str], float]:
             head, _, fields = path.read_text(errors="replace").rpartition(")")
             number, _, name = head.partition(" (")
             values = fields.split()
-            used[int(number), name] = (int(values[11]) + int(values[12])) / tick
+            used[_Process(int(number), name, int(values[1]))] = (int(values[11]) + int(values[12])) / tick
     return used
 
 

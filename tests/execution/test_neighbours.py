@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 
@@ -54,12 +56,20 @@ def test_a_large_machine_bears_more_and_a_gpu_at_work_none(busy, disturbs):
     assert ("30 % of the GPU" in busy.sentence()) == (busy.gpu_percent > 0)
 
 
-def test_a_process_that_computes_is_named_and_this_one_is_not():
-    code = f"import os\nwhile os.getppid() == {os.getpid()}: pass"
-    with subprocess.Popen([sys.executable, "-c", code]) as neighbour:
+@pytest.mark.parametrize("own", [False, True])
+def test_a_process_that_computes_counts_unless_this_one_started_it(own, tmp_path):
+    """Its parent ends at once, so that it is nobody's child here, or lives on."""
+    spins = f"import os\nopen({str(tmp_path / 'number')!r}, 'w').write(str(os.getpid()))\nwhile True: pass"
+    starts = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {spins!r}])\n"
+    with subprocess.Popen([sys.executable, "-c", starts + "child.wait()" * own]):
+        number = None
+        while not number:
+            with contextlib.suppress(FileNotFoundError):
+                number = (tmp_path / "number").read_text()
         try:
             busy = neighbours.look(1.5, gpu=False)
         finally:
-            neighbour.kill()
-    assert busy.cores > 0.1
+            os.kill(int(number), signal.SIGKILL)
+    assert any(f"(process {number})" in name for name in busy.names) is not own
+    assert own or busy.cores > 0.1
     assert not any(f"(process {os.getpid()})" in name for name in busy.names)
