@@ -24,7 +24,7 @@ STYLES = {
 UNITS = "ms per call, less is better"
 GALLERY = """# Gallery
 
-Each chart shows all modes on one logarithmic axis; hollow symbols are eager modes.
+Each chart shows its modes on one logarithmic axis; hollow symbols are eager modes.
 A run's `report.html` has the same chart for your model{sample}."""
 
 
@@ -100,7 +100,7 @@ def html(name: str, folder: str) -> str:
         return ""
     return (
         f'<picture><source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.svg">'
-        f'<img alt="{PICTURES[name].row}: ms per call in every mode" src="{folder}/{name}-light.svg"></picture>'
+        f'<img alt="{PICTURES[name].row}: ms per call by mode" src="{folder}/{name}-light.svg"></picture>'
     )
 
 

@@ -150,7 +150,7 @@ def printed(changes: dict) -> str:
 def limits(changes: dict) -> list[str]:
     """What is said of a slower core, where eager mode waits for the host."""
     eager, graph = two(changes)
-    eager |= {"host_ms_in_loops": 60.0, "host_loop_ms_full": 0.3}
+    eager |= {"host_ms_in_loops": 60.0}
     ((found,),) = ReportData(Points([eager, graph])).answers
     return words.limits(found)
 
