@@ -44,6 +44,7 @@ CODE = (*runs.MEASURING, "records")
 SAME_FIGURES: dict[str, str] = {
     "10b6638636": "the estimated duration",
     "c27e75d377": "the sentence on other programs",
+    "ab71f3d690": "the text of a column",
 }
 
 
