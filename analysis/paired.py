@@ -20,19 +20,26 @@ from records.shapes import SampleLine
 ByProcess = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by process
 
 
-def processes_of(samples: Iterable[SampleLine]) -> dict[str, ByProcess]:
-    """Return a run's samples by cell and process; of a process that was measured again the later."""
-    cells: dict[str, dict[int, SampleLine]] = defaultdict(dict)
-    for entry in samples:
-        if entry.get("launch") is not None and entry["seconds_per_call"]:
-            cells[entry["cell"]][entry["launch"]] = entry
-    return {cell: _of_cell(entries) for cell, entries in cells.items()}
+def processes_of(*sides: Iterable[SampleLine]) -> list[dict[str, ByProcess]]:
+    """Return each run's samples by cell and process; of a process that was measured again the later.
+
+    The runs share a host, so that a cell has one full speed in all of them.
+    """
+    by_cell: list[dict[str, dict[int, SampleLine]]] = [defaultdict(dict) for _ in sides]
+    of_all: dict[str, list[SampleLine]] = defaultdict(list)
+    for cells, samples in zip(by_cell, sides, strict=True):
+        for entry in samples:
+            if entry.get("launch") is not None and entry["seconds_per_call"]:
+                cells[entry["cell"]][entry["launch"]] = entry
+                of_all[entry["cell"]].append(entry)
+    full_s = {cell: _full_speed_s(entries) for cell, entries in of_all.items()}
+    return [{cell: _of_cell(entries, full_s[cell]) for cell, entries in cells.items()} for cells in by_cell]
 
 
-def _of_cell(entries: Mapping[int, SampleLine]) -> ByProcess:
-    full_s = _full_speed_s(entries.values())
+def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None) -> ByProcess:
     turns, _ = host.counting(_good_turns(entries.values(), full_s))
-    both = zip(entries, _logarithms(entries.values(), full_s), turns, strict=True)
+    (logarithms,) = _logarithms([list(entries.values())], full_s)
+    both = zip(entries, logarithms, turns, strict=True)
     return {process: [taken[place] for place in places] for process, taken, places in both if places}
 
 
@@ -46,10 +53,13 @@ def _loops(entry: SampleLine) -> Sequence[float]:
     return entry.get("host_loop_s") or ()
 
 
-def _logarithms(entries: Iterable[SampleLine], full_s: float | None) -> list[list[float]]:
-    """Return ln of seconds per call of each turn of a cell's processes, on the core of the fastest one."""
-    turns = [host.Turns(entry["seconds_per_call"], _loops(entry), entry.get("host_s")) for entry in entries]
-    return [list(map(math.log, samples)) for samples in host.at_one_speed(turns, full_s)]
+def _logarithms(cells: Iterable[Iterable[SampleLine]], full_s: float | None) -> list[list[list[float]]]:
+    """Return ln of seconds per call of cells that took turns, a list for each process; as on a core at full speed."""
+    turns = [
+        [host.Turns(one["seconds_per_call"], _loops(one), one.get("host_s"), one.get("device_s")) for one in entries]
+        for entries in cells
+    ]
+    return [[list(map(math.log, samples)) for samples in cell] for cell in host.at_full_speed(turns, full_s)]
 
 
 def _good_turns(entries: Collection[SampleLine], full_s: float | None) -> list[list[bool]]:
@@ -70,7 +80,7 @@ def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple
     full_s = _full_speed_s(entry for entries in processes for entry in entries)
     in_all = [list(map(all, zip(*_good_turns(entries, full_s), strict=False))) for entries in processes]
     rounds, _ = host.counting(in_all)
-    cells = [_logarithms(entries, full_s) for entries in zip(*processes, strict=True)]
+    cells = _logarithms(zip(*processes, strict=True), full_s)
     both = zip(zip(*cells, strict=True), rounds, strict=True)
     return [[tuple(samples[place] for samples in taken) for place in places] for taken, places in both]
 

@@ -247,7 +247,7 @@ def refuse_a_pair(out: str | None) -> None:
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
     a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).records for run in sides)
-    comparison = paired.compare(a, b, [paired.processes_of(run.samples()) for run in sides], limit)
+    comparison = paired.compare(a, b, paired.processes_of(*(run.samples() for run in sides)), limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))
     headings = Side(first, run_headings.facts(a), command), Side(second, run_headings.facts(b), command)

@@ -125,7 +125,7 @@ class WorkerRun:
         self.kept.append(Kept(report.cell, result.started_at, hello=result.hello, report=report))
         whose = {"cell": report.cell, "launch": report.process, "worker": report.worker}
         host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s, "host_s": report.host_s}
-        self.samples.append({**whose, "seconds_per_call": report.samples, **host})
+        self.samples.append({**whose, "seconds_per_call": report.samples, **host, "device_s": report.device_s})
 
     @property
     def marked(self) -> str:

@@ -5,8 +5,8 @@ system shows it (the time is not stolen), but everything that the processor does
 
 The estimand of every latency and speedup is the one on a core at its own full speed. A turn's control is the slower of
 the loops right before and right after it; a turn counts where that is at most `SLOW` times the full speed. On a GPU
-every turn of a mode counts whose calls do not wait for the host. The time of calls that do is scaled to the core of the
-fastest process.
+every turn of a mode counts whose calls do not wait for the host. The time of calls that do is scaled to full
+speed.
 """
 
 from __future__ import annotations
@@ -75,37 +75,50 @@ def good_turns(loops: Sequence[float], turns: int, full_s: float | None, limited
 
 
 class Turns(NamedTuple):
-    """A cell's turns in one process: seconds per call, and the control of each; the host's time to submit a call."""
+    """A cell's turns in one process: seconds per call and the control of each; of a call on a GPU the seconds until
+    its submission returns, and those in which the device is busy.
+    """
 
     samples: Sequence[float]
     loops: Sequence[float]
     host_s: float | None  # None on a CPU
+    device_s: float | None  # None where it was not measured
 
 
-def at_one_speed(processes: Sequence[Turns], full_s: float | None) -> list[list[float]]:
-    """Return a cell's seconds per call in each process; as on the fastest process's core, if calls wait for the host.
+def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:
+    """Return seconds per call of cells that took turns, a list for each process; as on a core at full speed.
 
-    An interpreter submits such a call on a GPU, so that its time is proportional to the control's. On three H100 hosts
-    the slope of their logarithms was 0.5 to 1.2, in the mean 0.9, and for other calls at most 0.04.
+    An interpreter submits a call that waits for the host, so that its time is proportional to the control's, but no
+    less than the device's. All cells of a process share its core: in a ratio of two that wait, the core cancels.
     """
-    speeds = [core_seconds([turns], full_s) for turns in processes]
-    fastest = core_seconds(processes, full_s)
-    if fastest is None or not _wait_for_host(processes, full_s):
-        return [list(turns.samples) for turns in processes]
-    factors = [fastest / seconds if seconds else 1.0 for seconds in speeds]
-    return [[seconds * factor for seconds in turns.samples] for turns, factor in zip(processes, factors, strict=True)]
+    factors = [_factor(turns, full_s) for turns in zip(*cells, strict=True)]
+    return [
+        [
+            [max(seconds * factor, min(seconds, least)) for seconds in turns.samples]
+            for turns, factor in zip(processes, factors, strict=True)
+        ]
+        if (least := _least_seconds(processes, full_s)) is not None
+        else [list(turns.samples) for turns in processes]
+        for processes in cells
+    ]
 
 
-def core_seconds(processes: Sequence[Turns], full_s: float | None) -> float | None:
-    """Return the control of the fastest process: the median over its good turns; None without any."""
-    return min((median(good) for turns in processes if (good := _good(turns.loops, turns, full_s))), default=None)
+def _factor(cells: Sequence[Turns], full_s: float | None) -> float:
+    """Return full speed over the core's in one process: the median control of good turns; 1 without any."""
+    loops = [loop for turns in cells for loop in _good(turns.loops, turns, full_s)]
+    return full_s / median(loops) if full_s and loops else 1.0
 
 
-def _wait_for_host(processes: Sequence[Turns], full_s: float | None) -> bool:
-    """Return whether submission takes most of a call's time in each process, where a slow host may have doubled it."""
+def _least_seconds(processes: Sequence[Turns], full_s: float | None) -> float | None:
+    """Return the least seconds of a call that waits for the host, 0 if unknown; None if the cell's calls do not wait.
+
+    They wait if submission takes most of a call's time in each process. A slow host may have doubled it in one.
+    """
     good = [(turns.host_s, _good(turns.samples, turns, full_s)) for turns in processes]
-    shares = [host_s / median(samples) for host_s, samples in good if samples and host_s is not None]
-    return min(shares, default=0.0) >= HOST_SHARE
+    shares = [host_s / median(taken) for host_s, taken in good if host_s is not None and len(taken) >= FEWEST_VALUES]
+    if min(shares, default=0.0) < HOST_SHARE:
+        return None
+    return median([turns.device_s for turns in processes if turns.device_s] or [0.0])
 
 
 def _good(values: Sequence[float], turns: Turns, full_s: float | None) -> list[float]:

@@ -18,7 +18,7 @@ from measurement.places import as_typed
 from measurement.protocol import Hello, Report
 from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
-from records.cell_result import CellResult, Context, at_one_speed, full_speed_s, good_turns
+from records.cell_result import CellResult, Context, at_full_speed, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
 from records.record import SCHEMA_VERSION, Record
@@ -52,7 +52,7 @@ def _rounds(result: CellResult, baseline: CellResult | None) -> tuple[list[list[
     both, good = _pairs(result, baseline)
     places, slowed = host.counting(good)
     full_s = full_speed_s(list(itertools.chain(*both)))
-    sides = (at_one_speed(reports, full_s) for reports in zip(*both, strict=True))
+    sides = at_full_speed(list(zip(*both, strict=True)), full_s)
     taken = [list(zip(*pair, strict=True)) for pair in zip(*sides, strict=True)]
     rounds = [[turns[place] for place in of_process] for turns, of_process in zip(taken, places, strict=True)]
     return [process for process in rounds if process], slowed

@@ -91,14 +91,10 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
     return [host.good_turns(r.host_loop_s, len(r.samples), full_s, host.limits(r.host_s, r.samples)) for r in reports]
 
 
-def at_one_speed(reports: Sequence[Report], full_s: float | None) -> list[list[float]]:
-    """Return a cell's seconds per call in each process; on the core of the fastest one, if they wait for the host."""
-    return host.at_one_speed(turns_of(reports), full_s)
-
-
-def turns_of(reports: Sequence[Report]) -> list[host.Turns]:
-    """Return a cell's turns in each process."""
-    return [host.Turns(report.samples, report.host_loop_s, report.host_s) for report in reports]
+def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:
+    """Return seconds per call of cells that took turns, a list for each process; as on a core at full speed."""
+    turns = [[host.Turns(r.samples, r.host_loop_s, r.host_s, r.device_s) for r in reports] for reports in cells]
+    return host.at_full_speed(turns, full_s)
 
 
 @dataclass
@@ -144,7 +140,7 @@ class CellResult:
     def counted(self) -> list[list[float]]:
         """Return seconds per call of the turns that count, a list a process, empty where it gives no value."""
         turns, _ = self.turns
-        taken = at_one_speed(self.reports, self.full_speed_s)
+        (taken,) = at_full_speed([self.reports], self.full_speed_s)
         return [[samples[place] for place in places] for samples, places in zip(taken, turns, strict=True)]
 
     @property

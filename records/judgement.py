@@ -14,7 +14,7 @@ from measurement.parity import LARGEST, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
-from records.cell_result import CellResult, Parity, turns_of
+from records.cell_result import CellResult, Parity
 from records.intervals import change_between_halves
 
 # The dtypes of products, as frameworks call them, of a cell's dtype.
@@ -68,11 +68,10 @@ def host_limit(baseline: CellResult | None) -> dict[str, Any]:
     """Return a call of eager mode in units of the host's loop, where the host decides on a GPU how long it takes."""
     if baseline is None or baseline.failure or baseline.cell.device_kind == "cpu":
         return {}
-    host_s = baseline.median_of("host_s")
-    loop_s = host.core_seconds(turns_of(baseline.reports), baseline.full_speed_s)
-    if host_s is None or loop_s is None or not flags.host_bound(host_s / baseline.latency_s):
+    host_s, full_s = baseline.median_of("host_s"), baseline.full_speed_s
+    if host_s is None or full_s is None or not flags.host_bound(host_s / baseline.latency_s):
         return {}
-    return {"host_ms_in_loops": baseline.latency_s / loop_s}
+    return {"host_ms_in_loops": baseline.latency_s / full_s}
 
 
 def _queue_share(report: Report) -> float | None:

@@ -211,7 +211,7 @@ class Record:
     host_loop_ms_median: float | None = col("median time of the control loop", "ms")
     host_slowed_share: float | None = col("share of samples whose control loop took over 1.25 times host_loop_ms_full")
     host_loop_ms_full: float | None = col("time of the control loop on this core at full speed", "ms")
-    host_ms_in_loops: float | None = col("an eager call's time over its core's loop time, if the host limits it (GPU)")
+    host_ms_in_loops: float | None = col("an eager call's time over host_loop_ms_full, if the host limits it (GPU)")
     rounds_set_aside: int | None = col("samples set aside: the host is slow and limits the mode")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes", "cores")

@@ -144,6 +144,7 @@ class Sample:
     host_loop_s: Series | None = None
     full_speed_s: float | None = None
     host_s: float | None = None
+    device_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class SampleLine(TypedDict, total=False):
     host_loop_s: list[float]
     full_speed_s: float
     host_s: float | None
+    device_s: float | None
     run_id: str  # where samples of several runs stand together
 
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles.reported import record  # noqa: E402
-from doubles.scatter import Host, Process, Rounds  # noqa: E402
+from doubles.scatter import CONTROL_S, Host, Process, Rounds  # noqa: E402
 
 from analysis.significance import geometric_mean, independent_ratio, over_runs  # noqa: E402
 from execution import stopping  # noqa: E402
@@ -129,7 +129,8 @@ def slow_host(
     """Count intervals from samples of a host that is slow at times, as workers take them and records judge them.
 
     `full_s` is the loop at full speed where the machine is known. Cells flagged `host_slowed` give no headline.
-    With `gpu`, calls of eager mode wait for the host, and a graph's do not.
+    With `gpu`, calls of eager mode wait for the host, and a graph's do not. The true ratio is then the one on a core
+    whose control takes the full speed that the run knows.
     """
     draw, count = np.random.default_rng(seed), Count()
     for _ in range(trials):
@@ -143,6 +144,7 @@ def slow_host(
                     "host_loop_s": loops[:rounds],
                     "full_speed_s": known_s,
                     "host_s": host_share * median(samples) if gpu else None,
+                    "device_s": 1e-3 if gpu else None,
                 }
                 side.reports.append(SimpleNamespace(**taken, process=launch, worker=""))
             interval, slowed = assemble.speedup(sides[1], sides[0]), assemble.paired(sides[1], sides[0])[1]
@@ -151,7 +153,7 @@ def slow_host(
         if slowed or interval is None:
             count.open += 1
         else:
-            count.add(interval, 4.0, launch + 1)
+            count.add(interval, 4.0 * (known_s / CONTROL_S if gpu and known_s else 1.0), launch + 1)
     return count
 
 

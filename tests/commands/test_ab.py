@@ -74,8 +74,8 @@ def entry(cell: str, launch: int, level: float, rounds: int = 12) -> dict:
 def sides(a: list[float], b: list[float], **changed):
     """Both sides' records and samples: a cell with these levels by launch."""
     rows = [record("alpha", "eager", **changed) for _ in "ab"]
-    samples = [paired.processes_of(entry(rows[0].cell, n, level) for n, level in enumerate(s)) for s in (a, b)]
-    return paired.compare([rows[0]], [rows[1]], samples)
+    samples = ((entry(rows[0].cell, n, level) for n, level in enumerate(side)) for side in (a, b))
+    return paired.compare([rows[0]], [rows[1]], paired.processes_of(*samples))
 
 
 DRIFTING = [0.020, 0.026, 0.018, 0.030, 0.022, 0.024]
@@ -117,7 +117,7 @@ def test_pairs_are_of_launches_that_both_sides_have():
 def test_rounds_of_a_slow_host_and_the_priming_launch_do_not_count():
     slow = entry("x", 0, 0.02) | {"host_loop_s": [0.0003] * 10 + [0.001] * 2}
     slow["seconds_per_call"][-2:] = [9.0, 9.0]
-    cells = paired.processes_of([slow, entry("x", 0, 0.02) | {"launch": None}])
+    (cells,) = paired.processes_of([slow, entry("x", 0, 0.02) | {"launch": None}])
     assert max(cells["x"][0]) < math.log(0.021)
 
 

@@ -11,7 +11,7 @@ from statistics import fmean
 import pytest
 from doubles.clock import PROFILE, TICK, Machine
 
-from analysis.paired import rounds_in_turn
+from analysis.paired import processes_of, rounds_in_turn
 from measurement import host
 from measurement.sampling import Clocks, Variant, take_rounds
 from records.assemble import paired, speedup
@@ -73,24 +73,45 @@ def test_every_turn_counts_where_calls_never_wait_for_the_host(host_s, good):
     assert host.limits(0.1, ())
 
 
+SLOWER = 1.2  # times as long as at full speed, which is good
+
+
 @pytest.mark.parametrize(
-    ("host_s", "scaled"),
+    ("host_s", "seconds"),
     [
-        ([3.6, 8.0], True),  # the second was submitted while the host was slow
-        ([2.8, 8.0], False),  # the fastest submission decides
-        ([None, None], False),
+        ([3.6, 8.0], 4.0),  # the second was submitted while the host was slow
+        ([2.8, 8.0], 4.8),  # the fastest submission decides
+        ([None, None], 4.8),
     ],
 )
-def test_calls_that_wait_for_the_host_are_taken_to_the_core_of_the_fastest_process(host_s, scaled):
-    samples, loops = [(4.0, 4.0, 8.0), (4.8, 4.8)], [(1.0, 1.0, 2.0), (1.2, 1.2)]
-    turns = list(itertools.starmap(host.Turns, zip(samples, loops, host_s, strict=True)))
-    expected = [[4.0, 4.0, 8.0], [4.0, 4.0] if scaled else [4.8, 4.8]]
-    assert host.at_one_speed(turns, 1.0) == [pytest.approx(of_process) for of_process in expected]
-    assert host.at_one_speed(turns, None) == [list(of_process) for of_process in samples]
-    assert host.core_seconds(turns, 1.0) == 1.0 and host.core_seconds(turns, 0.5) is None
+def test_calls_that_wait_for_the_host_are_scaled_to_its_full_speed(host_s, seconds):
+    samples, loops = [(4.0,) * 6, (4.8,) * 6], [(1.0,) * 6, (SLOWER,) * 6]
+    turns = [host.Turns(*process, None) for process in zip(samples, loops, host_s, strict=True)]
+    assert host.at_full_speed([turns], 1.0) == [[[4.0] * 6, pytest.approx([seconds] * 6)]]
+    assert host.at_full_speed([turns], None) == [[list(of_process) for of_process in samples]]
 
 
-@pytest.mark.parametrize("figure", ["latency", "speedup", "pairs"])
+@pytest.mark.parametrize(("device_s", "seconds"), [(None, 4.0), (3.0, 4.0), (4.5, 4.5), (9.0, 4.8)])
+def test_no_call_is_scaled_below_the_device_s_time(device_s, seconds):
+    """The device's time is known of one process, and a profile may lengthen it beyond the call's."""
+    turns = [host.Turns((4.8,) * 6, (SLOWER,) * 6, 4.8, known) for known in (device_s, None)]
+    assert host.at_full_speed([turns], 1.0) == [[pytest.approx([seconds] * 6)] * 2]
+
+
+def test_in_a_ratio_of_two_modes_that_wait_the_core_cancels():
+    eager, graph = host.Turns((4.8,) * 6, (1.2,) * 6, 4.8, None), host.Turns((2.4,) * 6, (1.0,) * 6, 2.4, None)
+    ((theirs,), (ours,)) = host.at_full_speed([[eager], [graph]], 1.0)
+    assert theirs[0] / ours[0] == pytest.approx(2.0) and theirs[0] < 4.8
+
+
+def test_few_good_turns_do_not_classify_a_mode():
+    good = host.Turns((4.0,) * 6, (1.0,) * 6, 4.0, None)
+    few = host.Turns((4.0,) * 6, (1.0, *[2.0] * 5), 0.1, None)  # submitted in 0.1 of 4 seconds
+    assert host.at_full_speed([[good, few]], 0.9)[0][0] == pytest.approx([3.6] * 6)
+    assert host.at_full_speed([[few]], 0.9) == [[[4.0] * 6]]
+
+
+@pytest.mark.parametrize("figure", ["latency", "speedup", "pairs", "sides"])
 def test_latencies_and_speedups_have_the_scaled_times(figure, cell, report):
     """Process 1 has a core of 0.8 times the speed; the graph waits for no host."""
     eager, graph, lines = CellResult(cell(mode="eager")), CellResult(cell(mode="graph")), []
@@ -103,9 +124,16 @@ def test_latencies_and_speedups_have_the_scaled_times(figure, cell, report):
         assert eager.latency == pytest.approx((4e-3,) * 3) and graph.latency == pytest.approx((1e-3,) * 3)
     elif figure == "speedup":
         assert speedup(graph, eager) == pytest.approx((4.0,) * 3)
-    else:
+    elif figure == "pairs":
         rounds = rounds_in_turn(list(zip(lines[::2], lines[1::2], strict=True)))
         assert [theirs - ours for process in rounds for theirs, ours in process] == pytest.approx([math.log(4)] * 30)
+    else:  # the second side never had the full speed, which the first knows
+        sides = processes_of(lines[:2], [line | {"full_speed_s": 3.75e-4} for line in lines[2:4]])
+        assert [side[eager.cell.id][launch][0] for launch, side in enumerate(sides)] == approx_ln([4e-3] * 2)
+
+
+def approx_ln(values: list[float]):
+    return pytest.approx([math.log(value) for value in values])
 
 
 @pytest.mark.parametrize(
