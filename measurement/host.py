@@ -6,7 +6,7 @@ system shows it (the time is not stolen), but everything that the processor does
 The estimand of every latency and speedup is the one on a core at its own full speed. A turn's control is the slower of
 the loops right before and right after it; a turn counts where that is at most `SLOW` times the full speed. On a GPU
 every turn of a mode counts whose calls do not wait for the host. The time of calls that do is scaled to full
-speed.
+speed (`at_full_speed`).
 """
 
 from __future__ import annotations
@@ -75,14 +75,12 @@ def good_turns(loops: Sequence[float], turns: int, full_s: float | None, limited
 
 
 class Turns(NamedTuple):
-    """A cell's turns in one process: seconds per call and the control of each; of a call on a GPU the seconds until
-    its submission returns, and those in which the device is busy.
-    """
+    """A cell's turns in one process: seconds per call, and the control of each."""
 
     samples: Sequence[float]
     loops: Sequence[float]
-    host_s: float | None  # None on a CPU
-    device_s: float | None  # None where it was not measured
+    host_s: float | None  # of a call until its submission returns; None on a CPU
+    device_s: float | None  # of a call in which the device is busy; None where that was not measured
 
 
 def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:
@@ -92,14 +90,16 @@ def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> lis
     less than the device's. All cells of a process share its core: in a ratio of two that wait, the core cancels.
     """
     factors = [_factor(turns, full_s) for turns in zip(*cells, strict=True)]
+    return [_scaled(processes, factors, _least_seconds(processes, full_s)) for processes in cells]
+
+
+def _scaled(processes: Sequence[Turns], factors: Sequence[float], least: float | None) -> list[list[float]]:
+    """Return seconds per call times each process's factor, but not below `least`; as they are where that is None."""
+    if least is None:
+        return [list(turns.samples) for turns in processes]
     return [
-        [
-            [max(seconds * factor, min(seconds, least)) for seconds in turns.samples]
-            for turns, factor in zip(processes, factors, strict=True)
-        ]
-        if (least := _least_seconds(processes, full_s)) is not None
-        else [list(turns.samples) for turns in processes]
-        for processes in cells
+        [max(seconds * factor, min(seconds, least)) for seconds in turns.samples]
+        for turns, factor in zip(processes, factors, strict=True)
     ]
 
 

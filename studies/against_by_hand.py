@@ -10,8 +10,9 @@ The script runs as users have it (`--environment users`, the default): with the 
 as threads, as under `taskset`. So this tests the suite's settings, too. With `--environment worker` it has a worker's
 variables and CPUs, and the loop alone is tested.
 
-Processes of the same code differ, and shared machines change speed. So `--paired` interleaves the suite's steps and the
-script's calls in one process, a worker's, and prints the ratio of these. The margin is 5 % for calls below 5 ms.
+Processes of the same code differ, compilations of it too, and shared machines change speed. So `--paired` interleaves
+the suite's steps and the script's calls in one process, a worker's, and prints the ratio of these. Both load the same
+compiled code in torch. The margin is 5 % for calls below 5 ms.
 
 `--out FOLDER` keeps the results: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or `paired.json`.
 Each has the machine's id, as in the suite's records, and the options.
