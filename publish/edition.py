@@ -41,11 +41,7 @@ from reports import terminal
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
 # Commits, ten digits each, that change this code and no figure, and the reason.
-SAME_FIGURES: dict[str, str] = {
-    "10b6638636": "the estimated duration",
-    "c27e75d377": "the sentence on other programs",
-    "ab71f3d690": "the text of a column",
-}
+SAME_FIGURES: dict[str, str] = {}
 
 
 def options() -> list[Option]:
