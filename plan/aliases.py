@@ -1,4 +1,4 @@
-"""Words as people type them: other names for values, and ranges of whole numbers."""
+"""Aliases of option values, and ranges of whole numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import frameworks
 from measurement.refusals import UsageError
 from plan.options import variable
 
-MOST_VALUES = 256  # of one range: more is a slip of the hand
-# By flag: what others call a value, and what it is called here. `compile` is what torch's users say for the graph mode.
+MOST_VALUES = 256  # of one range: more is a typing error
+# By flag: other names of a value, and the suite's name. torch users call the graph mode `compile`.
 ALIASES = {
     "framework": {alias: name for name in frameworks.NAMES for alias in frameworks.describe(name).aliases},
     "workload": {"bert": "bert-base", "gpt2": "gpt2-124m"},
@@ -26,7 +26,7 @@ _ALMOST_A_RANGE = re.compile(r"(\d+)(?:-|:|\.\.\.)(\d+)(?:[:.]+\d+)?")
 
 
 def canonical(flag: str, word: str) -> str:
-    """Return the suite's own name of a value: `tf` is tensorflow, `cuda:1` is gpu:1; any other word is itself."""
+    """Return the suite's name of a value: tensorflow for `tf`, gpu:1 for `cuda:1`; return any other word unchanged."""
     known = ALIASES.get(flag, {})
     kind, colon, index = word.partition(":")
     return known.get(kind.lower(), kind) + colon + index
@@ -44,7 +44,7 @@ def choose(word: str, valid: Iterable[str], what: str, listed: Iterable[str] | N
 
 
 def whole_number(word: str) -> int | str:
-    """Return a number where `word` is one, else the word itself: the parameter's own check refuses it."""
+    """Return `word` as an int if it is one, else unchanged: the parameter's check refuses it."""
     try:
         return int(word)
     except ValueError:
@@ -52,9 +52,9 @@ def whole_number(word: str) -> int | str:
 
 
 def numbers(flag: str, word: str) -> Sequence[int | str]:
-    """Return the values that a word stands for: `32..512` doubles from 32, `32..512..32` goes in steps of 32.
+    """Return the values of a range: `32..512` doubles from 32, `32..512..32` goes up in steps of 32.
 
-    The last one is always among them. Any other word is a value of its own. Raises UsageError.
+    The upper end is always included. Any other word is returned as a single value. Raises UsageError.
     """
     name = variable(flag)
     if almost := _ALMOST_A_RANGE.fullmatch(word):

@@ -10,7 +10,7 @@ from launchers import slurm
 from measurement.machine import cpu_shares, usable_cpus, visible_gpus
 from measurement.refusals import UsageError, sentence
 
-ALL_GPUS = "gpu:all"  # processes side by side, each on a GPU of its own that is gpu:0 to it
+ALL_GPUS = "gpu:all"  # processes side by side, each on its own GPU, which it sees as gpu:0
 LOCAL, SLURM = "local", "slurm"
 LAUNCHERS = (LOCAL, SLURM)
 Answer = TypeVar("Answer")
@@ -18,24 +18,24 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Hosts:
-    """The number of slots, and of CPUs of each; `gpus` are this machine's where it has several."""
+    """The number of slots, and of CPUs per slot; `gpus` are this machine's GPUs that run side by side."""
 
     launcher: str
-    slots: int  # 0: one after the other on this machine
+    slots: int  # 0: one process after another on this machine
     each: int  # slots on the same host
-    cpus: int | None  # None where the job is still to be submitted
+    cpus: int | None  # None before the job is submitted
     where: str
     gpus: tuple[str, ...] = ()
     spread: int = 1  # nodes of a slot, with a rank on each
 
     def of_ranks(self, ranks: int) -> Hosts:
-        """Return the hosts with a node for each rank of a slot, where a Slurm job has that many nodes."""
+        """Return the hosts with one node per rank of a slot if the Slurm job has that many nodes, else unchanged."""
         if self.launcher != SLURM or self.each > 1 or not 1 < ranks <= self.slots:
             return self
         return replace(self, slots=self.slots // ranks, spread=ranks)
 
     def threads(self, counts: list[int], ranks: int = 1) -> list[int]:
-        """Return the thread counts asked for, by default all CPUs of a slot, divided by `ranks`. Raises UsageError."""
+        """Return the requested thread counts, by default all CPUs of a slot divided by `ranks`. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
             raise UsageError(f"THREADS can be at most {self.cpus} on {self.where}, not {max(counts)}.")
         return counts or [max(1, (self.cpus or usable_cpus()) * self.spread // ranks)]
@@ -45,7 +45,7 @@ HERE = Hosts(LOCAL, 0, 1, None, "this machine")
 
 
 def hosts_for(launcher: str, device: list[str], nodes: int | None) -> Hosts:
-    """Return the hosts of a sweep on these devices; `nodes` are those of a job to submit. Raises UsageError."""
+    """Return the hosts of a sweep on these devices; a job to submit requests `nodes` nodes. Raises UsageError."""
     if launcher == SLURM:
         return _of_a_job(device, nodes)
     gpus = _side_by_side(device)
@@ -91,7 +91,7 @@ def _alone(device: list[str]) -> None:
 
 
 def _side_by_side(device: list[str]) -> tuple[str, ...]:
-    """Return the numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
+    """Return the indices of the GPUs that `gpu:all` selects; empty if it is not requested. Raises UsageError."""
     if ALL_GPUS not in device:
         return ()
     _alone(device)

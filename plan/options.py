@@ -18,11 +18,11 @@ def variable(flag: str) -> str:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a command; `default` is its value where the command line does not name it.
+    """An option of a command; `default` is its value if the command line omits it.
 
-    A `switch` has no value: NAME=1 is on, NAME=0 off. `alone` is the value of the flag without one. With `nargs` values
-    stand without a flag: "?" is one, "*" several. With `cluster` it is for commands that measure on other machines as
-    well. A `parameter` is one of a workload; `model` is the user model whose `inputs` have it.
+    A `switch` has no value: NAME=1 is on, NAME=0 off. `alone` is the value of a flag given without one. With `nargs`
+    the values are positional: "?" allows one, "*" several. `cluster` marks options of commands that also measure on
+    other machines. A `parameter` belongs to a workload; `model` names the user model whose `inputs` declare it.
     """
 
     flag: str
@@ -39,16 +39,16 @@ class Option:
 
     @property
     def name(self) -> str:
-        """Return the name of its variable."""
+        """Return the name of the option's variable."""
         return variable(self.flag)
 
     @property
     def attribute(self) -> str:
-        """Return the name of its attribute among the arguments of a command."""
+        """Return the name of the option's attribute in a command's parsed arguments."""
         return self.flag.replace("-", "_")
 
     def value(self, given: Any) -> Any:
-        """Return the value of the given word. Raises UsageError."""
+        """Return the parsed value of a given word. Raises UsageError."""
         try:
             return self.parse(given)
         except ValueError:
@@ -56,7 +56,7 @@ class Option:
 
 
 def option(default: Any, help: str, **declared: Any) -> Any:
-    """Declare a field of a dataclass as an option, whose flag is the field's name unless given."""
+    """Return a dataclass field that declares an option; its flag defaults to the field's name."""
     return field(default=default, metadata={"option": Option(declared.pop("flag", ""), help, **declared)})
 
 
@@ -70,18 +70,18 @@ def declared(owner: type) -> dict[str, Option]:
 
 
 def chosen(options: Iterable[Option], flags: str, **changes: Any) -> list[Option]:
-    """Return the options with these flags, in their order, each with the changes."""
+    """Return the options with these flags, in the order of `flags`, with `changes` applied to each."""
     by_flag = {option.flag: option for option in options}
     return [replace(by_flag[flag], **changes) for flag in flags.split()]
 
 
 def without(options: Iterable[Option], flags: str) -> list[Option]:
-    """Return the options but those with these flags."""
+    """Return all options except those with these flags."""
     return [option for option in options if option.flag not in flags.split()]
 
 
 def check_unique(options: Iterable[Option]) -> None:
-    """Raise UsageError for a parameter of a user model that has the name of another option."""
+    """Raise UsageError if a user model's parameter has the name of another option."""
     options = list(options)
     taken = {option.flag for option in options if option.model is None}
     for option in options:

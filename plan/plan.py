@@ -1,4 +1,4 @@
-"""From a sweep to cells, from cells to processes, and how long that will take."""
+"""Turn a sweep into cells and cells into processes, and estimate how long they take."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from plan.options import variable
 from plan.sweep import Sweep, UsageError, takes
 from workloads.spec import Parameter, Workload
 
-# Rough figures for the estimate alone, in seconds on a small machine.
+# Rough figures, used only for the estimate, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
-# Until the intervals are narrow enough. For `standard` the mean over groups of the edition's records, rounded up; for
-# `rigorous`, which has none, the middle of its range.
+# Until the intervals are narrow enough. `standard`: the mean over groups of the edition's records, rounded up;
+# `rigorous`, which has no records: the middle of its range.
 EXPECTED_PROCESSES = {"quick": 3, "standard": 5, "rigorous": 12}
-PARTS_A_SLOT = 4  # about how many parts of bundles a slot serves, so that slots end at about the same time
+PARTS_A_SLOT = 4  # parts of bundles per slot, approximately, so that slots end at about the same time
 
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that differ in their mode alone, measured alternately. `lacking` are those without a record."""
+    """Cells that differ only in their mode, measured alternately. `lacking` holds the ids of those without a record."""
 
     cells: tuple[Cell, ...]
     lacking: frozenset[str]
@@ -42,7 +42,7 @@ class Group:
         return dict(self.cells[0].parameters)
 
     def without(self, ids: set[str]) -> Group | None:
-        """Return the group less some cells; None when none of those left lacks a record."""
+        """Return the group without the cells in `ids`; None if every remaining cell has a record."""
         left = tuple(cell for cell in self.cells if cell.id not in ids)
         lacking = self.lacking - ids
         return replace(self, cells=left, lacking=lacking) if lacking else None
@@ -61,7 +61,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Plan:
-    """Every planned cell, the bundles to measure, and the cells known beforehand to be impossible, with the reason."""
+    """All planned cells, the bundles to measure, and the cells known beforehand to be impossible, with reasons."""
 
     cells: tuple[Cell, ...]
     bundles: tuple[Bundle, ...]
@@ -69,7 +69,7 @@ class Plan:
 
 
 def cells_of(sweep: Sweep) -> list[Cell]:
-    """Return every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
+    """Return every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of bounds."""
     cells = [
         Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode, shapes)
         for framework, device, dtype, threads, shapes in itertools.product(
@@ -104,7 +104,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 
 def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
-    """Return the framework's default of a parameter; attention is fused if it has a kernel."""
+    """Return the framework's default of a parameter; attention is explicit if the framework has no kernel for it."""
     description = frameworks.describe(framework)
     if parameter.name == "attention" and not description.attention_kernel("plain", device.split(":")[0], dtype):
         return "explicit"
@@ -114,7 +114,7 @@ def default_of(framework: str, device: str, dtype: str, parameter: Parameter) ->
 def shapes_of(
     workload: Workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]
 ) -> list[tuple[tuple[str, int | str], ...]]:
-    """Return every combination of the workload's parameters that the sweep asks for."""
+    """Return every combination of the workload's parameters in the sweep. Raises UsageError."""
     measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
     every = (parameter for name, kind in measured for parameter in workloads.get(name, kind).parameters)
     declared = dict.fromkeys(parameter.flag for parameter in every)
@@ -136,9 +136,9 @@ def shapes_of(
 
 
 def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
-    """Return the sentence on a parameter that nothing of the sweep has, with the workloads that have it.
+    """Return a sentence that reports a parameter of no workload in the sweep, with the workloads that have it.
 
-    `declared` are the flags of the parameters that the sweep has.
+    `declared` are the flags of the parameters that the sweep's workloads have.
     """
     passes = sweep.axes["pass"]
 
@@ -155,9 +155,9 @@ def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
 
 
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
-    """Return the modes that words like `graph` and `all` mean in this framework, eager first, without foreign ones.
+    """Return the framework's modes that words like `graph` and `all` select, eager first; ignore unknown modes.
 
-    `all` excludes a ladder's rungs, which nobody deploys, and modes that need packages of their own.
+    `all` excludes a ladder's rungs, which nobody deploys, and modes that need additional packages.
     """
     description = frameworks.describe(framework)
     known = [mode.name for mode in description.modes]
@@ -173,13 +173,13 @@ def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_na
 
 
 def measured_modes(framework: str, given: list[str], device_kind: str, pass_name: str) -> list[str]:
-    """Return the modes that words mean, with the baseline: without it no graph has a speedup."""
+    """Return the modes that the words select, plus the baseline, which every speedup needs."""
     named = modes_of(framework, given, device_kind, pass_name)
     return modes_of(framework, ["eager", *named], device_kind, pass_name) if named else []
 
 
 def baseline_of(cell: Cell) -> Cell:
-    """Return the cell that this one's speedup is relative to."""
+    """Return the cell that the speedup of `cell` is relative to."""
     return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
 
 
@@ -189,7 +189,7 @@ def matches(cell: Cell, pattern: str | None) -> bool:
 
 
 def known_obstacle(cell: Cell) -> str | None:
-    """Return why this cell cannot run anywhere, by the framework's description; None if it might."""
+    """Return why no machine can run this cell, from the framework's description; None if one might."""
     description = frameworks.describe(cell.framework)
     workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
@@ -212,7 +212,7 @@ def known_obstacle(cell: Cell) -> str | None:
         return f"{description.title} has no {cell.pass_name} pass of {cell.workload} with IMPL={cell.implementation}."
     if problem := _obstacle_to_ranks(cell, description):
         return problem
-    if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
+    if cell.dtype not in workload.tolerance:  # training in fp16 needs loss scaling
         return (
             f"The {cell.pass_name} pass is not available in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
         )
@@ -220,7 +220,7 @@ def known_obstacle(cell: Cell) -> str | None:
 
 
 def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
-    """Return why a cell cannot train on its ranks, or with its activations computed again."""
+    """Return why a cell cannot train on its ranks, recompute activations or store its states; None if it can."""
     if (strategy := cell.parameter("strategy")) is not None:
         modes = description.strategies.get(str(strategy), ())
         if cell.mode not in modes:
@@ -237,10 +237,10 @@ def _obstacle_to_ranks(cell: Cell, description: Framework) -> str | None:
 
 
 def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """Return the processes for every cell that has no record yet.
+    """Return the plan of the sweep, with bundles for all cells that have no record yet.
 
-    A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
-    cells get records. Raises UsageError where no cell can be measured anywhere.
+    A partly finished group is measured with its eager cell again, because a ratio needs both; only the missing cells
+    get records. Raises UsageError if no machine can measure any cell.
     """
     planned = arranged(cells_of(sweep), sweep, finished)
     if len(planned.impossible) == len(planned.cells) and not finished:
@@ -249,7 +249,7 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
 
 
 def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """Return the processes for those of `cells` that have no record yet."""
+    """Return the plan of `cells`, with bundles for those that have no record yet."""
     impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -265,10 +265,10 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
     slots, every = sweep.places.slots, max(1, sum(map(len, bundles.values())))
 
     def shares(bundle: Bundle) -> int:
-        """Return the number of parts of a bundle: each start costs seconds, and many bundles need no division."""
+        """Return the number of parts of a bundle: starts take seconds, so a small share of the groups stays whole."""
         return min(slots, math.ceil(PARTS_A_SLOT * slots * len(bundle.groups) / every))
 
-    # The largest batch first: what has no room fails before time goes into the others.
+    # The largest batch first: a batch that does not fit in memory fails before the others take time.
     ordered = [
         Bundle(tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0)))))
         for groups in bundles.values()
@@ -290,9 +290,9 @@ def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
 
 
 def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
-    """Divide a bundle into at most so many of about one size; keep together shapes that differ in their batch alone.
+    """Return the bundle divided into at most `parts` bundles of about the same size.
 
-    One shape less its batch is divided where there is nothing else to divide.
+    Shapes that differ only in batch are adjacent, so only the limit of a part separates them.
     """
 
     def shape(group: Group) -> str:
@@ -308,7 +308,7 @@ def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
 
 
 def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
-    """Return the group at the sequence length of UNSEEN_SEQ; None where it has no length. Raises UsageError."""
+    """Return the group at the sequence length of UNSEEN_SEQ; None without either length. Raises UsageError."""
     if length is None or "seq_len" not in group.parameters:
         return None
     cell = group.cells[0]
@@ -328,13 +328,13 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
 
 
 def expected_processes(profile: Profile) -> int:
-    """Return about how many processes a bundle takes, within the profile's limits."""
+    """Return the approximate number of processes of a bundle, within the profile's limits."""
     expected = EXPECTED_PROCESSES.get(profile.name, profile.minimum_processes)
     return min(max(expected, profile.minimum_processes), profile.maximum_processes)
 
 
 def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, energy: bool = False) -> float:
-    """Estimate the seconds of a bundle without environments: starts, compilation, warm-up and sampling."""
+    """Return the estimated seconds of a bundle: starts, compilation, warm-up and sampling, without environments."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
     processes = expected_processes(profile)
@@ -346,7 +346,7 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, ener
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """Return the sweep's profile; a budget scales its other times along, and ends with the fewest processes."""
+    """Return the sweep's profile; a budget scales its times, and limits it to its minimum number of processes."""
     profile = PROFILES[sweep.profile]
     if sweep.budget is None:
         return profile

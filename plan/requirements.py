@@ -1,4 +1,4 @@
-"""Environments with the further packages of a user model; they are measured as PYTHON is."""
+"""Environments with a user model's additional packages; they are measured like PYTHON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LARGEST_FILE = 1 << 20  # bytes
 def interpreter(
     path: str, frameworks: Sequence[str], devices: Sequence[str], report: Callable[[str], None], make: bool = True
 ) -> str | None:
-    """Return the interpreter of an environment that fits a file of requirements. Raises UsageError.
+    """Return the interpreter of an environment with the packages of a requirements file. Raises UsageError.
 
-    Without `make` install nothing, and return None where the environment is missing.
+    Without `make` install nothing, and return None if the environment is missing.
     """
     kinds = list(dict.fromkeys(device.split(":")[0] for device in devices))
     if len(frameworks) != 1 or len(kinds) != 1:

@@ -10,11 +10,11 @@ import frameworks
 from frameworks.description import Framework, Mode
 from measurement.refusals import UsageError
 
-MODE_GROUPS = ("eager", "graph", "recommended", "all", "ladder")  # that stand for modes
+MODE_GROUPS = ("eager", "graph", "recommended", "all", "ladder")  # words that select modes
 
 
 def check_mode(word: str, asked: Sequence[str]) -> None:
-    """Raise UsageError for a word that is no mode of any framework, with suggestions from those asked for."""
+    """Raise UsageError for a word that is no framework's mode, with suggestions from the frameworks `asked`."""
     if word in mode_words(frameworks.NAMES):
         return
     found, meant = candidates(word, asked)
@@ -38,11 +38,11 @@ def described(asked: Iterable[str]) -> list[tuple[Framework, Mode]]:
 
 
 def candidates(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple[Framework, Mode]]]:
-    """Return the words that a wrong word may mean, and the modes whose calls a suggestion names.
+    """Return the words that a mistyped word may mean, and the modes whose calls a suggestion names.
 
-    First come the same names except for case, separators and plurals, deployed modes alone where there are any. Else
-    one graph of each framework whose name, or else whose description, has all parts of the word. Modes that users start
-    with come first, and those that nobody deploys last.
+    Names that differ only in case, separators or plurals win; if any of these modes is deployed, only deployed ones.
+    Otherwise it is one graph mode per framework whose name, or else description, contains every part of the word.
+    Default graph modes are tried first, and modes that are not deployed last.
     """
     parts = set(parts_of(word))
     same = [(framework, mode) for framework, mode in described(asked) if squeezed(mode.name) == squeezed(word)]
@@ -62,10 +62,10 @@ def candidates(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple[F
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the parts of a text in lower case, plurals as singulars: `CUDA graphs` has those of `cuda-graph`."""
+    """Return the parts of a text in lower case and singular: `CUDA graphs` has the same as `cuda-graph`."""
     return [part.removesuffix("s") if len(part) > 3 else part for part in re.findall(r"[a-z0-9]+", text.lower())]
 
 
 def squeezed(text: str) -> str:
-    """Return the same as one word: `cudagraphs` and `cuda-graph` are one."""
+    """Return these parts joined: `cudagraphs` and `cuda-graph` give the same word."""
     return "".join(parts_of(text))

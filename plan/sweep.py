@@ -1,4 +1,4 @@
-"""A sweep: options or a TOML file, checked, as the values of every axis."""
+"""A sweep: the values of every axis, from options or a TOML file, checked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _device(word: str) -> str:
     return f"gpu:{index or 0}"
 
 
-# By the name of the axis; `parse` makes a value of one of its words.
+# By axis name; `parse` turns one of its words into a value.
 AXES = {
     "framework": Option(
         "framework", "frameworks, or all", "A,B", ",".join(frameworks.swept()),
@@ -91,7 +91,7 @@ def parameters() -> list[Option]:
 
 
 def no_parameter(name: str, given: Mapping[str, Any]) -> str:
-    """Return the sentence on a name that is no workload's parameter, with those of the workloads that are given."""
+    """Return a sentence that reports an unknown parameter, with the parameters of the given workloads."""
     words, passes = (split_words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
     measured = [canonical("workload", word) for word in user_models.by_name(words, user_models.register(words))]
     pairs = itertools.product(measured, (canonical("pass", word) for word in passes))
@@ -103,7 +103,7 @@ def no_parameter(name: str, given: Mapping[str, Any]) -> str:
 
 
 def takes(names: Sequence[str], own: Iterable[str]) -> str:
-    """Return the clause on the parameters that workloads take."""
+    """Return a clause that lists the parameters of workloads."""
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return f"{listed} take{'s' if len(names) == 1 else ''} {', '.join(own) or 'none'}"
 
@@ -140,12 +140,12 @@ def _policies(given: Any) -> dict[str, str]:
 class Sweep:
     """The checked values of every axis. `parameters` maps a parameter's flag to the requested values.
 
-    The later fields are the other options on the measurement.
+    The remaining fields are the other measurement options.
     """
 
     axes: dict[str, list[Any]]
     parameters: dict[str, list[int | str]]
-    policies: dict[str, str] = option(  # choices other than the suite's own
+    policies: dict[str, str] = option(  # choices that differ from the suite's
         "",
         "users (framework defaults), or choices of frameworks/policies.py",
         metavar="NAME=CHOICE",
@@ -183,14 +183,14 @@ SETTINGS = options.declared(Sweep)
 LAUNCHER = Option("launcher", "local (default) or slurm (this job's nodes, or a submitted job's)", cluster=True)
 
 
-# Flags that sweep files and the plans of earlier runs may hold.
+# Former names of flags, which sweep files and the plans of earlier runs may contain.
 FORMER = {"repeat": "operators", "cache": "kv-cache", "image-size": "image"}
 
-ALSO = {"gpus": "ranks"}  # other names of flags: on GPUs each rank has one
+ALSO = {"gpus": "ranks"}  # other names of flags: each rank has one GPU
 
 
 def current(given: Mapping[str, Any], declared: Collection[str]) -> dict[str, Any]:
-    """Return flags under their names of today, which win over former ones; one that is `declared` keeps its name."""
+    """Return flags under their current names, which override former ones; a `declared` flag keeps its name."""
     former = {old: new for old, new in (FORMER | ALSO).items() if old not in declared}
     kept = {flag: value for flag, value in given.items() if former.get(flag) not in given}
     return {former.get(flag, flag): value for flag, value in kept.items()}
@@ -202,7 +202,7 @@ def of_files() -> list[Option]:
 
 
 def all_options() -> list[Option]:
-    """Return the options on the measurement, as commands take them: `resolve` makes values of their words."""
+    """Return the measurement options as commands take them: as words, which `resolve` turns into values."""
     axes = [
         replace(axis, help=f"{axis.help} (default: {axis.default})") if axis.default else axis for axis in AXES.values()
     ]
@@ -214,15 +214,15 @@ MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """Return the flags that a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
+    """Return the flags that a TOML sweep file sets, each a list or a single value. Raises UsageError."""
     text = read_text(path, "The sweep file", MOST_OF_A_SWEEP)
     try:
         content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits also raises ValueError
         raise UsageError(f"The sweep file {path} is not valid TOML: {error}.") from None
     user_models.register(split_words(content.get("workload", ())))
     options.check_unique(of_files())
-    content.pop("about", None)  # what the file says of itself; `experiments` reads it
+    content.pop("about", None)  # the file's description, which `experiments` reads
     content = current(content, [one.flag for one in of_files()])
     for key in content:
         choose(key, sorted(one.flag for one in of_files()), f"setting in {path} called")
@@ -230,7 +230,7 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def presets() -> dict[str, Path]:
-    """Return the sweep files that come with the suite, by the name that PRESET takes."""
+    """Return the paths of the suite's sweep files, by the name that PRESET takes."""
     return {path.stem: path for path in sorted(PRESETS.glob("*.toml"))}
 
 
@@ -251,8 +251,8 @@ def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]
 def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Return flags merged over those of a sweep file.
 
-    A parameter of the file is dropped if the flags replace all workloads or passes that have it. Without the file's
-    ResNets, an LSTM gets no LAYOUT.
+    A parameter of the file is dropped if the flags replace all workloads or passes that have it: an LSTM that replaces
+    the file's ResNets gets no LAYOUT.
     """
     merged = of_file | flags
     for name in {one.flag for one in parameters()} & of_file.keys() - flags.keys():
@@ -262,7 +262,7 @@ def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_taken(flag: str, given: dict[str, Any]) -> bool:
-    """Return whether a workload that is given takes a parameter; one that is not known yet may."""
+    """Return whether a given workload takes a parameter; True if a workload or pass is unknown."""
     names, passes = (split_words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
     pairs = list(itertools.product(names, passes))
     if any(name not in workloads.names() or kind not in PASSES for name, kind in pairs):
@@ -271,7 +271,7 @@ def _is_taken(flag: str, given: dict[str, Any]) -> bool:
 
 
 def split_words(value: Any) -> list[str]:
-    """Return the words of a list, or of a text with commas."""
+    """Return the words of a list, or of a comma-separated text."""
     if isinstance(value, list):
         return [str(item) for item in value]
     return [word.strip() for word in str(value).split(",") if word.strip()]
@@ -289,26 +289,26 @@ def _axis_values(axis: Option, given: Any) -> list[Any]:
 
 
 MOST_CELLS = 1_000_000
-MOST_SECONDS = 1e6  # twelve days: the kernel waits no longer than 24 at once
+MOST_SECONDS = 1e6  # twelve days: the kernel waits at most 24 at once
 
 
 def check_timeout(value: float) -> None:
-    """Raise UsageError for a TIMEOUT that is no time to wait."""
-    if not 0 < value <= MOST_SECONDS:  # nor NaN
+    """Raise UsageError unless TIMEOUT is above 0 and at most `MOST_SECONDS`."""
+    if not 0 < value <= MOST_SECONDS:  # true of NaN as well
         raise UsageError(f"TIMEOUT must be a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
 
 
 def check_size(axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int | str]]) -> None:
-    """Raise UsageError where the lists that are given have too many combinations to plan."""
+    """Raise UsageError if the given lists have more than `MOST_CELLS` combinations."""
     count = math.prod(len(values) for values in (*axes.values(), *parameters.values()) if values)
     if count > MOST_CELLS:
         raise UsageError(f"The lists have {count:,} combinations; at most {MOST_CELLS:,} are allowed: shorten a list.")
 
 
 def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
-    """Check the given options (flag -> word, words or None) and fill in the defaults. Raises UsageError.
+    """Return the sweep of the given options (flag -> word, words or None), checked, with defaults. Raises UsageError.
 
-    `nodes` are those of a job that is still to be submitted.
+    `nodes` is the number of nodes of a job that is still to be submitted.
     """
     given, named = user_models.with_names(given, split_words(given.get("workload") or ()))
     given = current(given, [one.flag for one in parameters()])
@@ -333,7 +333,7 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
 
 
 def _setting(option: Option, given: Any) -> Any:
-    """Return the value of an option that is no axis. Raises UsageError."""
+    """Return the value of an option that is not an axis; None if it has none. Raises UsageError."""
     if isinstance(given, list | dict) and option.flag != "policy":
         raise UsageError(f"{option.name} takes one value, not {given!r}.")
     given = option.default if given is None else given

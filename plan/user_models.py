@@ -15,7 +15,7 @@ from workloads.user_model import UserModel, is_user_model, named
 
 
 def register(words: Iterable[str]) -> dict[str, str]:
-    """Register the user models among these words for workloads; return their sources by name. Raises UsageError."""
+    """Register the user models among these workload words; return their sources by name. Raises UsageError."""
     try:
         sources = named(word for word in words if is_user_model(word))
     except Unreadable as error:
@@ -32,7 +32,7 @@ def register(words: Iterable[str]) -> dict[str, str]:
 
 
 def by_name(words: Sequence[str], sources: dict[str, str]) -> list[str]:
-    """Return the words for workloads with names in place of sources."""
+    """Return the workload words, with the source of each user model replaced by its name."""
     by_source = {source: name for name, source in sources.items()}
     return [by_source[next(iter(named([word]).values()))] if is_user_model(word) else word for word in words]
 
@@ -40,7 +40,7 @@ def by_name(words: Sequence[str], sources: dict[str, str]) -> list[str]:
 def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Register the given user models; return the options with their names, and their sources by name.
 
-    `words` are those for workloads. The framework of user models alone is theirs unless given. Raises UsageError.
+    `words` are the workload words. If all are user models and no framework is given, theirs is used. Raises UsageError.
     """
     sources = register(words)
     if not sources:
@@ -53,7 +53,7 @@ def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, A
 
 
 def register_named_in(words: Sequence[str]) -> None:
-    """Register the user models that a command line names: their parameters are options. Leave errors to `resolve`."""
+    """Register a command line's user models, because their parameters are options. Leave errors to `resolve`."""
     given = [word.partition("=")[2] for word in words if word.startswith(("WORKLOAD=", "--workload="))]
     given += [after for word, after in itertools.pairwise(words) if word == "--workload"]
     for word in ",".join(given).split(","):
@@ -64,9 +64,9 @@ def register_named_in(words: Sequence[str]) -> None:
 
 
 def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
-    """Return the frameworks of user models where none is named; none unless these are the `only` workloads.
+    """Return the frameworks of user models if no framework is given; empty unless these are the `only` workloads.
 
-    Raises UsageError for a model whose file does not show which framework it is for.
+    Raises UsageError for a model that is not for exactly one framework.
     """
     models = [_model(name) for name in names]
     for model in models:
@@ -78,7 +78,7 @@ def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
 
 
 def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
-    """Raise UsageError for user models that none of the frameworks asked for runs."""
+    """Raise UsageError for user models that none of the requested frameworks runs."""
     others = [model for name in names if not any(is_for(model := _model(name), other) for other in asked)]
     if others:
         found = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
@@ -86,7 +86,7 @@ def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
 
 
 def is_users_file(workload: Workload) -> bool:
-    """Return whether the workload is a user's file, and no model of a library or of the suite."""
+    """Return whether the workload is a user's file rather than a model of a library or of the suite."""
     return isinstance(workload, UserModel) and workload.is_file
 
 
@@ -96,18 +96,18 @@ def is_for(workload: Workload, framework: str) -> bool:
 
 
 def training_hint(names: Iterable[str]) -> str:
-    """Return the hint for user files that cannot be trained; empty where there is none."""
+    """Return a hint for user files that cannot be trained; empty if there are none."""
     files = [workload.name for name in names if is_users_file(workload := workloads.get(name))]
     return f" Add a function loss(output) that returns a scalar to {' and '.join(files)}." if files else ""
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the sources and digests of user models, as a run's plan keeps them."""
+    """Return the sources and digests of user models by name, as stored in a run's plan."""
     return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
 
 
 def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
-    """Raise UsageError where one of these files changed since the run began; `kept` is in the run's plan."""
+    """Raise UsageError if one of these files changed since the run began; `kept` comes from the run's plan."""
     for name, source in sources.items():
         entry = kept.get(name)
         before = entry.get("digest") if isinstance(entry, dict) else None

@@ -1,4 +1,4 @@
-"""Environments of versions other than the locked ones: the framework's own requirements with another pin."""
+"""Environments with versions other than the locked ones: the framework's requirements with other pins."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from plan.sweep import UsageError
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
 _MISSING = r"no version of (\S+?)==(\S+)"
-# What uv says where a later index may have the version: https://docs.astral.sh/uv/concepts/indexes/
+# uv's message if a later index may have the version: https://docs.astral.sh/uv/concepts/indexes/
 _ELSEWHERE = r"was found on (\S+), but not at the requested version"
 
 
 def is_version(word: str) -> bool:
-    """Return whether it names versions (`torch==2.12`, several with spaces), not an interpreter."""
+    """Return whether `word` names versions (`torch==2.12`, several separated by spaces), not an interpreter."""
     return "==" in word
 
 
@@ -37,7 +37,7 @@ def pins(word: str) -> dict[str, str]:
 
 
 def framework_of(word: str) -> str | None:
-    """Return the framework whose own package is pinned; None where only others are."""
+    """Return the framework whose own package is pinned; None if only other packages are."""
     for name in frameworks.NAMES:
         description = frameworks.describe(name)
         packages = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
@@ -49,10 +49,10 @@ def framework_of(word: str) -> str | None:
 def ensure(
     framework: str, device: str, word: str, report: Callable[[str], None] = print, make: bool = True
 ) -> Path | None:
-    """Return the interpreter of an environment with those versions, made where it is missing. Raises SetupError.
+    """Return the interpreter of an environment with those versions; create a missing one. Raises SetupError.
 
-    Without `make` install nothing, and return None where it is missing. Resolve the framework's dependencies with the
-    pins, and keep the result with the environment, so that a second call gives the same packages.
+    Without `make` install nothing, and return None if the environment is missing. Resolve the framework's dependencies
+    with the pins, and store the result next to the environment, so that a second call installs the same packages.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
@@ -62,10 +62,9 @@ def ensure(
 def ensure_beside(
     framework: str, device: str, more: str, report: Callable[[str], None] = print, make: bool = True
 ) -> Path | None:
-    """Return the interpreter of an environment with the framework and with `more`, lines of requirements.
+    """Return the interpreter of an environment with the framework and `more`, further lines of requirements.
 
-    Of the framework's own packages it has the versions that its `.in` file names. `make` as in `ensure`. Raises
-    SetupError.
+    The framework's own packages have the versions in its `.in` file. `make` acts as in `ensure`. Raises SetupError.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
@@ -83,7 +82,7 @@ def _base(framework: str, device: str) -> environments.Recipe:
 def _make_with(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
-    """Return the interpreter of the environment `name`; keep the resolved versions with it."""
+    """Return the interpreter of the environment `name`; store the resolved versions next to it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         if not make:
@@ -94,10 +93,10 @@ def _make_with(
 
 
 def pinned(requirements: str, framework: str, word: str) -> str:
-    """Return the requirements of an `.in` file with these versions in place of its own or added."""
+    """Return the requirements of an `.in` file, with these versions added or replacing its own."""
     lines = [line for line in requirements.splitlines() if line and not line.startswith("#")]
     for package, version in pins(word).items():
-        if package == framework:  # called otherwise by its package index
+        if package == framework:  # its package index has another name for it
             package = next((d for d in frameworks.describe(framework).distributions if _line(d, lines)), package)
         replaced = _line(package, lines)
         lines = [line for line in lines if line != replaced] + [f"{package}=={version}"]
@@ -109,7 +108,7 @@ def _line(package: str, lines: list[str]) -> str | None:
 
 
 def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report: Callable[[str], None]) -> str:
-    """Return every dependency of these requirements with the version in the package indexes. Raises SetupError."""
+    """Return these requirements with all dependencies pinned, as resolved in the package indexes. Raises SetupError."""
     report(f"{name}: resolving {word or 'its requirements'} …")
     target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
     VENVS.mkdir(exist_ok=True)
@@ -140,9 +139,9 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
 
 
 def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
-    """Return uv's options for the locked requirements; its settings for the locked version hold for this one.
+    """Return uv's options for the locked requirements, with the settings of the locked version applied to this one.
 
-    torch's wheels ask for CUDA packages even where there is no GPU, and the settings leave them out.
+    torch's wheels require CUDA packages even without a GPU, and the settings exclude them.
     """
     options = shlex.split(base.directives.get("uv", ""))
     if "--config-file" in options:
