@@ -12,8 +12,8 @@ adding a folder:
     # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
                                    with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
 
-Packages of one mode alone have a lock of their own, `requirements-<device>-<mode>.txt`. They are added to the
-framework's environment when somebody requests the mode.
+Packages of one mode alone have a separate lock, `requirements-<device>-<mode>.txt`. They are added to the framework's
+environment when the mode is requested.
 
 With WHEELHOUSE=FOLDER in the environment everything comes from that folder, nothing from an index:
 `environments.offline`.
@@ -53,7 +53,7 @@ DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check",
 
 
 def path(framework: str, device: str) -> Path:
-    """Return where the environment of `framework` for `device` ("cpu" or "gpu") lies, made or not."""
+    """Return the path of the environment of `framework` for `device` ("cpu" or "gpu"), made or not."""
     return VENVS / f"{framework}-{device}"
 
 
@@ -74,7 +74,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """Return the environment's name, and the mode's behind it."""
+        """Return the environment's name, followed by the mode's."""
         return "-".join(filter(None, (self.home.name, self.mode)))
 
     @property
@@ -100,7 +100,7 @@ class Recipe:
 
 
 def recipe(framework: str, device: str, mode: str = "") -> Recipe | None:
-    """Return the recipe of the environment of `framework` for `device`; None if the runner's serves. Raises SetupError.
+    """Return the recipe of `framework` on `device`; None if it uses the runner's environment. Raises SetupError.
 
     With `mode`, that mode's additions; None if it has none.
     """
@@ -167,7 +167,7 @@ def ensure(
 
 
 def existing(framework: str, device: str, modes: Sequence[str] = ()) -> Path | None:
-    """Return the interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
+    """Return the interpreter that `ensure` would return; None if it has to make something. Raises SetupError."""
     recipes = _recipes(framework, device, modes)
     if not all(one.is_made() for one in recipes):
         return None
@@ -175,12 +175,12 @@ def existing(framework: str, device: str, modes: Sequence[str] = ()) -> Path | N
 
 
 def _recipes(framework: str, device: str, modes: Sequence[str]) -> list[Recipe]:
-    """Return the recipe of an environment and those of its modes' additions; none if the runner's serves."""
+    """Return the recipes of an environment and its modes' additions; none if it is the runner's."""
     return list(filter(None, (recipe(framework, device, mode) for mode in ("", *modes))))
 
 
 def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
-    """Return those modules that an interpreter does not find, each given with its other names. Raises SetupError."""
+    """Return the modules that an interpreter lacks, each given with its other names. Raises SetupError."""
     code = (
         "import importlib.util, json, sys\n"
         "find = importlib.util.find_spec\n"
@@ -191,7 +191,7 @@ def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
 
 
 def found(recipe: Recipe) -> Path | None:
-    """Return the interpreter of a recipe's environment; None where that is not made."""
+    """Return the interpreter of a recipe's environment; None if it is not made."""
     return recipe.interpreter if recipe.is_made() else None
 
 
@@ -231,7 +231,7 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
 
 
 def make(recipe: Recipe, report: Callable[[str], None]) -> Path:
-    """Make an environment unless its stamp says that this was done; return its interpreter. Raises SetupError.
+    """Make an environment unless its stamp is current; return its interpreter. Raises SetupError.
 
     No other process changes the environment before this one ends: all processes of a run have the same packages.
     """
@@ -252,7 +252,7 @@ def make(recipe: Recipe, report: Callable[[str], None]) -> Path:
 def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -> None:
     """Install the recipe's packages, in a new virtual environment or as a mode's packages in the existing one.
 
-    Files come from the wheelhouse where there is one.
+    Files come from the wheelhouse if there is one.
     """
     home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
     failed = f"environment {recipe.name} could not be installed"
@@ -271,7 +271,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
         uv(new, env, failed, report=report)
     requirements = offline.with_built(wheelhouse, recipe.name, recipe.requirements)
     apart: list[str] = []
-    if "UV_INDEX" in env:  # several indexes: any of them may serve what a hash names, the first alone what none does
+    if "UV_INDEX" in env:  # several indexes: any may serve a hashed requirement, only the first an unhashed one
         requirements, apart = offline.split(requirements)
     anywhere = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in env else {}
     command = ["install", "--no-deps", "--requirement"] if recipe.mode else ["sync"]
@@ -287,7 +287,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
 
 
 def _users_interpreter(python: str) -> Path:
-    """Return the interpreter that `python` (a path, or a name on PATH) names, once it reported a fitting version."""
+    """Return the interpreter `python` (a path, or a name on PATH) after a check of its version. Raises SetupError."""
     executable = shutil.which(os.path.expanduser(python))
     if executable is None:
         raise SetupError(f"no interpreter '{python}'; {WAY_OUT}")

@@ -21,14 +21,14 @@ _shared: dict[Path, int] = {}  # lock file -> descriptor: what this process uses
 
 
 class Busy(Exception):
-    """Another process holds the lock; the message says which, as far as it left word."""
+    """Another process holds the lock; the message names it if known."""
 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[Callable[[], bool]]:
-    """Hold `path`, which is gone afterwards, and leave word in it. Raises Busy at once where another process has it.
+    """Hold the lock file `path`, name the holder in it, and remove it afterwards. Raises Busy if it is held.
 
-    Yield a check whether the lock still lies there: not once its folder was moved, or the file removed.
+    Yields a check whether the lock is still in place: not if its folder was moved, or the file removed.
     """
     descriptor = _claimed(path)
     try:
@@ -53,7 +53,7 @@ def _claimed(path: Path) -> int:
             if _is_at(descriptor, path):
                 if os.fstat(descriptor).st_nlink == 1:
                     return descriptor
-                path.unlink()  # the same file has another name, and what is written here would stand there as well
+                path.unlink()  # the file has a second hard link, so writes here would change that file, too
         except OSError as error:
             word = os.read(descriptor, 1000)
             os.close(descriptor)
@@ -61,11 +61,11 @@ def _claimed(path: Path) -> int:
                 raise Busy(_holder(word)) from None
             error.filename = str(path)
             raise
-        os.close(descriptor)  # it was removed by the one who held it
+        os.close(descriptor)  # its holder removed it
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Return whether the open file is still the one of that name."""
+    """Return whether `path` still names the open file."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     return False
@@ -83,7 +83,7 @@ def _holder(word: bytes) -> str:
 
 @contextlib.contextmanager
 def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold `path` against all others; calls `waiting` where that takes a while. This process's own use of it ends."""
+    """Hold `path` exclusively; call `waiting` before a wait. Releases this process's own share."""
     release(path)
     with open(path, "ab") as file:
         try:
@@ -95,9 +95,9 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 
 
 def share(path: Path, waiting: Callable[[], None] = lambda: None) -> None:
-    """Hold `path` until this process ends, shared with other holders, against `exclusive`.
+    """Share `path` with other holders until this process ends; this blocks `exclusive`.
 
-    Where it cannot be opened, this user cannot change the data that it guards either.
+    If it cannot be opened, this user cannot change the data that it guards either.
     """
     if path in _shared:
         return
@@ -128,7 +128,7 @@ def is_free(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Hold a folder. Raises OSError where another process has it."""
+    """Hold a folder. Raises OSError if another process has it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
 """A wheelhouse: a folder of wheels that environments are made from without any index. `WHEELHOUSE` names it.
 
-`wheelhouse.json` in it says for which machine it was collected; `commands.wheelhouse` writes it. A folder of wheels
-without that file serves as well, but then uv alone reports missing files.
+`wheelhouse.json` in it describes the collecting machine; `commands.wheelhouse` writes it. A folder of wheels without
+that file works as well, but then only uv reports missing files.
 
-Standard library only: this module serves the making of environments.
+Standard library only: needed to make the environments.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _SOURCES = (
 
 
 def folder() -> Path | None:
-    """Return the wheelhouse that the environment variable WHEELHOUSE names; None where it names none."""
+    """Return the wheelhouse that the environment variable WHEELHOUSE names; None if it names none."""
     named = os.environ.get("WHEELHOUSE")
     return Path(named).expanduser().absolute() if named else None
 
 
 def arguments(wheelhouse: Path | None) -> list[str]:
-    """Return the settings with which pip and uv take files from the wheelhouse alone."""
+    """Return the options that limit pip and uv to the wheelhouse; none without one."""
     return ["--no-index", "--find-links", str(wheelhouse)] if wheelhouse else []
 
 
 def without_sources(env: dict[str, str], wheelhouse: Path | None) -> dict[str, str]:
-    """Return the variables less those that name other sources of packages; with a wheelhouse, without network."""
+    """Return the variables; with a wheelhouse, without those of other package sources, and without network."""
     if wheelhouse is None:
         return env
     return {**{name: value for name, value in env.items() if name not in _SOURCES}, "UV_OFFLINE": "1"}
@@ -51,7 +51,7 @@ def machine() -> dict[str, str]:
 
 
 def read(wheelhouse: Path) -> dict[str, Any]:
-    """Return the wheelhouse's own description: `machine()` and `environments`; empty where it has none."""
+    """Return the wheelhouse's own description: `machine()` and `environments`; empty if it has none."""
     try:
         return json.loads((wheelhouse / MANIFEST).read_text())
     except FileNotFoundError:
@@ -61,7 +61,7 @@ def read(wheelhouse: Path) -> dict[str, Any]:
 def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str], built: dict[str, str]) -> None:
     """Record that `environment` needs `files`; `fingerprint` is that of its requirements.
 
-    `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
+    `built` has the SHA-256 of each wheel built from source, by its pin: locks contain only the source's.
     """
     content = {**read(wheelhouse), **machine()}
     entry = {"wanted": fingerprint, "files": sorted(files), "built": built}
@@ -70,7 +70,7 @@ def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str],
 
 
 def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> str:
-    """Return locked requirements that also accept the wheels which the wheelhouse built from sources."""
+    """Return locked requirements that also accept the wheels that the wheelhouse built from source."""
     known = read(wheelhouse).get("environments", {}) if wheelhouse else {}
     for pin, digest in known.get(environment, {}).get("built", {}).items():
         first_line = rf"(?m)^({re.escape(pin)}(?=[ ;\\]).*\\)$"
@@ -115,7 +115,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
 
 
 def hint(wheelhouse: Path | None) -> str:
-    """Return an addition to a failure where there is a wheelhouse: where files came from, and for which C library."""
+    """Return a hint for a failure with a wheelhouse: where files came from, and for which C library."""
     if wheelhouse is None:
         return ""
     theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
@@ -124,7 +124,7 @@ def hint(wheelhouse: Path | None) -> str:
 
 
 def split(requirements: str) -> tuple[str, list[str]]:
-    """Return a lock's requirements with hashes as text, and those locked by version alone, installed apart."""
+    """Return a lock's hashed requirements as text, and a list of those locked by version alone."""
     text = re.sub(r"(?m)^\s*#.*\n?", "", requirements).replace("\\\n", " ")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     hashed = [line for line in lines if "--hash=" in line]

@@ -1,4 +1,4 @@
-"""uv, which makes the environments: found or installed, and run with the settings that the user gave pip."""
+"""Find or install uv, which makes the environments, and run it with the user's settings of pip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from environments import locks, offline
 from measurement import programs
 from measurement.places import INSTALLED, SUITE, VENVS
 
-# pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
+# pip's settings, which uv does not read, and uv's variables of the same meaning, with uv's separator.
 PIP_TO_UV = {
     "find-links": ("UV_FIND_LINKS", ","),
     "index-url": ("UV_DEFAULT_INDEX", " "),
@@ -25,7 +25,7 @@ PIP_TO_UV = {
     "cert": ("SSL_CERT_FILE", " "),
     "proxy": ("ALL_PROXY", " "),
 }
-# What a failure's last lines hold, and the way out.
+# Patterns in a failure's output, and the way out.
 HINTS = {
     "Hash mismatch|DO NOT MATCH THE HASHES": "A file's hash is not the locked one: download the file again.",
     "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
@@ -43,7 +43,7 @@ HINTS = {
 
 
 class SetupError(Exception):
-    """An environment could not be had: one sentence, and the way out."""
+    """An environment is unavailable: one sentence, and the way out."""
 
 
 def uv(
@@ -80,7 +80,7 @@ def _install_uv(home: Path, digest: str) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment variables, and pip's settings as those of uv; a variable that is set stays."""
+    """Return this process's environment variables, and pip's settings as uv's; variables already set stay."""
     values: dict[str, str] = {}
     for python in (VENVS / "uv" / "bin" / "python", Path(sys.executable)):  # the runner's environment has no pip
         if not python.exists():
@@ -92,13 +92,13 @@ def environment() -> dict[str, str]:
             values |= {key: ast.literal_eval(listed_values[name]) for key, name in there.items()}
         if listed is not None:
             break
-    for key in PIP_TO_UV:  # where there is no pip to ask
+    for key in PIP_TO_UV:  # without pip
         values.setdefault(key, os.environ.get("PIP_" + key.upper().replace("-", "_"), ""))
     settings = {
         name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
     }
-    # uv takes each package from the first index that has it, and `environments` lets it take from any what a hash
-    # names. pip would take the best match of all: any server of a version could have it installed without a hash.
+    # uv takes each package from the first index that has it; `environments` allows any index for hashed packages. pip
+    # would take the best match of all: any index could then supply an unhashed package.
     return {**settings, **os.environ}
 
 
@@ -109,7 +109,7 @@ def run(
     stdin: str | None = None,
     limits: tuple[float, int] = (programs.LONG, programs.MUCH),
 ) -> str:
-    """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines.
+    """Run a command in the checkout and return its output. Raises SetupError that ends in its last lines.
 
     `limits` are on its seconds and on the bytes that it prints.
     """
@@ -133,7 +133,7 @@ def run(
 
 @contextlib.contextmanager
 def exclusive(home: Path, report: Callable[[str], None] = print) -> Iterator[None]:
-    """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
+    """Lock `home` against processes that make it or measure in it; the kernel unlocks if this one dies."""
     VENVS.mkdir(parents=True, exist_ok=True)
     waiting = f"{home.name}: another process is using it, waiting until it is done …"
     with locks.exclusive(VENVS / f".{home.name}.lock", lambda: report(waiting)):

@@ -1,14 +1,14 @@
 """Run one command so that nothing it started outlives it, or the process that started the guard.
 
 `python -IS guard.py LIFELINE STATUS KEPT LOG CPUS COMMAND...`: the first three are descriptors. LIFELINE is a pipe to
-which only the parent process writes. A byte there ends the command by SIGTERM. Its end means that the parent is gone or
-in a hurry, and the guard kills the command. KEPT is for the command. Once all processes are gone, the guard writes the
+which only the parent process writes. A byte there ends the command by SIGTERM. If it closes, the parent is gone or in a
+hurry, and the guard kills the command. KEPT is for the command. Once all processes are gone, the guard writes the
 command's end to STATUS. It is `exit 3`, `signal 9`, `failed` and why it could not be started, or `stuck`, if it did not
-end even when killed. The guard has to be started in a session of its own.
+end even when killed. Start the guard in a new session.
 
-All processes that the command starts stay below this process, sessions of their own and double forks included: Linux
-gives orphans to the nearest ancestor that is a subreaper. The lifeline is a pipe and not PR_SET_PDEATHSIG, which would
-kill the command at the end of the thread that started it. The guard has one thread, so for the command it uses
+All processes that the command starts stay below this process, new sessions and double forks included: Linux gives
+orphans to the nearest ancestor that is a subreaper. The lifeline is a pipe and not PR_SET_PDEATHSIG, which would kill
+the command at the end of the thread that started it. The guard has one thread, so for the command it uses
 PR_SET_PDEATHSIG.
 """
 
@@ -24,9 +24,9 @@ import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-KILL_SECONDS = 5.0  # for processes that do not even end when killed: those in a system call that never returns
-LOG_SECONDS, LOG_BYTES, KEPT_BYTES = 1.0, 64 << 20, 1 << 20  # how often a log is looked at, its limit, and what is kept
-_HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # left to the asking process: the guard ends after the command
+KILL_SECONDS = 5.0  # for processes that survive SIGKILL, in a system call that never returns
+LOG_SECONDS, LOG_BYTES, KEPT_BYTES = 1.0, 64 << 20, 1 << 20  # check interval of a log, its limit, and the size kept
+_HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # left to the parent: the guard ends after the command
 
 
 def main(words: list[str]) -> None:
@@ -40,7 +40,7 @@ def main(words: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     os.set_inheritable(lifeline, False)
     os.set_inheritable(status, False)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # or the child would miss one before it heeds it as usual
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)  # or the child might miss one before it resets handlers
     process = os.fork()
     if process == 0:
         _become(command, cpus, usual, status)
@@ -61,7 +61,7 @@ def _become(command: list[str], cpus: set[int], usual: dict, status: int) -> Non
         signal.set_wakeup_fd(-1)
         for sign, handler in {**usual, signal.SIGCHLD: signal.SIG_DFL}.items():
             signal.signal(sign, signal.SIG_IGN if handler == signal.SIG_IGN else signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a command inherits what is ignored
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the command would inherit that
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEEDED)
         os.sched_setaffinity(0, cpus)
         os.environ["EAGER_VS_GRAPH_EXEC"] = str(time.monotonic())  # when the command begins, for `make start`
@@ -73,14 +73,14 @@ def _become(command: list[str], cpus: set[int], usual: dict, status: int) -> Non
 
 
 def _watch(process: int, lifeline: int, child_ended: int, log: Path) -> dict[int, int]:
-    """Wait until the command ends or the asking process is gone; wait statuses by process, of all that have ended."""
+    """Wait until the command ends or the parent is gone; return wait statuses by process, of all that ended."""
     ended: dict[int, int] = {}
     while process not in ended:
         ready = select.select([lifeline, child_ended], [], [], LOG_SECONDS)[0]
         if lifeline in ready:
             if not os.read(lifeline, 1):
                 break
-            for sign in (signal.SIGTERM, signal.SIGCONT):  # the second, or a process that is stopped heeds nothing
+            for sign in (signal.SIGTERM, signal.SIGCONT):  # SIGCONT, or a stopped process would not react
                 os.killpg(0, sign)
         _shorten(log)
         ended |= _reap(child_ended)
@@ -88,9 +88,9 @@ def _watch(process: int, lifeline: int, child_ended: int, log: Path) -> dict[int
 
 
 def _end_all(child_ended: int) -> dict[int, int]:
-    """Kill whatever is left. Each round kills this process's children, to whom it then is the parent of their children.
+    """Kill all remaining processes. Each round kills this process's children and so adopts their children.
 
-    Only children, whose numbers cannot have been given to other processes as long as nobody waited for them.
+    Only children: their ids cannot be reused before this process waits for them.
     """
     ended: dict[int, int] = {}
     deadline = time.monotonic() + KILL_SECONDS
@@ -113,7 +113,7 @@ def children() -> list[int]:
 
 
 def _reap(child_ended: int) -> dict[int, int]:
-    """Wait statuses by process of the children that have ended, orphans among them."""
+    """Return the wait statuses of ended children, orphans included, by process."""
     with contextlib.suppress(BlockingIOError):
         while os.read(child_ended, 1 << 10):
             pass

@@ -24,7 +24,7 @@ from measurement.places import SUITE
 GUARD = SUITE / "launchers" / "guard.py"
 KILL_SECONDS = 5.0
 DAY = 86400.0  # longer than a selector can wait at once
-HELD_UP_SECONDS = 1.0  # later than asked to be woken: this process was stopped, and perhaps its worker with it
+HELD_UP_SECONDS = 1.0  # woken later than this: the process was stopped, and perhaps its worker with it
 NOTES = 20
 # Thread settings of the user's shell would contradict the sweep's. Other framework switches are kept and recorded.
 _DROPPED = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "GOMP_")
@@ -39,7 +39,7 @@ class WorkerFailure(Exception):
 
 
 class SlotFailure(WorkerFailure):
-    """Where the worker ran is gone or was taken away, which is no cell's doing; `began` says if it had started."""
+    """The worker's slot is gone or was taken away, through no fault of a cell; `began` if the worker had started."""
 
     def __init__(self, reason: str, began: bool):
         super().__init__("crash", reason)
@@ -77,20 +77,20 @@ def environment(additions: dict[str, str]) -> dict[str, str]:
 
 
 def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Generator[Message, None, None]:
-    """Run a worker on `job` and yield its messages until it says `done`. Raises WorkerFailure.
+    """Run a worker on `job` and yield its messages until `done`. Raises WorkerFailure.
 
-    The worker is stopped, with whatever it started, when the caller stops iterating. `stop` is a file descriptor that
-    becomes readable when the user wants everything stopped, for a thread that Ctrl-C does not reach: KeyboardInterrupt.
+    The worker and all that it started are stopped when the caller stops iterating. If the file descriptor `stop`
+    becomes readable, KeyboardInterrupt is raised: for threads that Ctrl-C does not reach.
     """
     (launch.folder / "job.json").write_text(json.dumps(job))
     with _guarded(launch) as (results, status):
         yield from _messages(results, status, launch, stop)
-        _readable(status, KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
+        _readable(status, KILL_SECONDS)  # it is exiting, and the guard ends its remaining processes
 
 
 @contextlib.contextmanager
 def _guarded(launch: Launch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Yield the pipes of a worker below its guard (`guard.py`): its results, and the guard's word on its end."""
+    """Yield the pipes of a worker under its guard (`guard.py`): its results, and the guard's status."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         results, kept = _pipe(ours, theirs)
         status, said = _pipe(ours, theirs)
@@ -113,7 +113,7 @@ def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[B
 
 
 def worker_command(launch: Launch, results: str) -> list[str]:
-    """Return the words that start a worker on its job; `results` is the pipe's path."""
+    """Return the command of a worker; `results` is the pipe's path."""
     return [*launch.prefix, str(launch.interpreter), "-m", "worker", str(launch.folder / "job.json"), results]
 
 
@@ -138,7 +138,7 @@ def _start(launch: Launch, descriptors: list[int]) -> subprocess.Popen:
 
 
 def _stop(guard: subprocess.Popen, alive: BinaryIO, status: BinaryIO) -> None:
-    """End the worker and all that it started: politely, then not; after a second Ctrl-C at once."""
+    """End the worker and its processes: by SIGTERM, then SIGKILL; at once after a second Ctrl-C."""
     try:
         if not _readable(status, 0):
             with contextlib.suppress(BrokenPipeError):
@@ -154,15 +154,15 @@ def _stop(guard: subprocess.Popen, alive: BinaryIO, status: BinaryIO) -> None:
 
 
 def _readable(pipe: BinaryIO, seconds: float) -> bool:
-    """Wait until there is something to read, or the other end is closed; whether that came in time."""
+    """Wait for data or the close of the other end; return whether either came in time."""
     return bool(select.select([pipe], [], [], seconds)[0])
 
 
 def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[Message]:
     """Yield messages until `done`. The parent sleeps in the kernel between them.
 
-    The time that the worker may take restarts with each whole message, not with each byte. A wait in which this process
-    was stopped does not count, since suspending a job or a container stops its worker as well.
+    The timeout restarts with each whole message, not with each byte. A wait in which this process was stopped does not
+    count, since suspending a job or a container stops its worker as well.
     """
     incoming = Messages(partial(note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
@@ -191,7 +191,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
 
 
 def silence(seconds: float) -> str:
-    """Return the failure of a worker that was silent for so long."""
+    """Return the message on a worker that was silent for so long."""
     return f"The worker was silent for {seconds:g} s and was stopped; TIMEOUT=SECONDS sets a longer limit."
 
 
@@ -220,7 +220,7 @@ def _death(status: BinaryIO) -> str:
 
 
 def reason_of(words: str) -> str:
-    """Return how a worker ended in a sentence, from its guard's words."""
+    """Return a sentence on a worker's end, from its guard's report."""
     word, _, rest = words.partition(" ")
     if word == "signal":
         name = signal.Signals(int(rest)).name if int(rest) in set(signal.Signals) else f"signal {rest}"

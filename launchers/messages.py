@@ -1,4 +1,4 @@
-"""Lines of JSON out of a pipe that a framework may write anything to: how much is taken in is bounded."""
+"""Read JSON lines from a pipe to which a framework may write anything, within limits of size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Message = dict[str, Any]  # `type` is a word; its reader checks the rest (`measu
 
 
 class TooLong(Exception):
-    """More than a worker can have to say; the message is one sentence."""
+    """A worker wrote too much; the message is one sentence."""
 
 
 class Messages:
@@ -45,7 +45,7 @@ class Messages:
         return [message for line in lines if line and (message := self._message(line))]
 
     def _message(self, line: bytes) -> Message | None:
-        """Read a line; None where it is no message."""
+        """Return the message in a line, or None."""
         try:
             message = json.loads(line) if line.startswith(b"{") else None
         except (ValueError, RecursionError):

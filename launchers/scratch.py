@@ -1,7 +1,7 @@
 """Run a worker from the node's own disk: `python -IS scratch.py SCRATCH INTERPRETER WORDS...`.
 
-The virtual environment of INTERPRETER is copied into SCRATCH by the first worker there, and the worker then runs in the
-copy; its temporary files go there, too. An interpreter that is in no virtual environment is run where it lies.
+The first worker copies the virtual environment of INTERPRETER into SCRATCH. Workers run in the copy; their temporary
+files go there, too. An interpreter outside a virtual environment runs in place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def main(scratch: Path, command: list[str]) -> None:
-    """Become the command, with its interpreter copied."""
+    """Execute the command with a copied interpreter."""
     mine = scratch / f"eager-vs-graph-{os.getuid()}"
     temporary = mine / "tmp"
     temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -32,7 +32,7 @@ def copied(interpreter: Path, mine: Path) -> Path:
     made = stamp.read_bytes() if stamp.is_file() else str((home / "pyvenv.cfg").stat().st_mtime_ns).encode()
     copy = mine / f"{home.name}-{hashlib.sha256(str(home).encode() + made).hexdigest()[:12]}"
     with open(mine / ".lock", "ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel lets go of, however the holder ends
+        fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel releases, however the holder ends
         if not copy.exists():
             half = copy.with_suffix(".new")
             shutil.rmtree(half, ignore_errors=True)

@@ -1,8 +1,8 @@
 """Start a worker as a step of a Slurm job, and describe the job to a runner inside its allocation.
 
 srun is a prefix of the worker's command and the runner's child: its stdin is the lifeline, its stdout the worker's
-messages (`step.py`), its stderr Slurm's text. A step that ends without its worker's end was lost with its node or
-cancelled, with any exit code of srun: after a node's death that may be 0.
+messages (`step.py`), its stderr Slurm's text. A step without a report of its worker's end was lost with its node or
+cancelled, whatever srun's exit code: after a node's death it may be 0.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from measurement import programs
 from measurement.places import SUITE
 
 STEP = SUITE / "launchers" / "step.py"
-IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of a step that has just ended
+IMMEDIATE = 60  # seconds that a step waits for its node's CPUs after another step ended
 ASKING = 20.0  # seconds for an answer of the controller
-# Of a node that is to serve no more: states as sinfo words them, a star after those of one that does not answer.
+# sinfo's states of a node that must not be used; a star marks a node that does not answer.
 GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
-SILENT = re.compile(r"|unk.*|(?!down|fail).*\*", re.IGNORECASE)  # not given up, nor heard of (since Slurm started)
+SILENT = re.compile(r"|unk.*|(?!down|fail).*\*", re.IGNORECASE)  # not down, nor heard from (since Slurm started)
 DRAINED = re.compile("drain|drng", re.IGNORECASE)
 GPUS = "SLURM_GPUS_ON_NODE"
-OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller or node that is silent is given up, and between two questions
+OUTAGE, PAUSE = 600.0, 2.0  # seconds until a silent controller or node is given up, and between two queries
 TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
 OUT_OF_MEMORY = re.compile(r"oom.?kill|out of memory", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """The job that this process runs in: its number, its nodes, and the CPUs that it has of the smallest of them."""
+    """This process's job: its number, its nodes, and its CPUs on the node with the fewest."""
 
     job: str
     nodes: tuple[str, ...]
@@ -62,15 +62,15 @@ class Step:
     node: str
     share: tuple[int, int] = (0, 1)
     own_gpu: bool = False
-    options: tuple[str, ...] = ()  # further words for srun, as those of a container
+    options: tuple[str, ...] = ()  # further options of srun, such as a container's
     python: str = "python3"  # runs `step.py`
     others: tuple[str, ...] = ()  # nodes with a further rank each
 
     def command(self, threads: int, folder: Path) -> list[str]:
-        """Return the words that start a launch on the slot's node.
+        """Return the command that starts a launch on the slot's node.
 
-        A slot that has its node alone gets as many CPUs as it has threads; slots that share a node divide its CPUs and
-        GPUs among themselves (`step.take_share`), since Slurm gives each step whichever are free.
+        A slot alone on its node gets as many CPUs as it has threads. Slots that share a node divide its CPUs and GPUs
+        (`step.take_share`), since Slurm gives each step whichever are free.
         """
         cpus = ["--overlap"] if self.share[1] > 1 else [f"--cpus-per-task={threads}", "--exact", "--cpu-bind=cores"]
         words = [*_on(self.job, self.node), *cpus, "--kill-on-bad-exit=1", "--export=ALL", "--job-name=worker"]
@@ -78,7 +78,7 @@ class Step:
 
 
 def allocation() -> Allocation | None:
-    """Return job that this process runs in; None outside of one. Raises OSError where its nodes cannot be listed."""
+    """Return this process's Slurm job; None outside a job. Raises OSError if its nodes cannot be listed."""
     job, nodes = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_JOB_NODELIST")
     if not job or not nodes:
         return None
@@ -90,9 +90,9 @@ def allocation() -> Allocation | None:
 
 
 def gpus_on_node(job: Allocation) -> int:
-    """Return the number of the job's GPUs on its first node. Raises OSError where that node does not report it.
+    """Return the number of the job's GPUs on its first node. Raises OSError if that node does not report it.
 
-    Slurm sets it for scripts and steps, but not for the shell that salloc starts.
+    Slurm sets it for scripts and steps, but not for salloc's shell.
     """
     if known := os.environ.get(GPUS):
         return int(known)
@@ -104,12 +104,12 @@ def gpus_on_node(job: Allocation) -> int:
 
 
 def asking(job: str, node: str) -> list[str]:
-    """Return the words before a command that asks one of the job's nodes, in parallel with other steps there."""
+    """Return the srun prefix of a command on one of the job's nodes, in parallel with other steps there."""
     return [*_on(job, node), "--overlap"]
 
 
 def _on(job: str, node: str) -> list[str]:
-    """Return a step of one process on one of the job's nodes, with the memory that the job has there."""
+    """Return the srun prefix of a one-process step on a node, with all of the job's memory there."""
     words = [f"--jobid={job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--mem=0"]
     return ["srun", *words, f"--immediate={IMMEDIATE}"]
 
@@ -121,11 +121,11 @@ def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
-    """Return why a node must serve no more, by Slurm's state of it; None where it may.
+    """Return why a node must not be used, by its Slurm state; None if it may.
 
-    A drained node continues if it is the last. Waits for a controller that does not answer, as during a restart, and
-    for a silent node. Slurm declares such a node dead after a while or hears from it again. The wait ends when `stop`
-    becomes readable. Raises OSError where the job is over.
+    A drained node is used if it is the last. Waits for a controller that does not answer, as during a restart. Waits
+    for a silent node until Slurm declares it dead or hears from it. The wait ends when `stop` becomes readable. Raises
+    OSError if the job is over.
     """
     deadline = time.monotonic() + OUTAGE
     while SILENT.fullmatch(state := _state_of(node)) and time.monotonic() < deadline:
@@ -134,23 +134,23 @@ def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | 
     if not state:
         return "since Slurm's controller does not answer"
     of_job = output_of("squeue", "--noheader", f"--jobs={job}", "--format=%T")
-    if of_job != "RUNNING":  # None for one that is forgotten
+    if of_job != "RUNNING":  # None for a forgotten job
         raise OSError(0, f"it is over ({(of_job or 'unknown to Slurm').lower()})", f"Slurm job {job}")
     gone = GONE.search(state) or (DRAINED.search(state) and not last)
     return f"since Slurm says that it is {state}" if gone else None
 
 
 def _state_of(node: str) -> str:
-    """Return a node's state in sinfo's word; empty where the controller does not answer."""
+    """Return sinfo's state of a node; empty if the controller does not answer."""
     return (output_of("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
 def run(
     step: Step, launch: Launch, job: Mapping[str, object], stop: int | None = None
 ) -> Generator[Message, None, None]:
-    """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
+    """Run a worker on `job` as a step and yield its messages until `done`, like `local.run`.
 
-    The first message says where it runs. Raises WorkerFailure, and SlotFailure where the step was lost with its node
+    The first message is the worker's location. Raises WorkerFailure, and SlotFailure if the step was lost with its node
     or taken away.
     """
     elsewhere = []
@@ -163,13 +163,13 @@ def run(
     process = _Process(step, launch)
     try:
         yield from process.messages(stop)
-        process.drain(KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
+        process.drain(KILL_SECONDS)  # it is exiting, and the guard ends its remaining processes
     finally:
         process.stop()
 
 
 def _written(step: Step, launch: Launch, folder: Path, job: Mapping[str, object], command: list[str]) -> list[str]:
-    """Write the input of `step.py` into a folder; return the words that start it."""
+    """Write the input of `step.py` into a folder; return its command."""
     (folder / "job.json").write_text(json.dumps(job))
     content = {"command": command, "share": step.share, "own_gpu": step.own_gpu, "threads": launch.threads}
     content |= {"pinned": launch.pinned, "environment": _carried(launch.environment)}
@@ -178,12 +178,12 @@ def _written(step: Step, launch: Launch, folder: Path, job: Mapping[str, object]
 
 
 def _carried(environment: dict[str, str]) -> dict[str, str]:
-    """Return the variables that a step takes along: Slurm's own, and which GPUs there are, are the node's to say."""
+    """Return the variables for a step, without those that its node sets: Slurm's own and the visible GPUs."""
     return {k: v for k, v in environment.items() if not k.startswith(("SLURM", "SRUN", "CUDA_VISIBLE", "HOSTNAME"))}
 
 
 def of_srun(environment: dict[str, str]) -> dict[str, str]:
-    """Return the variables that srun is started with: none of the job's, which it would take for options."""
+    """Return the variables for srun: none of the job's, which srun would take for options."""
     return _carried(environment) | {k: v for k, v in os.environ.items() if k == "SLURM_CONF"}
 
 
@@ -193,7 +193,7 @@ class _Process:
     def __init__(self, step: Step, launch: Launch):
         self._launch, self._node = launch, step.node
         self._said = launch.folder / "srun.log"
-        self._began, self._ended = "", ""  # where the step runs, and how its guard says that the worker ended
+        self._began, self._ended = "", ""  # where the step runs, and the guard's report of the worker's end
         self._incoming = Messages(partial(local.note, launch.log, itertools.count()))
         with open(self._said, "ab") as said:
             try:
@@ -213,7 +213,7 @@ class _Process:
         self._lifeline, self._results = self._srun.stdin, self._srun.stdout
 
     def messages(self, stop: int | None) -> Iterator[Message]:
-        """Yield messages until `done`; the time that the worker may take restarts with each."""
+        """Yield messages until `done`; the timeout restarts with each."""
         with selectors.DefaultSelector() as selector:
             sources: tuple[IO[bytes] | int, ...] = (self._results,) if stop is None else (self._results, stop)
             for source in sources:
@@ -256,16 +256,16 @@ class _Process:
         return [message for message in messages if message["type"] != ENDED]
 
     def _ended_early(self) -> WorkerFailure:
-        """Return why a worker ended before it was done: by itself, or since Slurm ended the step."""
+        """Return the failure of a worker that ended early, by itself or because Slurm ended it."""
         self.drain(KILL_SECONDS)
         if self._ended == "signal 15" or (self._ended == "signal 9" and TAKEN.search(self._srun_said())):
             return self._lost()
         return WorkerFailure("crash", local.reason_of(self._ended))
 
     def _lost(self) -> WorkerFailure:
-        """Return why a step was ended, or ended without its worker's end, from srun's text."""
+        """Return the failure of a step that Slurm ended or lost, from srun's text."""
         said = self._srun_said()
-        if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
+        if self._began:  # a node that restarted does not know the step, whose CPUs Slurm would keep
             output_of("scancel", self._began)
         if OUT_OF_MEMORY.search(said):
             return WorkerFailure("oom", "Slurm killed the step because it exceeded the job's memory on the node.")
@@ -279,14 +279,14 @@ class _Process:
         return local.log_tail(self._said)
 
     def _silent(self) -> None:
-        """Raise WorkerFailure for a silent worker, SlotFailure for a silent node; the guard's last word decides."""
+        """Raise WorkerFailure for a silent worker, SlotFailure for a silent node; the guard's report decides."""
         self.stop()
         if not self._ended:
             raise SlotFailure(f"{self._node} was silent for {self._launch.timeout_s:g} s.", bool(self._began))
         raise WorkerFailure("timeout", local.silence(self._launch.timeout_s))
 
     def stop(self) -> None:
-        """End the worker and all that it started: politely, then not, then by taking the step away."""
+        """End the worker and its processes: by SIGTERM, then SIGKILL, then by cancelling the step."""
         if self._srun.returncode is not None or self._lifeline.closed:
             return
         try:
@@ -300,7 +300,7 @@ class _Process:
             self._end_srun()
 
     def drain(self, seconds: float) -> None:
-        """Read on until the step's end, or for so long."""
+        """Read until the step's end, or for so long."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(EOFError, WorkerFailure), selectors.DefaultSelector() as selector:
             selector.register(self._results, selectors.EVENT_READ)

@@ -49,7 +49,7 @@ def main(folder: Path) -> None:
 
 
 def take_share(number: int, of: int, own_gpu: bool) -> dict[str, str]:
-    """Keep to one of `of` shares of this step's CPUs; the variables that show one GPU, where each share has its own."""
+    """Restrict this process to one of `of` shares of the CPUs; return variables for its GPU, if each share has one."""
     if of > 1:
         os.sched_setaffinity(0, machine.cpu_shares(of)[number])
     if not own_gpu:

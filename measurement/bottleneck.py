@@ -1,4 +1,4 @@
-"""Which resource a cell's time is spent on, by the share of it that the roofline explains. One rule, written here."""
+"""The resource that limits a cell's time, by the share that the roofline explains. The only such rule."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from measurement.host import HOST_SHARE
 from measurement.peaks import Peaks
 
-# A roof is named from this share of the time on.
+# Name a roof that explains at least this share.
 EXPLAINED_SHARE = 0.4
 # Below this the time does not depend on the computation.
 NEGLIGIBLE_SHARE = 0.01
 # Doubling the batch of a cell bound by overhead adds less than this (the overhead test of He 2022) ...
 DOUBLING_GROWTH = 0.10
-# ... where the roofline says that it should add at least this: not where weights are most of the traffic.
+# ... where the roofline expects at least this: not so where weights dominate the traffic.
 EXPECTED_GROWTH = 0.5
 
 
@@ -43,16 +43,16 @@ class Terms:
 
     @property
     def in_turn_s(self) -> float:
-        """One after the other, as where nothing overlaps."""
+        """The sum of both terms, without overlap."""
         return self.arithmetic_s + self.traffic_s
 
 
 def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
-    """Return the roofline's terms in seconds; `cached` where the caches may hold all data of a call.
+    """Return the roofline's terms in seconds; set `cached` if the caches may hold a call's data.
 
-    Transcendental operations have a term of their own; the longer of it and the multiplications' term counts. Where the
-    bandwidth of one-row products is known, all products move their bytes at it: products of more rows read the same
-    weights. Weights in the caches may arrive sooner.
+    Transcendental operations have a separate time; `arithmetic_s` is the longer of it and the FLOPs' time. If the
+    bandwidth of one-row products is known, all products move their bytes at that rate: larger products read the same
+    weights. Cached weights may arrive sooner.
     """
     rate = max(peaks.bytes_per_s, peaks.cached_bytes_per_s or 0.0) if cached else peaks.bytes_per_s
     transcendental_s = work.transcendentals / peaks.transcendentals_per_s if peaks.transcendentals_per_s else 0.0
@@ -62,9 +62,9 @@ def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
 
 
 def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool:
-    """Return whether twice the batch surely adds less than 10 %, where the roofline says that it should add much more.
+    """Return whether doubling the batch clearly adds less than 10 % where the roofline expects at least 50 %.
 
-    `growth_at_most` is the upper end of the growth's interval, so that noise alone makes no cell flat.
+    `growth_at_most` is the upper end of the growth's interval, so noise alone makes no cell flat.
     """
     if growth_at_most is None or expected_growth is None:
         return False
@@ -82,7 +82,7 @@ def classify(
     """Return `compute`, `bandwidth`, `latency` or `overhead`, by the same rule for every framework and device.
 
     `roof` has the terms at the machine's peaks, `reached` those at the peaks that this framework's operators reach.
-    `host_s` is the seconds until a call returns where its work continues afterwards (GPU). In this order:
+    `host_s` is the seconds until a call returns while its work continues (GPU). In this order:
 
     1. compute or bandwidth, by the larger term, if it explains at least 40 % of the time, and the cell is not flat;
     2. overhead, if it explains less than 1 %;

@@ -1,4 +1,4 @@
-"""A cell is one point of the sweep; cells that differ in their mode alone form a group and are measured together."""
+"""A cell is one point of the sweep; cells that differ only in their mode form a group and are measured together."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cell:
     threads: int
     parameters: tuple[tuple[str, ParameterValue], ...]
     mode: str
-    shapes: str = "static"  # dynamic: graphs are asked to serve every batch size and sequence length
+    shapes: str = "static"  # dynamic: graphs must accept every batch size and sequence length
 
     @property
     def group_id(self) -> str:
@@ -61,7 +61,7 @@ class Cell:
         return int(self.parameter("ranks", 1) or 1)
 
     def parameter(self, name: str, default: ParameterValue | None = None) -> ParameterValue | None:
-        """Return the value of a workload parameter, or `default` where this cell has none of that name."""
+        """Return the value of a workload parameter, or `default` if the cell lacks it."""
         return dict(self.parameters).get(name, default)
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def matches(cell: str, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class Effective:
-    """Settings in effect, read back from the framework after they were set. None where it reports none."""
+    """Settings in effect, read back from the framework after they were set. None if it reports none."""
 
     threads: int | None = None
     device_name: str | None = None
@@ -94,14 +94,13 @@ class Effective:
 class Capture:
     """Result of graph capture so far.
 
-    `whole` says whether one graph holds the entire model. `compilations` is a counter that increases whenever the
-    framework compiles or traces; warm-up waits until it rests. A change in the timed region is flagged. `loaded` says
-    whether all compiled code came from the compile cache, hence from an earlier process. It is None where the framework
-    keeps no such cache or does not report it.
+    `whole` is true if one graph holds the entire model. `compilations` counts compilations and traces; warm-up waits
+    until it is stable. A change in the timed region is flagged. `loaded` is true if all compiled code came from the
+    compile cache, hence from an earlier process. It is None if the framework keeps no such cache or does not report it.
 
-    User models alone have the others: `breaks` are the places where a model leaves its graphs, `recompiled` the places
-    whose code was compiled again, each with the framework's reason. `recompilations` counts these from the first call.
-    `calls_outside` counts the calls that entered no graph, for the reason in `gave_up`.
+    The other fields are for user models: `breaks` lists the graph breaks and `recompiled` the recompiled code, each
+    place with the framework's reason. `recompilations` counts recompilations from the first call. `calls_outside`
+    counts the calls that entered no graph, for the reason in `gave_up`.
     """
 
     whole: bool

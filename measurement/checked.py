@@ -1,4 +1,4 @@
-"""JSON into dataclasses, checked field by field: types, sizes, finite numbers."""
+"""Read JSON into dataclasses, checking each field: types, sizes, finite numbers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LARGEST_INTEGER = 1 << 63
 
 
 class Misfit(ValueError):
-    """A value that does not fit; the message says where and why, without a full stop."""
+    """An invalid value; the message states where and why, without a full stop."""
 
 
-Rule = Callable[[Any], str | None]  # what is wrong with a value of the right type, if anything
+Rule = Callable[[Any], str | None]  # the fault in a value of the right type, or None
 
 
 def _positive(number: float) -> str | None:
@@ -38,11 +38,11 @@ Count = Annotated[int, _no_negative]
 
 
 def shorter_than(characters: int) -> Rule:
-    """Return a rule for text that says something, and no more than so much."""
+    """Return a rule for text that is not blank, of at most `characters`."""
     return lambda text: _some(text.strip()) or (f"has {len(text)} characters" if len(text) > characters else None)
 
 
-Reader = Callable[[Any, str], Any]  # of a value and of where it stands; raises Misfit
+Reader = Callable[[Any, str], Any]  # takes a value and its location; raises Misfit
 
 
 def read(kind: type, data: Any, where: str = "") -> Any:
@@ -73,7 +73,7 @@ def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
 
 @functools.cache
 def _reader(kind: Any) -> Reader:
-    """Return a reader of values of the type `kind`, as a field has it."""
+    """Return a reader for values of a field's type `kind`."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return functools.partial(_ruled, _reader(arguments[0]), arguments[1:])
@@ -111,7 +111,7 @@ def _series(reader: Reader, value: Any, where: str) -> tuple:
 
 
 def _places(readers: tuple[Reader, ...], value: Any, where: str) -> tuple:
-    """Return a tuple of a type for each place."""
+    """Return a tuple with a type per entry."""
     values = _series(lambda entry, where: entry, value, where)
     if len(values) != len(readers):
         raise Misfit(f"{where} has {len(values)} entries, not {len(readers)}")
@@ -125,7 +125,7 @@ def _mapping(reader: Reader, value: Any, where: str) -> dict:
 
 
 def _single(kind: type, value: Any, where: str) -> Any:
-    """Return a text, a truth value, or a number that is finite; a whole one will do for a float."""
+    """Return a string, boolean or finite number; a float field accepts integers. Raises Misfit."""
     if kind is float and type(value) is float and math.isfinite(value):
         return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_INTEGER:
@@ -153,7 +153,7 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
 
 
 def data_of(value: Any) -> Any:
-    """Return a dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
+    """Return a dataclass as JSON-ready data, which `read` reverses; a field's own `to_json` takes precedence."""
     if type(value) in _PLAIN:
         return value
     if (names := _names(value.__class__)) is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# More than this share of a call still to be done after `synchronize` means that it does not wait.
+# If more than this share of a call remains after `synchronize`, it does not wait.
 OUTSTANDING_SHARE = 0.5
-LONG_CALL_S = 0.1  # asked once where a call is this long, else three times
+LONG_CALL_S = 0.1  # tested once if a call is longer, else three times
 
 
 def outstanding_share(
@@ -17,12 +17,11 @@ def outstanding_share(
     clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> float:
-    """Return the share of a call's time (call, `synchronize`, `fetch`) that is left once `synchronize` has returned.
+    """Return the share of a call's time (call, `synchronize`, `fetch`) that remains after `synchronize`.
 
-    `fetch` brings the output to the host, which no framework can do before it is there. It is timed right after
-    `synchronize`, and again on another call after a sleep as long as a whole call, when nothing can be outstanding. The
-    extra time of the first fetch is work that was still outstanding. The quickest of each counts: a fetch may be slow
-    for other reasons, such as fresh pages for its copy.
+    `fetch` copies the output to the host, so it must wait for the work. It is timed right after `synchronize`, and on
+    another call after a pause as long as a whole call, when no work can remain. The difference is the remaining work.
+    The fastest fetch of each kind counts: other causes, such as fresh pages for the copy, also slow a fetch.
     """
 
     def fetch_after(pause: float) -> tuple[float, float]:
@@ -34,7 +33,7 @@ def outstanding_share(
         fetch(output)
         return clock() - fetched, clock() - start - pause
 
-    fetch_after(0.0)  # whatever a first fetch has to set up
+    fetch_after(0.0)  # set-up of the first fetch
     at_once: list[float] = []
     later: list[float] = []
     whole: list[float] = []

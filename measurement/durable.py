@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and stored files whose digest shows whether they are unchanged.
+"""Atomic file replacement, and stored files with a digest that reveals changes.
 
 A digest has the format of `sha256sum`: `name.sha256` next to its file, or `sha256sums` within a folder.
 """
@@ -16,25 +16,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 SUMS = "sha256sums"
-ROOM = 1 << 20  # bytes that a disk with room takes
+ROOM = 1 << 20  # size of the test file in bytes
 _OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file at once and whole: the old content stays until the new one is on disk."""
+    """Replace a file atomically: the old content stays until the new one is on disk."""
     with replacing(path) as file:
         file.write(content)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a file for content written bit by bit; it takes the place of `path` when the block ends."""
+    """Yield a file to write in pieces; it replaces `path` when the block ends."""
     temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb", opener=no_link) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
+            os.fsync(file.fileno())  # or a crash can leave an empty file under the new name
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
@@ -44,17 +44,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def no_link(path: str, flags: int) -> int:
-    """Open a file for `open(…, opener=…)`; a link in its place is refused, or something else would be written to."""
+    """Open a file for `open(…, opener=…)`; refuse a symbolic link, which would redirect the write."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def check_room(folder: Path, environment: Mapping[str, str]) -> None:
-    """Raise OSError where a folder, or the disk of a process's folder for temporary files, takes no file."""
+    """Raise OSError if a folder, or the disk of a process's temporary folder, accepts no file."""
     _write_and_drop(folder)
     try:
         _write_and_drop(Path(environment.get("TMPDIR") or "/tmp"))
     except OSError as error:
-        if error.errno in _OF_A_DISK:  # a folder that is missing is the user's setting
+        if error.errno in _OF_A_DISK:  # a missing folder is the user's setting
             raise
 
 
@@ -83,7 +83,7 @@ def sums(folder: Path) -> str:
 
 
 def beside(path: Path) -> Path:
-    """Return where the digest of a file, or of a folder's files, lies."""
+    """Return the path of the digest of a file or of a folder's files."""
     return path / SUMS if path.is_dir() else path.with_name(path.name + ".sha256")
 
 
@@ -101,7 +101,7 @@ def fits(path: Path) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Return once a file's content, or that of a folder's files, is on disk."""
+    """Flush a file, or a folder's files, to disk before returning."""
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         descriptor = os.open(file, os.O_RDONLY)
         try:
@@ -111,9 +111,9 @@ def sync(path: Path) -> None:
 
 
 def seal(path: Path) -> str | None:
-    """Return a digest that changes whenever a file, or a folder's files, are written to; None where it is missing.
+    """Return a digest that changes with every write to a file or to a folder's files; None if it is missing.
 
-    It reads metadata alone.
+    It reads only metadata.
     """
     try:
         files = sorted(path.iterdir()) if path.is_dir() else [path]

@@ -1,8 +1,8 @@
-"""Energy of calls: differences of a counter over windows of one mode, bounded by synchronization; modes alternate.
+"""Energy of calls: counter differences over windows of one mode, bounded by synchronization; modes alternate.
 
 On a GPU the counter is the driver's for the whole card, in mJ (NVML, nvmlDeviceGetTotalEnergyConsumption). The driver's
 instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, checks it. On a CPU it is the packages' (RAPL,
-Documentation/power/powercap in the Linux kernel), where the kernel lets a user read it.
+Documentation/power/powercap in the Linux kernel), if the user may read it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
 from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
 
-WINDOWS = 2  # of each mode in a process
+WINDOWS = 2  # per mode and process
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
-LOOK_SECONDS = 0.02  # between two looks at an idle counter
-STILL_SECONDS = 5.0  # a counter that stands so long under calls counts nothing
+LOOK_SECONDS = 0.02  # between readings of an idle counter
+STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
 NO_NVML = "the driver has no energy counter for this GPU"
@@ -35,7 +35,7 @@ class Unmetered(Exception):
 
 
 class Counter(Protocol):
-    """A running total of energy, and the power of this moment where it is known."""
+    """A running total of energy, and the current power if known."""
 
     source: str
 
@@ -50,7 +50,7 @@ class Counter(Protocol):
 class Energy:
     """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power where known.
 
-    `idle_w` is the power while no call runs. `problem` says why there are no windows.
+    `idle_w` is the power while no call runs. `problem` explains missing windows.
     """
 
     source: str = ""
@@ -78,7 +78,7 @@ def take_windows(
     sleep: Callable[[float], None],
     on_window: Callable[[Variant], None] = lambda variant: None,
 ) -> dict[str, Energy]:
-    """Return the energy of each variant by its name. Raises Unmetered where the counter stands still."""
+    """Return energy by variant name. Raises Unmetered if calls need new inputs or the counter stops."""
     if any(variant.get_ready for variant in variants):
         raise Unmetered("each call needs new inputs, whose making the counter cannot subtract")
     idle = _idle_watts(meter, clocks, sleep)
@@ -97,7 +97,7 @@ def _energy(source: str, windows: list[Window], idle_w: float | None) -> Energy:
 
 
 def _window(variant: Variant, meter: Counter, clocks: Clocks) -> Window:
-    """Return a window from the counter's first change after its start to its last one: between two it says nothing."""
+    """Return a window from the counter's first change to its last: it has no information between changes."""
     wall, count = clocks.wall, variant.calls_per_sample
     time_calls(variant, count, clocks)
     start, calls, last = wall(), 0, meter.joules()
@@ -122,14 +122,14 @@ def _window(variant: Variant, meter: Counter, clocks: Clocks) -> Window:
 
 
 def integrated(powers: Sequence[tuple[float, float]]) -> float:
-    """Return the energy in J of power in W at moments in s, by trapezoids."""
+    """Return the energy in J from (s, W) pairs, by the trapezoidal rule."""
     return sum(
         (after - before) * (first + second) / 2 for (before, first), (after, second) in itertools.pairwise(powers)
     )
 
 
 def _idle_watts(meter: Counter, clocks: Clocks, sleep: Callable[[float], None]) -> float | None:
-    """Return the power while no call runs, from the counter's changes; None where it changes less than twice."""
+    """Return the power in W while no call runs, from the counter's changes; None for fewer than two."""
     start, last = clocks.wall(), meter.joules()
     marks: list[tuple[float, float]] = []
     while clocks.wall() - start < IDLE_SECONDS:
@@ -144,7 +144,7 @@ def _idle_watts(meter: Counter, clocks: Clocks, sleep: Callable[[float], None]) 
 
 
 class Rapl:
-    """The sum of the processor packages' counters, each of which begins again at its range."""
+    """The sum of the processor packages' counters, each of which wraps around at its range."""
 
     source = "RAPL, processor packages"
 
@@ -173,7 +173,7 @@ class Rapl:
 
 
 def _packages(root: Path) -> dict[str, Path]:
-    """Return the folder of each package by its name, of which another interface (intel-rapl-mmio) has the same."""
+    """Return each package's folder by name; a duplicate from another interface (intel-rapl-mmio) is ignored."""
     found: dict[str, Path] = {}
     for folder in sorted(root.glob("*:*"), key=lambda path: ("mmio" in path.name, path.name)):
         with contextlib.suppress(OSError):
@@ -223,7 +223,7 @@ class Nvml:
         return None if failed else total.value / 1e3
 
     def watts(self) -> float | None:
-        """Return the power of this moment in W; None where the driver does not know it."""
+        """Return the current power in W; None if the driver does not report it."""
         asked = _FieldValue(field=POWER_INSTANT)
         failed = self._meter.nvml.nvmlDeviceGetFieldValues(self._meter.handle, 1, ctypes.byref(asked))
         return None if failed or asked.failed else (asked.value & 0xFFFFFFFF) / 1e3

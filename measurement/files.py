@@ -1,4 +1,4 @@
-"""Files that users and other programs wrote, opened where they are regular and read up to a limit.
+"""Files from users and other programs: only regular files are opened, and read up to a limit.
 
 Standard library only: also needed before any environment exists.
 """
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 
 class Unfit(Exception):
-    """A reader does not accept a file's kind or size; the message is a clause on the file, without a full stop."""
+    """A file of an unacceptable kind or size; the message is a clause about it, without a full stop."""
 
 
 @contextlib.contextmanager

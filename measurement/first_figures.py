@@ -1,4 +1,4 @@
-"""Figures of a mode as soon as it is warm: a few rounds, shown while others are compiled, and in no record."""
+"""Provisional figures of a warm mode: a few rounds, shown while others compile, and never recorded."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from statistics import median
 from measurement.profiles import Profile
 from measurement.sampling import Clocks, Variant, lead_in, take_sample
 
-ROUNDS, SECONDS = 3, 0.3  # at least; fewer seconds where a cell is sampled for less
+ROUNDS, SECONDS = 3, 0.3  # minima; fewer seconds if a cell is sampled for less
 
 
 def first_figures(
     variants: Sequence[Variant], profile: Profile, clocks: Clocks, on_sample: Callable[[Variant], None]
 ) -> tuple[list[float], float | None]:
-    """Return seconds per call of each variant, and how many times as long the first takes as the last; None of one.
+    """Return each variant's seconds per call, and the ratio of the first to the last; None for a single variant.
 
     All are medians over the same rounds.
     """

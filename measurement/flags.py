@@ -11,7 +11,7 @@ from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 HOST_SLOWED = "host_slowed"
-DRIFT_ROUNDS = 10  # fewer have too few batches for a test of drift
+DRIFT_ROUNDS = 10  # fewer give too few batches to test for drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
 OTHER_LOAD_CORES = 0.1
@@ -26,12 +26,12 @@ EAGER_ERROR = 10.0  # tolerances
 
 @dataclass(frozen=True)
 class Observation:
-    """Observations that decide the flags of one cell. None means not known, and raises no flag."""
+    """Observations that decide the flags of one cell. None means unknown, and raises no flag."""
 
     threads: int
     cpu_per_wall: float | None = None
     steady: bool | None = None
-    queue_share: float | None = None  # of a sample, taken by filling and emptying the queue
+    queue_share: float | None = None  # of a sample, spent filling and emptying the queue
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
     host_slowed: bool = False  # too few processes have turns on a core at full speed
@@ -40,12 +40,12 @@ class Observation:
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
     above_datasheet: bool = False  # a measured peak
-    compared: bool = True  # with outputs that are not its own
+    compared: bool = True  # with outputs other than its own
     eager_error: float | None = None  # of a user model, in tolerances of the dtype
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
     outputs_left: bool = False  # outputs without a rule, which are not compared
     other_dtype: bool = False  # products of a user model run in another dtype than the cell's
-    energy_unchecked: bool = False  # the counter's energy is not that of the integrated power
+    energy_unchecked: bool = False  # the counter disagrees with the integrated power
 
 
 LATENCY, RATIO = "latency", "ratio"
@@ -61,8 +61,8 @@ class Flag:
     meaning: str
     remedy: str
     raised: Callable[[Observation], bool]
-    disturbs: tuple[str, ...] = ()  # the figures that are not plainly ok with it
-    host_bound_only: bool = False  # and these only where the host decides them
+    disturbs: tuple[str, ...] = ()  # the figures that it disturbs
+    host_bound_only: bool = False  # only if the host decides these figures
 
 
 def _above(value: float | None, limit: float) -> bool:
@@ -257,41 +257,41 @@ FLAGS = (
 
 
 def exceeds_roofline(explained_share: float | None, mfu_pct: float | None = None) -> bool:
-    """Return whether a term of the roofline is longer than the time that was measured, which no machine can do."""
+    """Return whether a roofline term exceeds the measured time, which is physically impossible."""
     return _above(explained_share, 1.0 + ROUNDING) or _above(mfu_pct, 100.0 * (1.0 + ROUNDING))
 
 
 def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
-    """Return a record's flags with one that is decided later, or without it; in the list's order."""
+    """Return a record's flags with the flag `name` added or removed, in the order of `FLAGS`."""
     others = {flag for flag in (text or "").split(";") if flag and flag != name}
     return ";".join(flag.name for flag in FLAGS if flag.name in others | ({name} if is_raised else set())) or None
 
 
 def raised(observation: Observation) -> list[str]:
-    """Return the names of the flags that this observation raises, in the list's order."""
+    """Return the names of the flags that this observation raises, in list order."""
     return [flag.name for flag in FLAGS if flag.raised(observation)]
 
 
 def host_bound(host_share: float | None) -> bool:
-    """Return whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
+    """Return whether the host limits a call's time; true on a CPU, and if unknown (None)."""
     return host_share is None or host_share >= HOST_SHARE
 
 
 def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:
-    """Return whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
+    """Return whether one of these flags disturbs the figure, `latency` or `ratio`.
 
-    `host_decides` says whether the host decides the figure: a ratio's is one in either of its modes.
+    `host_decides` is true if the host decides the figure: for a ratio, in either of its modes.
     """
     raised_flags = [flag for flag in FLAGS if flag.name in names and (host_decides or not flag.host_bound_only)]
     return any(figure in flag.disturbs for flag in raised_flags)
 
 
 def with_exceeded(text: str | None, mfu_pct: float | None) -> str | None:
-    """Return a record's flags, with `roofline_exceeded` where MFU is above 100 %: early schemas did not raise it."""
+    """Return a record's flags, with `roofline_exceeded` if MFU is above 100 %: early schemas did not raise it."""
     return with_flag(text, "roofline_exceeded", True) if exceeds_roofline(None, mfu_pct) else text
 
 
 def mark_exceeded(columns: dict[str, list]) -> None:
-    """Do the same in records by column, where they have both columns."""
+    """Apply `with_exceeded` to records by column, if both columns exist."""
     if columns.keys() >= {"flags", "mfu_pct"}:
         columns["flags"] = list(map(with_exceeded, columns["flags"], columns["mfu_pct"]))

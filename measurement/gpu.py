@@ -1,7 +1,7 @@
 """State of an NVIDIA GPU while samples were taken: clocks, power, temperature, and reasons for a reduced clock.
 
-The readings come from the driver's own library (NVML), which every driver has; one takes some microseconds. Sources:
-NVIDIA's NVML API reference, "Device Queries" and "Clocks Event Reasons".
+The readings come from the driver's own library (NVML), part of every driver; each takes microseconds. Sources: NVIDIA's
+NVML API reference, "Device Queries" and "Clocks Event Reasons".
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
 
-POWER_CAP = 0x04  # how a GPU usually runs under long calls that compute; the other reasons are disturbances
-# Why a clock is below what was asked for; idleness and settings by the user are no disturbance.
+POWER_CAP = 0x04  # normal under long compute-bound calls; the other reasons are disturbances
+# Reasons for a reduced clock; idleness and user settings are no disturbance.
 THROTTLES = {
     POWER_CAP: "power cap",
     0x08: "hardware slowdown",
@@ -35,7 +35,7 @@ class GpuState:
     temperature_c: float | None  # the highest
     power_capped_share: float | None  # of the readings in which the power cap held the clock back
     throttled_share: float | None  # in which heat, the hardware or the power brake did
-    throttles: str | None  # for what reasons, separated by ';'
+    throttles: str | None  # the reasons, separated by ';'
     uuid: str | None = None  # a short hash of it, the same for the same card
 
     def to_json(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def summarised(readings: list[tuple]) -> GpuState | None:
 
 
 def short(uuid: str | None) -> str | None:
-    """Return a short hash of a GPU's UUID: folders are shared, and the UUID is the card's serial number."""
+    """Return a short hash of a GPU's UUID: result folders are shared, and the UUID identifies the card."""
     return hashlib.sha256(uuid.encode()).hexdigest()[:12] if uuid else None
 
 

@@ -1,12 +1,12 @@
-"""How fast the host itself runs: a fixed loop of Python timed around every turn, and the turns that count.
+"""The host's own speed: a fixed Python loop timed around every turn, and the turns that count.
 
-Two processes of one minute may differ twofold because another tenant uses the other half of a core: no counter of the
-system shows it (the time is not stolen), but everything that the processor does takes longer, this loop too.
+Two processes in the same minute may differ twofold because another tenant uses the core's other hyperthread. No system
+counter reports it (the time is not stolen). But everything that the core executes takes longer, including this loop.
 
-The estimand of every latency and speedup is the one on a core at its own full speed. A turn's control is the slower of
-the loops right before and right after it; a turn counts where that is at most `SLOW` times the full speed. On a GPU
-every turn of a mode counts whose calls do not wait for the host. The time of calls that do is scaled to full
-speed (`at_full_speed`).
+Every latency and speedup estimates its value on a core at full speed. A turn's control is the slower of the loops right
+before and after it. A turn counts if its control is at most `SLOW` times the loop at full speed. On a GPU all turns of
+a mode count if its calls do not wait for the host. The time of calls that wait is scaled to full speed
+(`at_full_speed`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import NamedTuple
 from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 STEPS = 15_000  # 0.3 ms on a processor of 2023
-# A core whose other half is busy takes 1.8 to 2 times as long, a change of clock 1.1 to 1.2, and the loop's own scatter
-# is a few hundredths: this lies between what halves a ratio and what it bears.
+# With a busy hyperthread a core takes 1.8 to 2 times as long, after a clock change 1.1 to 1.2 times. The loop scatters
+# by a few percent. This limit excludes only changes that halve a ratio.
 SLOW = 1.25
-# A call on a GPU whose submission takes this share of its time waits for the host. On an H200 it was 0.85 to 1.26 where
-# kernels were launched one by one, and 0.03 to 0.63 in CUDA graphs, whose submission overlaps with the kernels.
+# A GPU call waits for the host if submission takes at least this share of its time. On an H200 the share was 0.85 to
+# 1.26 for kernels launched one by one, and 0.03 to 0.63 for CUDA graphs, which overlap with submission.
 HOST_SHARE = 0.8
-# Up to this share it waits for no slow core either, which needs twice as long. On H100s slow turns took at most 1.3 %
-# longer at shares of up to 0.36, and 28 to 46 % from 0.97 on.
+# Up to this share it does not wait even for a slow core (twice the time). On H100s slow turns took at most 1.3 % longer
+# at shares up to 0.36, and 28 to 46 % longer from 0.97 on.
 LIGHT_SHARE = HOST_SHARE / 2
-FASTEST_SHARE = 0.1  # of the loops of a run: their slowest is the core's full speed
+FASTEST_SHARE = 0.1  # of a run's loops; the slowest of them is at full speed
 
 
 def loop() -> int:
-    """Return the same work every time, in the interpreter alone: no memory to speak of, no system call."""
+    """Run a fixed amount of interpreter work, with little memory and no system call; return its sum."""
     total = 0
     for step in range(STEPS):
         total += step & 7
@@ -40,7 +40,7 @@ def loop() -> int:
 
 
 def loop_seconds(clock: Callable[[], float]) -> float:
-    """Return seconds that the loop takes: the faster of two, since an interrupt in one of them is no slow host."""
+    """Return the loop's seconds: the faster of two, since an interrupt in one does not mean a slow host."""
     start = clock()
     loop()
     middle = clock()
@@ -49,16 +49,17 @@ def loop_seconds(clock: Callable[[], float]) -> float:
 
 
 def full_seconds(loops: Sequence[float], earlier: float | None = None) -> float | None:
-    """Return seconds that the loop takes at the core's own full speed; None where nothing was timed.
+    """Return the loop's seconds at the core's full speed; None without measurements.
 
-    That is the fastest decile (nearest rank) of `loops`, in any order, or `earlier`, the value of earlier processes.
+    That is the fastest decile (nearest rank) of `loops`, in any order, or `earlier`, from earlier processes, if
+    shorter.
     """
     own = sorted(loops)[int(FASTEST_SHARE * len(loops))] if loops else None
     return min((seconds for seconds in (own, earlier) if seconds is not None), default=None)
 
 
 def limits(host_s: float | None, samples: Sequence[float]) -> bool:
-    """Return whether calls may wait for the host, which submits one in `host_s` seconds; it is None on a CPU.
+    """Return whether calls may wait for the host, which submits one in `host_s` seconds (None on a CPU).
 
     `samples` are seconds per call.
     """
@@ -66,7 +67,7 @@ def limits(host_s: float | None, samples: Sequence[float]) -> bool:
 
 
 def good_turns(loops: Sequence[float], turns: int, full_s: float | None, limited: bool = True) -> list[bool]:
-    """Return for each turn whether it counts: the host had its full speed, or does not limit the mode.
+    """Return for each turn whether it counts: the host ran at full speed, or does not limit the mode.
 
     A turn without a loop (early samples) counts.
     """
@@ -84,17 +85,17 @@ class Turns(NamedTuple):
 
 
 def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:
-    """Return seconds per call of cells that took turns, a list for each process; as on a core at full speed.
+    """Return seconds per call of interleaved cells, a list for each process, as on a core at full speed.
 
-    An interpreter submits a call that waits for the host, so that its time is proportional to the control's, but no
-    less than the device's. All cells of a process share its core: in a ratio of two that wait, the core cancels.
+    An interpreter submits a call that waits for the host, so its time is proportional to the control's, but at least
+    the device's. All cells of a process share its core, which cancels in a ratio of two that wait.
     """
     factors = [_factor(turns, full_s) for turns in zip(*cells, strict=True)]
     return [_scaled(processes, factors, _least_seconds(processes, full_s)) for processes in cells]
 
 
 def _scaled(processes: Sequence[Turns], factors: Sequence[float], least: float | None) -> list[list[float]]:
-    """Return seconds per call times each process's factor, but not below `least`; as they are where that is None."""
+    """Return seconds per call times each process's factor, but not below `least`; unchanged if that is None."""
     if least is None:
         return [list(turns.samples) for turns in processes]
     return [
@@ -104,15 +105,15 @@ def _scaled(processes: Sequence[Turns], factors: Sequence[float], least: float |
 
 
 def _factor(cells: Sequence[Turns], full_s: float | None) -> float:
-    """Return full speed over the core's in one process: the median control of good turns; 1 without any."""
+    """Return the loop's time at full speed over its median in one process's good turns; 1 without any."""
     loops = [loop for turns in cells for loop in _good(turns.loops, turns, full_s)]
     return full_s / median(loops) if full_s and loops else 1.0
 
 
 def _least_seconds(processes: Sequence[Turns], full_s: float | None) -> float | None:
-    """Return the least seconds of a call that waits for the host, 0 if unknown; None if the cell's calls do not wait.
+    """Return the minimum seconds of a call that waits for the host, 0 if unknown; None if the calls do not wait.
 
-    They wait if submission takes most of a call's time in each process. A slow host may have doubled it in one.
+    They wait if submission takes most of a call's time in each process. A slow host may double it in one.
     """
     good = [(turns.host_s, _good(turns.samples, turns, full_s)) for turns in processes]
     shares = [host_s / median(taken) for host_s, taken in good if host_s is not None and len(taken) >= FEWEST_VALUES]
@@ -122,16 +123,16 @@ def _least_seconds(processes: Sequence[Turns], full_s: float | None) -> float | 
 
 
 def _good(values: Sequence[float], turns: Turns, full_s: float | None) -> list[float]:
-    """Return the values of those turns that had the host at full speed."""
+    """Return the values of the turns with the host at full speed."""
     limit = 0.0 if full_s is None else SLOW * full_s
     return [value for value, _, loop in zip(values, turns.samples, turns.loops, strict=False) if loop <= limit]
 
 
 def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool]:
-    """Return the turns of each process that count, by place, and whether the host was slow in too many processes.
+    """Return the indices of the turns that count in each process, and whether the host was slow in too many.
 
-    A process with slow turns and fewer than `FEWEST_VALUES` good ones gives no value. Where that leaves fewer than
-    `ENOUGH_PROCESSES` processes, all turns of all of them count, and their results are no headline.
+    A process with slow turns and fewer than `FEWEST_VALUES` good ones is dropped. If fewer than `ENOUGH_PROCESSES`
+    remain, all turns of all processes count, and published summaries omit their results.
     """
     good = [[place for place, is_good in enumerate(turns) if is_good] for turns in processes]
     enough = usable(processes)
@@ -141,5 +142,5 @@ def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool
 
 
 def usable(processes: Sequence[Sequence[bool]]) -> list[bool]:
-    """Return for each process whether it has good turns enough for a value."""
+    """Return for each process whether it has enough good turns for a value."""
     return [sum(turns) >= min(FEWEST_VALUES, len(turns)) for turns in processes]

@@ -1,17 +1,17 @@
-"""Which class of operators a kernel belongs to, by its name: one table, for names of every framework and device."""
+"""The operator class of a kernel, by its name: one table for the names of every framework and device."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-# In the order in which they are printed. Idle is the time in which no kernel was at work.
+# In printing order. Idle is the time in which no kernel ran.
 CLASSES = ("matmul", "attention", "normalisation", "pointwise", "copy", "other", "idle")
 
-# The first pattern that is found in a name decides; names are compared in lower case. A fused kernel belongs to the
-# first class of what it holds: attention, matrix products, normalisation (layer norm, softmax, and the reductions that
-# these are made of), then pointwise operators, then copies. `fusion{dot,add}` is a fusion with what its compiler says
-# that it holds; other generated kernels are named after operators around them too, and go by their own kind first.
+# The first pattern found in a name decides; names are compared in lower case. A fused kernel belongs to the first class
+# that it contains: attention, matrix products, normalisation (layer norm, softmax and their reductions), pointwise
+# operators, copies. `fusion{dot,add}` lists the operators that the compiler reports. Names of other generated kernels
+# also contain operators around them, so their own kind is matched first.
 _TABLE = (
     # Generated kernels: templates hold products, reductions normalise, the rest is pointwise.
     ("attention", r"triton_tem\w*attention"),
@@ -44,20 +44,20 @@ _TABLE = (
         r"gelu|relu|tanh|erf|\bcos|\bsin|exp|sqrt|pow|sigmoid|silu|neg|abs|where|select|clamp|add|sub|mul|div",
     ),
     ("pointwise", r"scale|bias|maximum|minimum|compare|logical|greater|less|equal"),
-    # A whole recurrent layer is products above all. JAX has no such kernel; a program of its may be called so.
+    # A whole recurrent layer is mostly products. JAX has no such kernel, but may name a program so.
     ("matmul", r"^(?!jit_).*(?:rnn|lstm|(?<![a-z])gru)"),
 )
 PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _TABLE)
 
-# What a kernel is a part of where the softmax of scores and the products around it were found one by one.
+# The operator of kernels if the softmax of scores and the products around it are separate.
 UNFUSED_ATTENTION = "unfused attention"
 _ATTENTION = re.compile(r"scaled_dot_product|flash_att|multihead|fused_attention|unfused attention")
-# `_safe_softmax` is made by the decomposition of torch's attention alone. Where softmax is spelled out, the maximum
-# over the scores shows it; a loss has a log_softmax, which is none of attention's.
+# Only the decomposition of torch's attention contains `_safe_softmax`. A written-out softmax is recognised by the
+# maximum over the scores; log_softmax belongs to a loss, not to attention.
 _SOFTMAX = re.compile(
     r"(?<!log_)softmax|reduce_max|reduce,maximum|\{[^}]*exponential[^}]*reduce|\{[^}]*reduce[^}]*exponential"
 )
-# Products with a batch on both sides. oneDNN's product in Paddle is one where transpositions or a scale went into it.
+# Products with a batch on both sides. oneDNN's product in Paddle is one if it absorbed transpositions or a scale.
 _BATCHED = re.compile(r"bmm|batch_?matmul|batched|onednn_op\.fused_matmul")
 _OF_A_WEIGHT = re.compile(
     r"addmm|(?<![a-z])mm(?![a-z])|linear|(?<![a-z])fc(?![a-z])|_mklmatmul|fusedmatmul|\{[^}]*\bdot\b"
@@ -67,16 +67,16 @@ _FUSED = re.compile(
 )
 
 
-# A program that JAX compiles for one operator, in eager mode, where its kernel is named after a conversion in it. What
-# a user compiles has a name of the user's: it decides of such kernels alone.
+# A program that JAX compiles for one operator in eager mode, with a kernel named after a conversion in it. Users name
+# their own programs, so a program's name decides only for such kernels.
 _OF_ONE_OPERATOR = re.compile(r"jit_(\w+)/\w*convert\w*fusion")
 
 
 def classify(name: str, operator: str = "") -> str:
-    """Return the class of a kernel that is a part of `operator`; `other` where the table knows neither.
+    """Return the class of a kernel of `operator`; `other` if the table contains neither name.
 
-    Whatever attention is made of is attention. Otherwise the kernel's own name decides, unless JAX named it after a
-    conversion in an operator that it compiled alone (`jit_erfc/loop_convert_fusion`): then that operator's name does.
+    Every kernel of attention is attention. Otherwise the kernel's own name decides, unless JAX named it after a
+    conversion in an operator that it compiled alone (`jit_erfc/loop_convert_fusion`): then the operator's name decides.
     """
     if is_attention(operator):
         return "attention"
@@ -86,24 +86,24 @@ def classify(name: str, operator: str = "") -> str:
 
 
 def is_attention(operator: str) -> bool:
-    """Return whether it is an operator that computes attention, fused or not."""
+    """Return whether an operator computes attention, fused or not."""
     return bool(_ATTENTION.search(operator.lower()))
 
 
 def is_fused_attention(name: str) -> bool:
-    """Return whether a kernel is the whole of attention and not a part of it."""
+    """Return whether a kernel computes all of attention, not a part."""
     return bool(_FUSED.search(name.lower())) and classify(name) == "attention"
 
 
 def is_softmax(name: str) -> bool:
-    """Return whether a kernel computes a softmax, or the maximum that one begins with."""
+    """Return whether a kernel computes a softmax, or its initial maximum."""
     return bool(_SOFTMAX.search(name.lower()))
 
 
 def is_batched(name: str) -> bool | None:
-    """Return whether a matrix product is one of two activations, as in attention; None where its name is unclear."""
+    """Return whether a matrix product multiplies two activations, as in attention; None if the name is unclear."""
     text = name.lower()
-    # TensorFlow's product of matrices is its capitalised name; Paddle's small one has any number of axes.
+    # `MatMul` is TensorFlow's product of matrices; Paddle's `matmul` takes any number of axes.
     return True if _BATCHED.search(text) else False if _OF_A_WEIGHT.search(text) or name == "MatMul" else None
 
 

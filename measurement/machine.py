@@ -45,7 +45,7 @@ def memory_bytes() -> int | None:
 
 @cache
 def gpus() -> tuple[dict[str, str], ...]:
-    """Return NVIDIA GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty where none is."""
+    """Return the GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty without any."""
     fields = ("index", "name", "memory.total", "compute_cap", "driver_version", "uuid", "pci.bus_id")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     rows = (line.split(", ") for line in (programs.answer(command) or "").splitlines())
@@ -53,15 +53,15 @@ def gpus() -> tuple[dict[str, str], ...]:
 
 
 def has_gpu() -> bool:
-    """Return whether the driver shows a GPU: to `nvidia-smi`, which not every container has, or as a device file."""
+    """Return whether the driver exposes a GPU, to `nvidia-smi` (not in every container) or as a device file."""
     return bool(gpus()) or any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()
 
 
 def visible_gpus() -> tuple[dict[str, str], ...]:
-    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
+    """Return the `gpus()` that CUDA_VISIBLE_DEVICES allows (all if it is not set), by NUMA node."""
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = None if variable is None else [name.strip() for name in variable.split(",")]
-    prefixes = tuple(name for name in names or () if name.startswith("GPU-"))  # CUDA takes shortened ones, too
+    prefixes = tuple(name for name in names or () if name.startswith("GPU-"))  # CUDA also accepts prefixes
     seen = [
         gpu
         for gpu in gpus()
@@ -106,17 +106,17 @@ def facts() -> dict[str, Any]:
 
 
 def machine_id(described: Mapping[str, Any]) -> str:
-    """Return a short name that is the same for the same hardware and says nothing of its owner."""
+    """Return a short name that identifies the hardware but not its owner."""
     hardware = [described["cpu"], described["cpus"], described["memory_bytes"]]
     hardware += [gpu["uuid"] for gpu in described["gpus"]]
     return hashlib.sha256(repr(hardware).encode()).hexdigest()[:12]
 
 
 def kind(described: Mapping[str, Any]) -> str:
-    """Return a short name of the machine's hardware: machines of one name may replace each other. Reads `facts`.
+    """Return a short name of the hardware in `facts`; machines with the same name are interchangeable.
 
-    They have the same processors, the same GPUs with the same driver, and the same memory to two digits: firmware
-    reserves a different part of it on each.
+    They have the same processors, GPUs and driver, and the same memory to two digits: firmware reserves a different
+    part of it on each.
     """
     memory = float(f"{described['memory_bytes'] or 0:.2g}")
     gpus = [[gpu[name] for name in ("name", "memory.total", "driver_version")] for gpu in described["gpus"]]
@@ -125,14 +125,14 @@ def kind(described: Mapping[str, Any]) -> str:
 
 
 def cpu_megahertz() -> float | None:
-    """Return the mean frequency over the CPUs as the kernel reports it now, in MHz; None where it does not."""
+    """Return the CPUs' current mean frequency in MHz; None if the kernel does not report it."""
     lines = [line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
     values = [float(line.split(":")[1]) for line in lines]
     return sum(values) / len(values) if values else None
 
 
 def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None:
-    """Return seconds the machine's CPUs, or these alone, have been (busy, stolen by the hypervisor) since boot.
+    """Return the (busy, stolen by the hypervisor) seconds since boot of all CPUs, or of these.
 
     None outside Linux.
     """
@@ -147,16 +147,16 @@ def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None
 
 
 def cpu_seconds(process: int) -> float:
-    """Return the CPU time of a process so far, in seconds; 0 of one that has ended."""
+    """Return the CPU time of a process so far, in seconds; 0 if it has ended."""
     fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def cpu_assignment(threads: int, exactly: bool) -> list[int]:
-    """Return the CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
+    """Return the CPUs a worker may run on: the fewest whole NUMA nodes with a core for each of `threads`.
 
-    Only with `exactly` is the set narrowed to `threads` CPUs, the last ones, since system work tends to run on the
-    first: elsewhere a framework that ignores its thread setting would look like one that keeps it.
+    `exactly` narrows the set to the last `threads` CPUs, since system work tends to run on the first. Always narrowing
+    would hide that a framework ignores its thread setting.
     """
     usable = sorted(os.sched_getaffinity(0))
     chosen: list[int] = []
@@ -169,15 +169,15 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
 
 
 def allotted_cpus() -> list[int] | None:
-    """Return the CPUs that this process may use if they are a part of the machine's (taskset, a job); else None."""
+    """Return this process's CPUs if it may not use all of the machine's (taskset, a job); else None."""
     allowed = sorted(os.sched_getaffinity(0))
     return allowed if len(allowed) < (os.cpu_count() or 0) else None
 
 
 def cpu_shares(count: int) -> list[list[int]]:
-    """Return the usable CPUs in `count` shares of about one size: whole cores, those of one NUMA node together.
+    """Return the usable CPUs in `count` shares of about equal size: whole cores, grouped by NUMA node.
 
-    Raises ValueError where there are fewer cores than shares.
+    Raises ValueError for fewer cores than shares.
     """
     nodes = {
         cpu: int(node.name[4:])
@@ -195,7 +195,7 @@ def cpu_shares(count: int) -> list[list[int]]:
 
 
 def _last_cores(cpus: list[int], count: int) -> list[int]:
-    """Return the last `count` of these CPUs, one a core as long as there are cores."""
+    """Return the last `count` of these CPUs, one per core while cores last."""
     firsts = [cpu for cpu in cpus if _first_sibling(cpu) == cpu]
     rest = [cpu for cpu in cpus if cpu not in firsts]
     return sorted((rest + firsts)[-count:])
@@ -215,7 +215,7 @@ def _first_sibling(cpu: int) -> int:
     return siblings[0] if siblings else cpu
 
 
-if __name__ == "__main__":  # as a cluster's nodes are asked
+if __name__ == "__main__":  # run on a cluster's nodes
     import json
 
     here = facts()

@@ -18,7 +18,7 @@ class Noise:
     """Disturbance over one timed region. Shares are relative to its wall time; None where the system reports none."""
 
     seconds: float
-    other_load_cores: float | None  # cores kept busy by everything but this process
+    other_load_cores: float | None  # cores kept busy by all other processes
     steal_share: float | None  # cores' worth of time that the hypervisor took away
     involuntary_switches_per_s: float
     frequency_change: float | None  # relative, end against start
@@ -30,11 +30,11 @@ class Noise:
 
 
 class NoiseMeter:
-    """Reads the counters at construction and once more at `stop`.
+    """Reads the counters at construction and again at `stop`.
 
-    `cpus` are the CPUs whose load disturbs: None for all, since memory and clocks are shared. A process gives its own
-    CPUs where similar processes run at the same time, each on separate CPUs. `processes` are other ranks, which are
-    measured as well.
+    `cpus` are the CPUs whose load disturbs: None for all, since memory and clocks are shared. A process passes its own
+    CPUs if similar processes run at the same time on separate CPUs. The load of `processes`, the other ranks, does not
+    count.
     """
 
     def __init__(self, cpus: Collection[int] | None = None, processes: Collection[int] = ()) -> None:

@@ -12,20 +12,20 @@ import numpy as np
 
 from measurement.flags import CONSTANT, ZERO
 
-# In tolerances, which limit the error's root mean square: the largest error of a single value, and the repeated part.
+# In units of the tolerance on the root mean square: the largest error of a single value, and the repeated part.
 LARGEST, REPEATED = 20.0, 0.25
-# What two calls' errors have in common counts from so many standard errors on.
+# The common part of two calls' errors counts beyond this many standard errors.
 STANDARD_ERRORS = 3.0
-# Where eager mode itself is beyond the tolerance, graphs are judged by so many times its own error, as PyTorch judges
-# compiled models (benchmarks/dynamo/common.py); of values that must agree exactly, at most so many may then differ.
+# If eager mode itself exceeds the tolerance, graphs may have this many times its error, as in PyTorch's check of
+# compiled models (benchmarks/dynamo/common.py); this share of values that must agree exactly may then differ.
 TIMES_EAGER, MOST_UNEQUAL = 3.0, 0.1
-# An error of eager mode from which on it shows nothing.
+# Beyond this error eager mode proves nothing.
 MOST_EAGER_ERROR = 0.25
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Error of outputs relative to a reference: the worst output's figures. All are infinite where none is comparable.
+    """Error of outputs relative to a reference: the worst output's figures. All are infinite if none is comparable.
 
     `largest` is absolute. The others are relative to the root mean square of the output's reference. `relative` is the
     root mean square of the errors, and `relative_largest` the largest error. `repeated` is the part that two calls on
@@ -42,7 +42,7 @@ class Difference:
     unequal: float = 0.0
 
     def within(self, tolerance: float, unequal: float = 0.0) -> bool:
-        """Say whether the errors are those of rounding, whose root mean square may be `tolerance`.
+        """Return whether the errors are within `tolerance`, which limits their root mean square.
 
         Of the values that must agree exactly, the share `unequal` may differ.
         """
@@ -54,7 +54,7 @@ class Difference:
         return max(self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED)
 
     def worst(self, other: Difference) -> Difference:
-        """Return the larger of either figure."""
+        """Return the larger of each figure."""
         return Difference(*map(max, zip(astuple(self), astuple(other), strict=True)))
 
 
@@ -78,9 +78,9 @@ def differences(
 ) -> dict[str, Difference]:
     """Return each output's difference from the reference's; keys are `<call>.<name>`, as workers save them, or names.
 
-    Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the places of NaN
-    and infinities must equal the reference's. They may also equal those of the `alternative`, outputs under the same
-    names. `INCOMPARABLE` for a missing output or one of another size or kind, and for all where no value is finite.
+    Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the positions of
+    NaN and infinities must equal the reference's, or those of `alternative`, outputs with the same names. A missing
+    output, or one of another size or kind, is `INCOMPARABLE`; all are if no value is finite.
     """
     compared: dict[str, list[_Compared]] = {}
     incomparable: set[str] = set()
@@ -107,9 +107,9 @@ def differences(
 
 
 def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[str], float]) -> tuple[float, float]:
-    """Return the smallest tolerance that the output nearest to its limit is within, and its own tolerance.
+    """Return the smallest tolerance that the output nearest to its limit meets, and its own tolerance.
 
-    The first is infinite where values differ that must agree exactly, and without outputs.
+    The first is infinite if values differ that must agree exactly, and without outputs.
     """
     pairs = [(one.needed if one.unequal == 0 else math.inf, tolerance_of(name)) for name, one in found.items()]
     return max(pairs, key=lambda pair: pair[0] / pair[1], default=(math.inf, 1.0))
@@ -117,7 +117,7 @@ def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[st
 
 @dataclass(frozen=True)
 class _Compared:
-    """One output of one call: how far and which share is unequal; of floating-point values errors and mean square."""
+    """One output of one call: largest error and unequal share; for floats also errors and mean squares."""
 
     largest: float
     unequal: float
@@ -159,9 +159,9 @@ def _kind(values: np.ndarray) -> str:
 def nearest_to_its_limit(
     pairs: Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]], allowed: Callable[[str], float]
 ) -> tuple[Difference, float]:
-    """Return the worst errors of all processes for the output nearest to its tolerance, and that output.
+    """Return the worst errors of all processes for the outputs nearest to their tolerance, and that tolerance.
 
-    `pairs` are outputs and reference by `<call>.<name>`, and `allowed` is the tolerance of an output by its name.
+    `pairs` are outputs and reference by `<call>.<name>`; `allowed` returns the tolerance of an output by its name.
     """
     tolerance = {key: allowed(key.partition(".")[2] or key) for _, reference in pairs for key in reference}
     errors = []
@@ -189,7 +189,7 @@ def _of_one_output(calls: list[_Compared]) -> Difference:
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the root of the mean product of two calls' errors, less its size by chance: their common part."""
+    """Return the common part of two calls' errors: the root of their mean product, less its size by chance."""
     products = (one * other).reshape(-1)
     if products.size < 2:
         return 0.0
@@ -198,11 +198,10 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
-    """Return the flag of outputs that carry no information about the model: every array is zero, or constant; else
-    None.
+    """Return the flag of outputs without information: every array is zero, or constant; else None.
 
-    A classifier whose last weights are zeros gives zeros, and a softmax over one class gives ones. A detector without
-    detections gives no value at all, which counts as zeros. An array of one single value is not constant.
+    A classifier with zero weights in its last layer gives zeros, and a softmax over one class gives ones. A detector
+    without detections gives no value, which counts as zeros. Arrays of a single value alone are not constant.
     """
     arrays = [values != "" if values.dtype.kind in "US" else values for values in outputs.values() if values.size]
     if outputs and not any(map(np.any, arrays)):
@@ -212,5 +211,5 @@ def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
 
 
 def are_numbers(outputs: Mapping[str, np.ndarray]) -> bool:
-    """Return whether outputs may serve as a reference: there are some, and all are finite."""
+    """Return whether outputs can be a reference: there are some, and all are finite."""
     return bool(outputs) and all(np.isfinite(values).all() for values in outputs.values())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# A call that touches no more than this may find what it touches in the caches, where another bandwidth holds: an H200
-# has 50 MB of L2, processors have up to some tens of MB of L3.
+# A call that touches no more than this may find its data in the caches, with another bandwidth: an H200 has 50 MB of
+# L2, processors have up to some tens of MB of L3.
 CACHED_BYTES = {"cpu": 64e6, "gpu": 128e6}
 
 
 def may_be_cached(bytes_touched: float, device: str) -> bool:
-    """Return whether the caches of `cpu` or `gpu:<index>` may hold all that a call touches."""
+    """Return whether the caches of `cpu` or `gpu:<index>` may hold all data of a call."""
     return bytes_touched <= CACHED_BYTES[device.split(":")[0]]
 
 
@@ -59,8 +59,8 @@ def _tflops(fp32: float, tf32: float, half: float) -> dict[str, float]:
 
 
 _SXM, _NVL, _AMPERE = _tflops(67, 494.5, 989.5), _tflops(60, 417.5, 835.5), _tflops(19.5, 156, 312)
-# By the whole name that the driver reports, since names contain each other: GH200 is no H200, and a card has other
-# clocks and memory as SXM, PCIe or NVL. fp32 is the rate outside the matrix units; of rates with sparsity half.
+# By the driver's full name, since names contain each other: GH200 is no H200, and SXM, PCIe and NVL cards differ in
+# clocks and memory. fp32 is the rate outside the matrix units; rates with sparsity are halved.
 DATASHEETS = {
     "NVIDIA H200": Datasheet(_SXM, 4.8, _H200),
     "NVIDIA H200 NVL": Datasheet(_NVL, 4.8, _H200),
@@ -75,7 +75,7 @@ DATASHEETS = {
 
 
 def datasheet(device_name: str | None) -> Datasheet | None:
-    """Return the data sheet of a device by its name, or None where the table has none (CPUs among them)."""
+    """Return the data sheet of a device by its name, or None if the table lacks it (all CPUs)."""
     return DATASHEETS.get(device_name or "")
 
 
@@ -90,8 +90,8 @@ def least_seconds(
 ) -> float | None:
     """Return the larger of a call's roofline terms at the highest rates known, in seconds: no implementation is faster.
 
-    The rates are the data sheet's, or the measured `tflops` and `gb_per_s` where these are higher. Bytes count only
-    where the caches cannot hold them. None where no needed rate is known.
+    The rates are the data sheet's, or the measured `tflops` and `gb_per_s` if these are higher. Bytes count only if the
+    caches cannot hold them. None if no needed rate is known.
     """
     sheet = datasheet(device_name)
     most_flops = max(tflops or 0.0, sheet.tflops.get(dtype, 0.0) if sheet else 0.0) * 1e12

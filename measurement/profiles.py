@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 # Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
-# slower, for what it left in caches and predictors.
+# slower, while caches and predictors adapt.
 LEAD_IN_SHARE = 0.25
 SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each waited for
 
@@ -32,8 +32,8 @@ class Profile:
     warmup_seconds: float  # cap per mode and process; reaching it unsteady is flagged
     spread_seconds: float = 0.0  # processes of bundles that together take no longer than this take turns
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
-    # Where calls are queued, each sample holds what filling and emptying the queue takes, 0.1 to 3 ms on an H200: it
-    # is made so long that this is a small share of it, between these bounds.
+    # A sample of queued calls includes filling and emptying the queue, 0.1 to 3 ms on an H200. Samples are long enough
+    # to keep that a small share, within these bounds.
     queued_sample_seconds: float = 0.050
     longest_queued_sample_seconds: float = 0.4
     queue_share: float = 0.01
@@ -41,7 +41,7 @@ class Profile:
     long_call_seconds: float = 0.05
     long_call_window: int = 3  # of calls that long
     steady_median: float = 0.02
-    steady_span: float = 0.2  # of warmup_seconds: what settles slower than a window lasts cannot be seen in it
+    steady_span: float = 0.2  # of warmup_seconds: a window cannot reveal changes slower than its length
 
     @property
     def longest_queued_sample(self) -> float:
@@ -58,7 +58,7 @@ class Profile:
 PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
 # Speeds of `make explain`, in addition to profiles: enough rounds for an interval, one process.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)
-# A call's time in a process that was started (`make start`), once its first answer is there.
+# A call's time in a started process (`make start`), after its first output.
 STARTED = Profile("start", 1, 1, 1.0, 4.0, 6, 0.05, stop_early=False, warmup_seconds=1.5)
 
 PROFILES = {
@@ -66,7 +66,7 @@ PROFILES = {
     for profile in (
         # Two seconds a cell and process: an answer while you wait.
         Profile("quick", 3, 5, 6.0, 18.0, 6, 0.10, stop_early=False, warmup_seconds=1.0),
-        # Three seconds, with processes far apart: the interval knows how processes differ.
+        # Three seconds, with processes far apart: the interval covers their differences.
         Profile("standard", 3, 10, 9.0, 36.0, 10, 0.05, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
         # Up to seven and a half seconds.
         Profile("rigorous", 3, 20, 22.5, 90.0, 10, 0.02, stop_early=True, warmup_seconds=10.0, spread_seconds=3600),

@@ -1,4 +1,4 @@
-"""Programs that are asked for something, such as `git` and `uv`: none can hold a run up, fill memory or stay."""
+"""Run programs such as `git` and `uv` within limits: none can block a run, fill memory or outlive it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import BinaryIO
 MOST = 1 << 20  # bytes of an answer
 SECONDS = 30.0
 LONG, MUCH = 86400.0, 64 << 20  # for programs that compute or install something
-_LOOK = 0.05  # seconds between two looks at whether it has ended: a child of it may keep its output open
+_LOOK = 0.05  # seconds between checks whether it has ended: its child may keep the output open
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Output of a program, and its exit code: -N after signal N, None where it was ended for a `problem`."""
+    """Output of a program, and its exit code: -N after signal N, None if it was killed for a `problem`."""
 
     output: str
     errors: str
@@ -50,9 +50,9 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Run a program that reads `words` and prints at most `most` bytes. Raises OSError where there is none.
+    """Run a program on the input `words`, with at most `most` bytes of output. Raises OSError if there is none.
 
-    At its end the remaining processes of its group are ended as well.
+    The remaining processes of its group are killed at its end.
     """
     pipe = subprocess.PIPE
     process = subprocess.Popen(
@@ -80,12 +80,12 @@ def run(
 
 
 def _tell(stdin: BinaryIO, words: str) -> None:
-    with contextlib.suppress(OSError), stdin:  # it need not listen
+    with contextlib.suppress(OSError), stdin:  # it need not read
         stdin.write(words.encode(errors="replace"))
 
 
 def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int) -> str:
-    """Read until a process and its output end; why it is to be ended before, empty if it is not."""
+    """Read until a process and its output end; return the reason to kill it earlier, or empty."""
     deadline, late = time.monotonic() + seconds, f"it did not end within {seconds:g} s"
     with selectors.DefaultSelector() as selector:
         for stream in streams:
@@ -112,7 +112,7 @@ def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int)
 
 
 def _has_ended(process: subprocess.Popen) -> bool:
-    """Return whether it has ended, without a wait: its id stays its own until its group is killed."""
+    """Return whether it has ended, without reaping: its id stays reserved until its group is killed."""
     try:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:  # where the system drops children that end (SIGCHLD ignored)

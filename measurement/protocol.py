@@ -1,7 +1,7 @@
 """Messages between a worker and its parent: one job to the worker, messages from it, each a line of JSON.
 
-A field of a job or message names its kind. Messages come from processes in which a framework may have broken anything,
-so each is checked when it is read. An invalid one raises ProtocolError.
+A field of a job or message names its kind. A framework may have broken anything in the sending process, so each message
+is checked when read. An invalid one raises ProtocolError.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from measurement.starts import Start, StartJob
 from measurement.streams import Stream, StreamJob
 from measurement.user_model_report import UserModelReport
 
-# Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once, a profiling one
-# profiles eager mode alone.
-# Of one start `measurement/starts.py` has what is asked for.
+# Kinds of a job: a priming job only fills compile caches, a checking job calls user models once, a profiling job
+# profiles eager mode alone. For a start see `measurement/starts.py`.
 MEASURE, PRIME, EXPLAIN, CHECK, PROFILE = "measure", "prime", "explain", "check", "profile"
 START = "start"
 STREAM = "stream"  # calls of different lengths, see `measurement/streams.py`
@@ -39,7 +38,7 @@ Samples = Annotated[tuple[Positive, ...], lambda samples: None if samples else "
 
 
 class ProtocolError(Exception):
-    """A message that does not fit; `cell` is the one that it is about, None where it names none."""
+    """An invalid message; `cell` is the cell that it names, if any."""
 
     def __init__(self, reason: str, cell: str | None = None):
         super().__init__(reason)
@@ -48,7 +47,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Control:
-    """A second variant for a cell's own step, for self-checks: the same again, slower, or under another timer."""
+    """A second variant of a cell's own step, for self-checks: the same, slower, or with another timer."""
 
     id: str
     of: str  # a cell's id
@@ -68,7 +67,7 @@ class OtherShape:
 class GroupJob:
     """Cells that are measured alternately, with the folder of their weights and the file of their inputs.
 
-    `settled` says that an earlier process saved the outputs, listed the programs and took the device's time.
+    `settled`: an earlier process saved the outputs, listed the programs and took the device's time.
     """
 
     cells: tuple[Cell, ...]
@@ -81,7 +80,7 @@ class GroupJob:
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker is to do. `folder` is where its files go."""
+    """All work of a worker. `folder` holds its files."""
 
     kind: str
     framework: str
@@ -91,19 +90,19 @@ class Job:
     seed: int
     process: int = 0
     peak_benchmarks: tuple[GroupJob, ...] = ()
-    peaks_known_of: dict[str, str] = field(default_factory=dict)  # the versions with which they need not be measured
+    peaks_known_of: dict[str, str] = field(default_factory=dict)  # versions for which peaks are already known
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
-    full_speed_s: Positive | None = None  # of the host's loop at full speed, as earlier processes know it
+    full_speed_s: Positive | None = None  # of the host's loop at full speed, from earlier processes
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
     start: StartJob | None = None
     stream: StreamJob | None = None
-    energy: bool = False  # whether windows of each mode are taken for their energy
+    energy: bool = False  # whether to measure the energy of each mode
     elsewhere: tuple[tuple[str, ...], ...] = ()  # commands that start ranks from 1 up on other nodes
 
     @property
     def cells(self) -> list[Cell]:
-        """Every cell, peak benchmarks apart, in the order of measuring."""
+        """Cells except peak benchmarks, in measuring order."""
         return [cell for group in self.groups for cell in group.cells]
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +117,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a worker. `TYPE` says which, and of those that end a cell also the status."""
+    """One message of a worker. `TYPE` identifies it, with the status if it ends a cell."""
 
     TYPE: ClassVar[str]
 
@@ -147,7 +146,7 @@ class Progress(Message):
 
 @dataclass(frozen=True)
 class Provisional(Message):
-    """Figures of a mode before its cell is sampled: seconds per call, and eager's time over it where eager is there."""
+    """Figures of a mode before its cell is sampled: seconds per call, and the speedup if eager mode is measured."""
 
     TYPE = "provisional"
     cell: str
@@ -157,9 +156,9 @@ class Provisional(Message):
 
 @dataclass(frozen=True)
 class Where(Message):
-    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` sends it.
+    """The cluster node, job and step in which the worker starts; `launchers/step.py` sends it.
 
-    `served_by` names the GPU and the CPUs that it has of a node that slots share.
+    `served_by` names its GPU and CPUs on a node that slots share.
     """
 
     TYPE = "where"
@@ -178,7 +177,7 @@ class Done(Message):
 
 @dataclass(frozen=True)
 class Refused(Message):
-    """The system refused the worker a file of the suite's, so its cells are not measured; the process ends."""
+    """The system refused to write a file of the suite, so the cells are not measured; the process ends."""
 
     TYPE = "refused"
     path: str
@@ -186,7 +185,7 @@ class Refused(Message):
 
     @classmethod
     def error_of(cls, data: Mapping[str, Any]) -> OSError:
-        """Return the error that such a message reports, as the parent's own."""
+        """Return the reported error as the parent's own OSError."""
         try:
             refused = read(cls, data)
         except Misfit:
@@ -196,7 +195,7 @@ class Refused(Message):
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """The framework is there and configured. `smoke_test` names its wrong result, where FORCE allows one."""
+    """The framework is loaded and configured. `smoke_test` names its wrong result, if FORCE allows one."""
 
     TYPE = "hello"
     versions: dict[str, str]
@@ -212,7 +211,7 @@ class Hello(Message):
 
 @dataclass(frozen=True)
 class Ended(Message):
-    """The worker is done with a cell; `status` says how."""
+    """The worker finished a cell, with this `status`."""
 
     TYPE = "cell"
     cell: str
@@ -237,8 +236,8 @@ class Primed(Ended):
 class Communication:
     """Communication between ranks in a call, from a profile: means over ranks, and their differences.
 
-    `exposed_s` is the communication without simultaneous computation. `spread` is the longest such time of a rank less
-    the shortest, as a share of the call. `problem` says why it is not known.
+    `exposed_s` is the communication without simultaneous computation. `spread` is the ranks' longest such time less the
+    shortest, as a share of the call. `problem` explains missing values.
     """
 
     seconds: Duration | None = None
@@ -249,7 +248,7 @@ class Communication:
 
 @dataclass(frozen=True)
 class Unseen:
-    """A warm mode's answer to another sequence length; `problem` says why it has no figures there."""
+    """A warm mode's result at another sequence length; `problem` explains missing figures."""
 
     seq_len: int
     problem: str | None = None
@@ -276,7 +275,7 @@ class Report(Ended):
     host_loop_s: tuple[Positive, ...] = ()  # around each of the samples
     full_speed_s: Positive | None = None
     single_calls_s: tuple[Positive, ...] = ()
-    parts_s: tuple[tuple[Positive, ...], ...] = ()  # of calls whose outputs come one after the other: tokens
+    parts_s: tuple[tuple[Positive, ...], ...] = ()  # of calls that give several outputs in turn: tokens
     cpu_per_wall: Duration | None = None
     recompilations: int | None = None
     compiler: dict[str, Any] = field(default_factory=dict)
@@ -284,7 +283,7 @@ class Report(Ended):
     latency_sync_s: Positive | None = None
     host_s: Duration | None = None
     device_s: Duration | None = None
-    outputs: str | None = None  # the file that holds those of the first calls
+    outputs: str | None = None  # file with the outputs of the first calls
     unseen: Unseen | None = None
     program: str | None = None
     program_difference: str | None = None
@@ -295,7 +294,7 @@ class Report(Ended):
     energy: Energy | None = None
     communication: Communication | None = None
     status: str = "measured"
-    process: int = 0  # this and the next are the parent's to say
+    process: int = 0  # the parent sets this and the next
     worker: str = ""
     node: str = ""  # of a cluster, and the step of the job there
     step: str = ""
@@ -326,7 +325,7 @@ class Explained(Ended):
 
 @dataclass(frozen=True)
 class Profiled(Ended):
-    """Seconds of a call of eager mode without the profiler, and of them those in which the device is busy."""
+    """Seconds of an eager call without the profiler, and the part in which the device is busy."""
 
     latency_s: Positive
     busy_s: Positive
@@ -343,7 +342,7 @@ class Started(Ended):
 
 @dataclass(frozen=True)
 class Filled(Ended):
-    """An uncounted process made an artefact, or the reference, in so many seconds from exec."""
+    """An uncounted process made an artefact or the reference; `seconds` counts from exec."""
 
     seconds: Positive
     reference: str = ""  # files of outputs
@@ -375,7 +374,7 @@ _KINDS: dict[str, type[Message]] = {
 
 
 def message(data: Mapping[str, Any]) -> Message:
-    """Return the message that a line of a worker holds. Raises ProtocolError."""
+    """Return the message in a worker's line. Raises ProtocolError."""
     cell = data.get("cell") if isinstance(data.get("cell"), str) else None
     kind = _KINDS.get(str(data.get("type")))
     if kind is Ended:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from measurement import files
 
-# What the runner's commands answer, and what each code says; docs/robustness.md has them as a table.
+# Exit codes of the runner's commands, and their meanings; docs/robustness.md has a table.
 DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
 MEANINGS = {DONE: "answered", FINDING: "slower than MAX_SLOWDOWN", REFUSED: "usage", INCOMPLETE: "inconclusive"}
 MEANINGS |= {INTERRUPTED: "stopped"}
-# More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
+# Longer than any sweep file or checkpoint index; a longer file is something else, or endless.
 MOST_TEXT = 1 << 26
 _WAYS_OUT = {
     errno.ENOSPC: "free space there",
@@ -46,7 +46,7 @@ def sentence(error: OSError) -> str:
 
 
 def unloaded(error: Exception) -> str | None:
-    """Say why Python could not load a module, or had no memory; None for another error."""
+    """Return why Python could not load a module, or lacked memory; None for another error."""
     if isinstance(error, MemoryError):
         return "Python ran out of memory: free some, or raise the limit (ulimit -v), then try again."
     codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -62,7 +62,7 @@ def unloaded(error: Exception) -> str | None:
 
 @contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """Add the file's name to the system's errors inside: refused writes do not name it."""
+    """Add the file's name to OSErrors in the block: refused writes do not name it."""
     try:
         yield
     except OSError as error:
@@ -72,7 +72,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
-    """Return text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
+    """Return the text of a user's file. Raises UsageError, also for a pipe or an endless file."""
     try:
         content = files.content(path, limit)
     except OSError as error:
@@ -88,9 +88,9 @@ def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
 
 
 def prepare_streams() -> None:
-    """Open descriptors 0 to 2 where they are closed, and make every text writable in any encoding of the terminal.
+    """Open descriptors 0 to 2 if they are closed, and make every text writable in any terminal encoding.
 
-    A start-up may close one of them (cron, `<&-`). The next pipe would then get its number, and a worker's output would
+    The parent may close one of them (cron, `<&-`). The next pipe would then get its number, and a worker's output would
     be written into its results.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
@@ -107,13 +107,13 @@ def prepare_streams() -> None:
 
 
 def silence(stream) -> None:
-    """Discard all further output to a stream that takes no more, also at the very end."""
+    """Discard all further output to a broken stream, including the flush at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def refused(sentence: str) -> int:
-    """Say why nothing goes on; the exit code."""
+    """Print a refusal; return its exit code."""
     from measurement.places import SPEAKER, as_typed
     from measurement.text import plain
 

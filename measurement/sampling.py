@@ -1,7 +1,6 @@
 """Taking samples: first calls, and rounds in which every mode is timed once, in random order.
 
-This is the only place that reads a clock around a framework's call. The clocks are handed in, so tests run it on a
-fake one.
+This is the only place that reads a clock around a framework's call. Clocks are parameters, so tests pass a fake one.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from measurement import host
 from measurement.profiles import LEAD_IN_SHARE, SINGLE_CALLS_SHARE, Profile
 from measurement.statistics import batch_interval
 
-# Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
-# GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
-# records again for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
-# are as many as the inputs.
+# Outputs that a sample keeps while the next call runs, like a user who works on them meanwhile. More would fill a GPU,
+# and new memory at each call is slow: XLA caches recorded library calls for 16 sets of addresses and records again for
+# others, which made jax.jit 1.4 times as slow on an H200. With the output in progress there are as many as input sets.
 OUTPUTS_KEPT = 3
-# Tail latency needs calls that are each waited for; a mean over a sample has no tail. They are taken in every
-# round, so that they meet what a whole process meets.
+# Tail latency needs calls that are each waited for; a mean over a sample has no tail. Every round takes some, so they
+# cover the whole process.
 MOST_SINGLE_CALLS = 10
 
 
@@ -40,7 +38,7 @@ class Clocks:
 
 @dataclass
 class Variant:
-    """One mode under measurement. `compilations` reads its compile counter, which must rest while it is timed."""
+    """One mode under measurement. `compilations` reads its compile counter, which must not move during timing."""
 
     name: str
     step: Callable[[], Any]
@@ -55,9 +53,9 @@ class Variant:
     loops: list[float] = field(default_factory=list)  # seconds of the host's loop around each, the slower of two
     single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
     waited_s: float | None = None  # seconds of a call that is waited for; this and the next on a GPU
-    host_s: float | None = None  # of these the ones until the call returns
-    parts: Callable[[], Iterator[Any]] | None = None  # a call's outputs one after the other, where it has several
-    parts_s: list[tuple[float, ...]] = field(default_factory=list)  # seconds of each of a call's, each waited for
+    host_s: float | None = None  # of these, until the call returns
+    parts: Callable[[], Iterator[Any]] | None = None  # a call's outputs in turn, if it has several
+    parts_s: list[tuple[float, ...]] = field(default_factory=list)  # seconds of each such output, waited for
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
@@ -72,7 +70,7 @@ class Variant:
 
 
 def first_call(variant: Variant, clocks: Clocks) -> Any:
-    """Time the first call alone, compilation included; returns its output."""
+    """Time the first call alone, compilation included; return its output."""
     if variant.get_ready:
         variant.get_ready()
         variant.synchronize(None)
@@ -122,7 +120,7 @@ def lead_in(variant: Variant, clocks: Clocks) -> None:
 
 
 def take_sample(variant: Variant, clocks: Clocks) -> None:
-    """Add one sample with the CPU time it took, which is not known where inputs are made between calls."""
+    """Add one sample and its CPU time, which is NaN if inputs are made between calls."""
     cpu = clocks.cpu()
     seconds = time_calls(variant, variant.calls_per_sample, clocks)
     variant.cpu_seconds += clocks.cpu() - cpu if variant.get_ready is None else math.nan
@@ -131,7 +129,7 @@ def take_sample(variant: Variant, clocks: Clocks) -> None:
 
 
 def take_single_calls(variant: Variant, clocks: Clocks) -> None:
-    """Time single calls after a sample, for a tenth of its time, each waited for; a sample of one call is one."""
+    """Time single calls after a sample, each waited for, for a tenth of its time; reuse a one-call sample."""
     if variant.calls_per_sample == 1:
         variant.single_calls.append(variant.samples[-1])
     elif not variant.timer:
@@ -143,7 +141,7 @@ def take_single_calls(variant: Variant, clocks: Clocks) -> None:
 
 
 def take_parts(variant: Variant, clocks: Clocks) -> None:
-    """Make one more call where its outputs come one by one; return the seconds until each is there."""
+    """Add the seconds of each output of one more call, if its outputs arrive one by one."""
     if variant.parts is None:
         return
     seconds, before = [], clocks.wall()
@@ -169,7 +167,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def good_rounds(variants: Sequence[Variant], full_s: float | None) -> list[list[int]]:
-    """Return for each ratio to the first variant the rounds whose turns both count. Of a single variant its own."""
+    """Return, per ratio to the first variant, the rounds whose turns both count; for a single variant, its own."""
     good = [host.good_turns(v.loops, len(v.samples), full_s, host.limits(v.host_s, v.samples)) for v in variants]
     return [
         [place for place, both in enumerate(zip(good[0], other, strict=True)) if all(both)]
@@ -180,7 +178,7 @@ def good_rounds(variants: Sequence[Variant], full_s: float | None) -> list[list[
 def half_width(variants: Sequence[Variant], rounds: Sequence[Sequence[int]]) -> float:
     """Return the widest relative half-width among the ratios to the first variant; infinite while unknown.
 
-    `rounds` are those that count, a list a ratio.
+    `rounds` lists those that count, per ratio.
     """
     baseline, *others = (variant.samples for variant in variants)
     if not others:
@@ -204,17 +202,16 @@ def take_rounds(
     control: Callable[[], float] | None = None,
     full_s: float | None = None,
 ) -> float | None:
-    """Take rounds until the profile's rule says stop. In a round every variant is sampled once, in random order.
+    """Take rounds until the profile's rule ends them. In a round every variant is sampled once, in random order.
 
-    The budget is per variant and process; it bounds the time of all variants together, so that a slow mode does
-    not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
+    The budget is per variant and process; it bounds the time of all variants together, so that a slow mode does not
+    starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    `control` times the host's loop, around every turn; `full_s` is its full speed as earlier processes know it. A round
-    is worth its time where the host had its full speed or limits neither mode: the profile's minimum is one of such
-    rounds, for each ratio.
-    Beyond twice the budget sampling continues only where some round was good.
+    `control` times the host's loop around every turn; `full_s` is its time at full speed in earlier processes. A round
+    is good if the host ran at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio.
+    Beyond twice the budget sampling continues only if every ratio has a good round.
 
-    Returns the full speed as it is known now; None without `control`.
+    Returns the new `full_s`; None if no loop was ever timed.
     """
     loops: list[float] = []
     for variant in variants:
@@ -237,10 +234,10 @@ def take_rounds(
             good = good_rounds(variants, known)
             fewest = min(map(len, good))
             if not fewest and spent >= 2 * profile.seconds_per_cell * share:
-                return known  # more rounds on a host this slow would be as vain
+                return known  # more rounds on a host this slow are useless
             if fewest < profile.minimum_rounds:
                 continue
-            next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
+            next_check = math.ceil(rounds * 1.25)  # rare checks keep the interval's coverage
             if over or half_width(variants, good) <= profile.target_half_width / 2:
                 return known
 
@@ -251,7 +248,7 @@ def _take_round(
     on_sample: Callable[[Variant], None],
     control: Callable[[], float] | None,
 ) -> list[float]:
-    """Sample each variant once, in this order; returns seconds of the host's loop before each turn and after the last.
+    """Sample each variant once, in this order; return seconds of the host's loop before each turn and after the last.
 
     A variant keeps the slower of the two loops around its turn.
     """

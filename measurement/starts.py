@@ -1,4 +1,4 @@
-"""Strategies of `make start`, the phases of a start, and the job and report of a process that starts."""
+"""Strategies of `make start`, the phases of a start, and the job and report of a started process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Way:
     """Description of a strategy that needs no framework.
 
     With `fills` an uncounted process makes its artefact first. `warm` replaces the empty compile cache with a copy of
-    that process's cache. `hides_compilers` takes compilers off the PATH. `beside` names the strategy whose variant it
-    is; only that one is recommended.
+    that process's cache. `hides_compilers` takes compilers off the PATH. `beside` names a variant's strategy; a variant
+    is never recommended.
     """
 
     name: str
@@ -53,7 +53,7 @@ WAYS = {
 }
 
 
-# The phases of a start, in order; `first run` holds what is left of the first call.
+# The phases of a start, in order; `first_run` is the rest of the first call.
 PHASES = {
     "interpreter": "from exec to the first line of Python",
     "suite": "the suite's modules; weights and inputs from files",

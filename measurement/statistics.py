@@ -1,8 +1,8 @@
 """Medians, intervals and ratios: pure functions on lists of numbers.
 
-docs/methodology.md has the formulas and the reasons for them. Rounds of a shared machine are serially correlated. So
-intervals that suppose independent values (order statistics, the plain bootstrap) cover the true value too rarely.
-Workers import this module and have no SciPy: the runner computes intervals over processes (records/intervals.py).
+docs/methodology.md has the formulas and the reasons for them. Rounds on a shared machine are serially correlated. So
+intervals that assume independence (order statistics, the plain bootstrap) cover the true value too rarely. Workers
+import this module and have no SciPy: the runner computes intervals over processes (records/intervals.py).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import NamedTuple
 # Two-sided 95 % quantiles of Student's t for 2, 3, ... 7 degrees of freedom (NIST/SEMATECH e-Handbook of Statistical
 # Methods, section 1.3.6.7.2): workers have no SciPy, and no more batches.
 _T_975 = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365)
-FEWEST_VALUES = 6  # that have an interval
+FEWEST_VALUES = 6  # for an interval
 FEWEST_BATCHES, MOST_BATCHES, BATCH_LENGTH = 3, 8, 5
-# Scope of an interval: one process (or two, too few to show how processes differ), or any.
+# Scope of an interval: one process (or two, too few to reveal differences), or any.
 WITHIN_PROCESS, ACROSS_PROCESSES = "within this process", "across processes"
 FASTER, SLOWER = "faster", "slower"
-INCONCLUSIVE = "inconclusive"  # what intervals decide neither way
-ENOUGH_PROCESSES = 3  # from here on an interval includes how processes differ
+INCONCLUSIVE = "inconclusive"  # undecided by the interval
+ENOUGH_PROCESSES = 3  # minimum for an interval across processes
 
 
 class Interval(NamedTuple):
@@ -54,7 +54,7 @@ def half_width(interval: Interval | None) -> float | None:
 
 
 def sign(ratio: Interval | None) -> str:
-    """Return whether an interval of old over new time shows the new as faster or slower; without one inconclusive."""
+    """Return `faster` or `slower` for the new, by an interval of old over new time; else `inconclusive`."""
     if ratio is None or ratio.low <= 1 <= ratio.high:
         return INCONCLUSIVE
     return FASTER if ratio.low > 1 else SLOWER
@@ -93,7 +93,7 @@ def summarise(samples: Sequence[float]) -> Summary:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """Return the percentile by nearest rank; None where so few values would give the largest of them for it."""
+    """Return the percentile by nearest rank; None if that rank is the largest value."""
     rank = math.ceil(share * len(values))
     return sorted(values)[rank - 1] if 0 < rank < len(values) else None
 
@@ -106,7 +106,7 @@ def scope(processes: int) -> str:
 def batch_medians(values: Sequence[float]) -> list[float]:
     """Return the medians of consecutive batches of about five values, in order; three to eight batches.
 
-    Empty for fewer than six values, of which no batches are to be made.
+    Empty for fewer than six values.
     """
     n = len(values)
     if n < FEWEST_VALUES:
@@ -126,7 +126,7 @@ def widening(batch_length: float) -> float:
 
 
 def batch_interval(values: Sequence[float]) -> Interval | None:
-    """Return the median of values in order, with an interval that allows for their serial correlation.
+    """Return the median of a series, with an interval that allows for serial correlation.
 
     Batch means (Law and Kelton, Simulation Modeling and Analysis, ch. 9.5.3) with medians for means: Student's
     half-width over the batches' medians, widened. None for fewer than six values.

@@ -1,4 +1,4 @@
-"""Strategies of `make stream`, and the job and report of a process that serves a stream of lengths."""
+"""Strategies of `make stream`, and the job and report of a process for a stream of lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CACHES = (COLD, WARM)
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to serve calls of different lengths. `pads` names the lengths that calls are padded to; empty: none."""
+    """A strategy for calls of different lengths. `pads` names the lengths that calls are padded to; empty: none."""
 
     name: str
     summary: str
@@ -58,7 +58,7 @@ def bounds(pads: str, longest: int, quantiles: Sequence[int]) -> list[int]:
 
 
 def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: Sequence[int]) -> tuple[int, ...]:
-    """Return the length of each call as the model gets it."""
+    """Return the padded length of each call."""
     if not strategy.pads:
         return tuple(lengths)
     to = bounds(strategy.pads, longest, quantiles)

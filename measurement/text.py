@@ -1,4 +1,4 @@
-"""Texts of others (frameworks, paths, files) as they may stand among our own, and commands that can be pasted."""
+"""Escaping of foreign text (frameworks, paths, files) in output, and commands that can be pasted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from measurement.places import PROGRAM
 
-# Control characters but line breaks and tabs, invisible ones that turn the direction of writing, and lone surrogates,
-# which no encoding takes.
+# Control characters except line breaks and tabs, invisible ones that change text direction, and lone surrogates, which
+# no encoding accepts.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NO_WORD = re.compile(r"[\x00\ud800-\udc7f\udd00-\udfff]")
 
@@ -25,8 +25,8 @@ def times(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-# What GitHub takes for people and issues, and what Markdown takes for more than a letter: entities, tags, links and
-# pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
+# GitHub's syntax for people and issues, and Markdown's syntax: entities, tags, links and pictures, code, emphasis,
+# formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
 _MARKDOWN = re.compile(
     rf"&(?=#?\w+;)|[<\[`*$]|~(?=\w)|(?<!\w)~(?!\s|$)|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)"
@@ -36,24 +36,24 @@ _MARKDOWN = re.compile(
 
 
 def in_markdown(text: str) -> str:
-    """Return the text as one line of Markdown that is nothing but text, apart from code between two backticks."""
+    """Return the text as one line of Markdown without markup, except code between backticks."""
     pieces = re.split("(`[^`]+`)", _line(text))
     return "".join(piece if number % 2 else _MARKDOWN.sub(_entity, piece) for number, piece in enumerate(pieces))
 
 
 def markdown_row(cells: Iterable[str]) -> str:
-    """Return a row of a table in Markdown; a bar within a cell would end it."""
+    """Return a row of a Markdown table; bars within cells are escaped."""
     return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[int] = ()) -> list[str]:
-    """Return the lines of a table in Markdown; the columns at the places `numbers` are aligned to the right."""
+    """Return the lines of a Markdown table; the columns with an index in `numbers` are right-aligned."""
     rule = " | ".join("---:" if place in numbers else "---" for place in range(len(columns)))
     return [markdown_row(columns), f"| {rule} |", *map(markdown_row, rows)]
 
 
 def as_code(text: str) -> str:
-    """Return the text as code in Markdown, in one line."""
+    """Return the text as one line of Markdown code."""
     content = _line(text)
     fence = "`" * (1 + max(map(len, re.findall("`+", content)), default=0))
     return f"{fence} {content} {fence}" if "`" in content else f"{fence}{content}{fence}"
@@ -64,18 +64,18 @@ def _line(text: str) -> str:
 
 
 def _entity(match: re.Match[str]) -> str:
-    """Return the text with its last sign as an entity, which is text anywhere; a mention gets a space of no width."""
+    """Return the match with its last character as an entity; a mention gets a zero-width space instead."""
     sign = match[0]
     return f"{sign}\u200b" if sign[0] in "@#/Gg" else f"{sign[:-1]}&#{ord(sign[-1])};"
 
 
 def make_command(target: str, values: Mapping[str, str]) -> str:
-    """Return `make target VARIABLE=value …`, where the suite is installed `egvg target …`, as a shell takes it."""
+    """Return `make target VARIABLE=value …`, or `egvg target …` if the suite is installed, quoted for a shell."""
     return " ".join([PROGRAM, target, *(make_word(name, value) for name, value in values.items())])
 
 
 def make_word(variable: str, value: str) -> str:
-    """Return `VARIABLE=value` as it can be pasted after `make`; the Makefile expands nothing in a value."""
+    """Return `VARIABLE=value` to paste after `make`; the Makefile expands nothing in a value."""
     return f"{variable}={shell_word(value)}"
 
 
@@ -83,7 +83,7 @@ def shell_word(value: str) -> str:
     """Return the value quoted for a shell.
 
     Values with invisible characters (a tab, a line break, the second of two spaces) are written as bytes in octal.
-    Bash, zsh and ksh read these back between $' and '. Characters that no word of a command can contain are replaced.
+    Bash, zsh and ksh decode these between $' and '. Characters that no argument can contain are replaced.
     """
     value = _NO_WORD.sub("\ufffd", value)
     if value.isprintable() and "  " not in value:

@@ -12,21 +12,21 @@ from measurement.sampling import Clocks, Variant, time_calls
 from measurement.statistics import steady
 
 LOOK_AGAIN = 1.5  # times as many samples
-TRIALS = 5  # of a single call, and of several, for what the queue takes
-# A mode that compiles at every call is called until it gives up or settles: so often, and for so long at most.
+TRIALS = 5  # of one call and of several, to time the queue
+# A mode that compiles at every call is called until it gives up or settles, within these limits.
 COMPILING_CALLS, COMPILING_SECONDS = 16, 120.0
-FEW_CALLS = 5  # which scatter by more than the queue takes
+FEW_CALLS = 5  # whose scatter exceeds the queue's time
 
 
 def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
-    """Call until the last two thirds of the samples agree with no compile counter moving, or time is up.
+    """Call until the last two thirds of the samples agree without compilation, or time is up.
 
-    The thirds grow with the warm-up, so that slow drift shows as well. They are compared seldom, each time the samples
-    have become half as many again: a comparison after every sample stops at the first chance agreement.
+    The thirds grow with the warm-up, which reveals slow drift too. They are compared only after the number of samples
+    grew by half: comparing after every sample would stop at the first chance agreement.
 
-    Sets the number of calls a sample needs to last as long as the profile says. The latest latency decides, and with
-    queued calls the time of the queue. `steady` stays None where time was up before any comparison and no compile
-    counter moved: a call of half a second has no six samples in two seconds.
+    Sets the number of calls per sample to match the profile, from the latest latency and, for queued calls, the time of
+    the queue. `steady` stays None if time ran out before any comparison and nothing compiled: half-second calls give
+    fewer than six samples in two seconds.
     """
     variant.steady = None
     queued = not variant.synchronize_each_call
@@ -53,7 +53,7 @@ def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
         if variant.steady or (now > deadline and not compiling):
             variant.calls_per_sample = queued_calls(variant, profile, clocks) if queued else target
             return
-        # A changed sample length changes what a window is, unless it hardly changed.
+        # A new sample length invalidates the window, unless it hardly changed.
         same_length = target == 1 == variant.calls_per_sample or 0.5 <= target / variant.calls_per_sample <= 2
         if len(recent) >= length and not same_length:
             variant.calls_per_sample = target
@@ -66,8 +66,8 @@ def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
     """Return how many queued calls a sample needs for filling and emptying the queue to be about `queue_share` of it.
 
     n queued calls of t seconds last n t + q: the device waits for the first call to be submitted, and the host for the
-    last one's end. Samples of one call and of several give t and q. Where a few calls fill the shortest sample, a
-    little scatter would hide q, and a sample is as long as it may be.
+    last to end. Samples of one call and of several give t and q. If a few calls fill the shortest sample, slight
+    scatter would hide q, so samples have the maximum length.
     """
     longest = profile.longest_queued_sample
     singles: list[float] = []
@@ -80,17 +80,16 @@ def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
     few = several == FEW_CALLS
     mean = median(_timed(variant, several, clocks) for _ in range(1 if few else TRIALS))
     queue = max(queue_seconds(single, mean, several), 0.0)
-    # Single calls that were disturbed seem to have a queue that leaves the calls no time at all.
+    # Disturbed single calls suggest a queue time that leaves none for the calls.
     each = max(mean - queue / several, mean / 4)
     target = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
     return max(1, math.ceil((target - queue) / each))
 
 
 def shorten_samples(variant: Variant, profile: Profile) -> None:
-    """Set the shortest sample where the host limits the speed, since no queue fills then.
+    """Set the shortest sample if the host limits the speed, since no queue fills then.
 
-    The time that filling and emptying a queue seems to take is then scatter; a short sample sees fewer changes of the
-    host's speed.
+    The queue's apparent time is then scatter, and a short sample spans fewer changes of the host's speed.
     """
     if variant.waited_s is None or variant.host_s is None or variant.host_s < HOST_SHARE * variant.waited_s:
         return

@@ -38,7 +38,7 @@ from worker.interleaved import InterleavedComparison
 
 
 def work(context: Context) -> None:
-    """Do the job's groups one after the other; each cell is reported as soon as its group is done."""
+    """Process the job's groups in turn; report each cell as soon as its group is done."""
     cells = context.job.cells
     if context.job.kind == START:
         start.start(context)
@@ -61,7 +61,7 @@ def measure(context: Context, cells: list[Cell]) -> None:
         # Small peak benchmarks need no room on a CPU, and after them the process ends.
         releases = position < len(job.groups) or cells[0].device_kind == "gpu"
         InterleavedComparison(context, group, job.profile, position, releases).run()
-    # Last, so that the peak benchmark disturbs nothing that is measured by it.
+    # Last, so that peak benchmarks disturb no measurement.
     context.channel.prefix = PEAK_PREFIX
     if not job.peak_benchmarks or job.peaks_known_of == frameworks.versions(job.framework):
         return
@@ -80,7 +80,7 @@ def explain(context: Context, cells: list[Cell]) -> None:
 
 
 def check(context: Context, cells: list[Cell]) -> None:
-    """Make a user's model and its inputs and call it in eager mode, group after group until one succeeds."""
+    """Build a user's model and inputs and call it in eager mode, group after group until one succeeds."""
     for group in context.job.groups:
         (cell,) = group.cells
         work, parameters = GroupWork(context, group), dict(cell.parameters)
@@ -101,7 +101,7 @@ def main() -> None:
         work(Context(job, channel))
     except writing.Unwritten as refused:
         channel.send(Refused(refused.path, refused.number))
-    # All is written; taking a framework down in good order can last for seconds.
+    # All is written; an orderly shutdown of a framework can take seconds.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

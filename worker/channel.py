@@ -17,7 +17,7 @@ from worker import writing
 from worker.reasons import message
 
 MARKER_BYTES = 512
-# How frameworks, XLA, the allocators and CUDA's libraries say that memory ran out: in a message or as an error's name.
+# Out-of-memory reports of frameworks, XLA, allocators and CUDA's libraries, in messages or error names.
 OUT_OF_MEMORY = (
     *("out of memory", "outofmemory", "resource_exhausted", "resourceexhausted", "oom when allocating"),
     *("cannot allocate memory", "can't allocate memory", "alloc_failed", "cudaerrormemoryallocation"),
@@ -29,7 +29,7 @@ class Untrustworthy(Exception):
 
 
 class Channel:
-    """Messages to the parent, and a marker file that names the cell at work even if the process dies without a word."""
+    """Messages to the parent, and a marker file that names the current cell even if the process dies silently."""
 
     def __init__(self, results: str, marker: str):
         self._results, self._path, self._marker = results, marker, -1
@@ -37,13 +37,13 @@ class Channel:
             self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
         os.set_inheritable(int(Path(results).name), False)  # or a child that outlives this process would keep it open
         self.prefix = ""  # before every cell's name
-        self.at_work = ""  # the cell that was marked last
+        self.at_work = ""  # the last marked cell
 
     def send(self, message: Message) -> None:
         data = message.to_json()
         if data.get("cell"):
             data["cell"] = self.prefix + data["cell"]
-        # The line end before it closes what a framework may have written to the pipe, which then spoils itself alone.
+        # The leading line end terminates any text of a framework on the pipe, which then spoils no message.
         with writing.suite_file(self._results):
             self._pipe.write("\n" + json.dumps(data) + "\n")
 
@@ -62,7 +62,7 @@ class Channel:
             pass
         os.close(descriptor)
         with contextlib.suppress(OSError):  # the log is no result
-            print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
+            print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # heads the lines below
         self.send(Phase(cell.id, phase))
 
 

@@ -1,4 +1,4 @@
-"""Where a worker's cells are measured: the framework, loaded and checked, the clocks, and how failures are reported."""
+"""The context of a worker's cells: the loaded and checked framework, the clocks, and the reporting of failures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Context:
         self.clocks = Clocks()
         self.description = frameworks.describe(job.framework)
         self.adapter: Adapter
-        self.ranked: RankedAdapter | None = None  # the same where several processes train together
+        self.ranked: RankedAdapter | None = None  # the same if several processes train together
         self.effective: Effective
-        self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
-        self.full_speed_s = job.full_speed_s  # of the host's loop, as processes so far know it
+        self.synchronizing: set[str] = set()  # modes with a checked `synchronize`
+        self.full_speed_s = job.full_speed_s  # of the host's loop, from processes so far
         self.forks = Forks()
         if job.user_models:
             self.forks.watch()
-        self.sound = False  # the device computed what it should when the process started
+        self.sound = False  # the device passed the smoke test at the start
 
     def start(self, cell: Cell) -> None:
         """Import the framework, check the device, and configure the process, which every cell of a job shares."""
@@ -65,10 +65,10 @@ class Context:
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:
-        """Turn an exception into the records of `cells`; the yielded list holds the status if that happened.
+        """Report an exception as the failure of `cells`; the yielded list then holds the status.
 
-        An exception that leaves the device unusable, as an illegal access does on a GPU, ends the process: the parent
-        starts a new one for the cells that are left. Raises Unwritten, and reports none, where a disk takes no file.
+        An exception that leaves the device unusable, such as an illegal access on a GPU, ends the process: the parent
+        starts a new one for the remaining cells. Raises Unwritten, without a report, if a disk accepts no file.
         """
         trouble: list[str] = []
         try:

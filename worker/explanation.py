@@ -1,4 +1,4 @@
-"""One group under the profiler in a worker: its modes timed in turn, then a few calls of each; or eager alone."""
+"""Profile one group in a worker: time its modes in turn, then profile a few calls of each; or eager alone."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from worker.context import Context
 from worker.group import GroupWork, Member
 from worker.loading import load_inputs
 
-# Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
+# Calls for this long, within bounds: a longer profile adds no information, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
-CALLS_BEFORE = 5  # where a mode is profiled before it is timed
-TIMINGS = 3  # of as many calls as a profile has at least, in eager mode
+CALLS_BEFORE = 5  # if a mode is profiled before timing
+TIMINGS = 3  # of FEWEST_CALLS calls each, in eager mode
 
 
 class Explanation(GroupWork):
@@ -36,11 +36,11 @@ class Explanation(GroupWork):
     def __init__(self, context: Context, profiler: Profiler | None, group: GroupJob, traces: Path):
         super().__init__(context, group)
         self._profiler, self.traces = profiler, traces
-        self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
+        self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: number of profiled calls, and their profile
 
     @property
     def profiler(self) -> Profiler:
-        """Return the framework's profiler. Raises Unsupported where it has none here."""
+        """Return the framework's profiler. Raises Unsupported if it has none here."""
         if self._profiler is None:
             raise Unsupported(f"{self.context.description.title} has no profiler on this device.")
         return self._profiler
@@ -79,7 +79,7 @@ class Explanation(GroupWork):
         return member
 
     def sample(self, members: list[Member]) -> None:
-        """Time the modes in turn, before the profiler, which some frameworks do not take away without a trace."""
+        """Time the modes in turn, before profiling, since some frameworks' profilers have lasting effects."""
         job, cells = self.context.job, [member.cell for member in members]
         if not members:
             return
@@ -91,12 +91,12 @@ class Explanation(GroupWork):
             members.clear()
 
     def profile_once(self, member: Member) -> None:
-        """Profile one mode, if it was not before it was timed."""
+        """Profile one mode, unless profiled before timing."""
         if member.cell.id not in self.profiles:
             self.profile(member, median(member.variant.samples))
 
     def explain(self, member: Member, program: dict[str, str | None]) -> None:
-        """Report one mode; `program` says whether a graph runs eager mode's."""
+        """Report one mode, with the verdict `program` on a graph's program."""
         cell, captured, samples = member.cell, member.captured, member.variant.samples
         calls, profile = self.profiles[cell.id]
         self.channel.send(
@@ -121,12 +121,12 @@ class Explanation(GroupWork):
         )
 
     def attention(self, member: Member) -> list[dict[str, Any]]:
-        """Return how the mode calls the attention operator; calls that are not known are in the worker's log."""
+        """Return the mode's calls of the attention operator; empty after an error, which the worker's log has."""
         self.channel.phase(member.cell, "attention")
         try:
             calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))
             member.step.rewind()
-        except Exception:  # the profile stands all the same
+        except Exception:  # the profile is still valid
             writing.check_room(self.context.job.folder)
             with contextlib.suppress(OSError):  # the log is no result
                 traceback.print_exc()
@@ -156,7 +156,7 @@ class EagerProfile(Explanation):
 
 
 def load_profiler(framework: str, dumps: Path) -> Profiler | None:
-    """Return the framework's profiler, made before anything is compiled; None where it has none."""
+    """Return the framework's profiler, made before anything is compiled; None if it has none."""
     with writing.suite_file(dumps):
         dumps.mkdir(parents=True, exist_ok=True)
     return frameworks.load_profiler(framework, dumps)

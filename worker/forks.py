@@ -1,6 +1,6 @@
-"""Forks that a user's model makes of this worker: none may go on as a second worker.
+"""Detect forks of this worker by a user's model: none may continue as a second worker.
 
-Without this each call of a model that forks would double the processes, all of which would go on measuring.
+Otherwise each call of a model that forks would double the processes that measure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Forks:
         self.count = 0
 
     def watch(self) -> None:
-        """Count from now on, and have every child end where it would call a model or send a message."""
+        """Start counting, and end every child that would call a model or send a message."""
         os.register_at_fork(after_in_parent=self._made, after_in_child=_disarm)
 
     def refuse(self, before: int) -> None:
@@ -33,7 +33,7 @@ class Forks:
 
 
 def _disarm() -> None:
-    """End a child process at its next step or message. A child with other work, as multiprocessing's, continues."""
+    """End this child at its next step or message. A child with other work, like multiprocessing's, continues."""
     Step.__call__ = _leave  # type: ignore[method-assign]
     Channel.send = _leave  # type: ignore[method-assign]
 

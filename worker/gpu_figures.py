@@ -9,20 +9,20 @@ from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 
-SECONDS = 0.2  # for the synchronized calls, and for the device's
+SECONDS = 0.2  # for synchronized calls, and for device time
 CALLS = (5, 100)  # at least, at most
 
 
 def calls_within(seconds_per_call: float) -> int:
-    """Return how many calls of this length are worth taking."""
+    """Return how many calls of this length to take."""
     least, most = CALLS
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
 def submission(adapter: Adapter, step: Step, clocks: Clocks) -> tuple[float, float]:
-    """Return seconds of a call of a warm mode that is waited for, and of these the ones until it returns.
+    """Return the seconds of a warm mode's call with synchronization, and those until the call returns.
 
-    The device has nothing else to do, so the second is the host's time to submit the call. Both are medians.
+    The device is otherwise idle, so the second is the host's time to submit the call. Both are medians.
     """
     least, most = CALLS
     waited: list[float] = []
@@ -48,8 +48,8 @@ def device_seconds(meter: Meter | None, step: Step, seconds_per_call: float) -> 
 class PeakMemory:
     """Peak memory of one mode on a device that it shares with the other modes of its group.
 
-    It is taken apart from the timing, after the mode's first calls and before the next mode is prepared. Memory
-    allocated before this mode is subtracted from the peak of a call. The weights that modes share are added again.
+    It is measured before the timing, after the mode's first calls and before the next mode is prepared. Memory
+    allocated before this mode is subtracted from the peak of a call. The weights that modes share are added back.
     """
 
     def __init__(self, adapter: Adapter, cell: Cell):

@@ -27,7 +27,7 @@ CALLS_TO_CAPTURE = 2
 
 @dataclass
 class Member:
-    """A cell of the group whose mode has made its first call, with its step."""
+    """A cell of the group after its mode's first call, with its step."""
 
     cell: Cell
     step: Step
@@ -36,7 +36,7 @@ class Member:
     prepare_s: float
     memory: PeakMemory
     load_s: float | None  # None where nothing is loaded before the first call
-    build_s: float | None = None  # this and the next of a mode that builds what is loaded
+    build_s: float | None = None  # this and the next of a mode that builds an artefact
     artefact_bytes: int | None = None
     peak_bytes: int | None = None
 
@@ -52,11 +52,11 @@ class GroupWork:
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
     def weights(self) -> Mapping[str, np.ndarray]:
-        """Return the canonical weights by name, from files that are mapped."""
+        """Return the canonical weights by name, from memory-mapped files."""
         return load_weights(self.workload, self.cells[0], self.group.weights)
 
     def startable(self) -> list[Cell]:
-        """Start the cells' compilers, before all else; returns the cells that have one and reports the others."""
+        """Start the cells' compilers first; return the cells with a compiler and report the others."""
         started = []
         for cell in self.cells:
             with self.context.reporting([cell]):
@@ -68,7 +68,7 @@ class GroupWork:
         return started
 
     def first_called(self, cell: Cell, weights, inputs) -> Member:
-        """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
+        """Return one mode after its first call. Raises Unsupported for a partial capture without reported breaks."""
         start = time.perf_counter()
         self.channel.phase(cell, "prepare")
         memory = PeakMemory(self.adapter, cell)
@@ -103,7 +103,7 @@ class GroupWork:
         return Member(cell, step, variant, captured, prepare_s, memory, load_s, build_s, artefact_bytes)
 
     def refuse_outside(self, member: Member) -> None:
-        """Raise Unsupported for a graph mode of which a call ran no graph: it would time eager mode."""
+        """Raise Unsupported if a call of a graph mode ran no graph: it would time eager mode."""
         captured = member.step.capture()
         if captured.calls_outside and self.context.description.mode(member.cell.mode).graph:
             raise Unsupported(
@@ -112,7 +112,7 @@ class GroupWork:
             )
 
     def seconds_of(self, cell: Cell, phase: str, work: Callable[[], Any] | None) -> tuple[float | None, Any]:
-        """Return the seconds of a step's work before its first call, and the work's result; None where it has none."""
+        """Return the seconds of a step's work before its first call, and the work's result; None without work."""
         if work is None:
             return None, None
         self.channel.phase(cell, phase)
@@ -121,7 +121,7 @@ class GroupWork:
         return time.perf_counter() - start, given
 
     def prepared(self, cell: Cell, weights, inputs) -> Step:
-        """Return adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""
+        """Return the adapter's step. Raises Unsupported for a family that is described but not implemented."""
         try:
             return self.adapter.prepare(self.workload, cell, weights, inputs)
         except KeyError as error:
@@ -134,7 +134,7 @@ class GroupWork:
             ) from error
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
-        """Return for each graph mode whether it runs eager mode's program; last, since listing runs models."""
+        """Return whether each graph mode runs eager mode's program. Call it last: listing runs the models."""
         modes = [member for member in members if member.variant.name == member.cell.id]
         listed = {member.variant.name: self.listed(member) for member in modes}
         graphs = [m for m in modes if self.context.description.mode(m.cell.mode).graph]
@@ -142,12 +142,12 @@ class GroupWork:
         return {m.variant.name: program.verdict(eager, listed[m.variant.name]) for m in graphs}
 
     def listed(self, member: Member) -> program.Program | str:
-        """Return the operators of one mode, or why they are not known."""
+        """Return the operators of one mode, or why they are unknown."""
         self.channel.phase(member.cell, "program")
         try:
             operations = member.step.program()
             member.step.rewind()
-        except Exception as error:  # what cannot be listed was measured all the same
+        except Exception as error:  # the measurement is still valid
             writing.check_room(self.context.job.folder)
             return " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if operations is None or isinstance(operations, str):

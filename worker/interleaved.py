@@ -51,7 +51,7 @@ GPU_READING_SECONDS = 0.2
 
 
 def has_gpu_figures(cell: Cell) -> bool:
-    """Return whether figures of a GPU are taken apart from the samples: of one rank on a GPU."""
+    """Return whether GPU figures are measured apart from the samples: for one rank on a GPU."""
     return cell.device_kind != "cpu" and cell.ranks == 1
 
 
@@ -79,9 +79,9 @@ class InterleavedComparison(GroupWork):
             self.adapter.release()
 
     def warm_members(self) -> list[Member]:
-        """Build, compile and warm up one mode after the other, the cheapest first; each shows figures once it is warm.
+        """Build, compile and warm up the modes, cheapest first; send first figures of each once it is warm.
 
-        None is returned of those that failed, nor in a job that only fills compile caches.
+        Returns the modes that succeeded; none in a job that only fills compile caches.
         """
         cells = sorted(self.startable(), key=lambda cell: self.context.description.mode(cell.mode).compile_rank)
         weights, inputs = self.weights(), load_inputs(self.group.inputs)
@@ -139,11 +139,11 @@ class InterleavedComparison(GroupWork):
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         if not self.group.settled:
-            self.check_synchronization(member)  # before calls pile up that nothing waits for
+            self.check_synchronization(member)  # before unsynchronized calls pile up
         return member
 
     def find_out(self, member: Member, cells: list[Cell]) -> bool:
-        """Find the outputs to compare a user's own model with, and the cost of a call, by its first mode.
+        """Compute a user model's reference outputs and the cost of a call, from its first mode.
 
         Returns whether that succeeded; else no cell is measured, and all of `cells` have failed.
         """
@@ -159,20 +159,20 @@ class InterleavedComparison(GroupWork):
         return not trouble
 
     def of_user(self, member: Member) -> UserModelReport | None:
-        """Return the report of a user's model, with the cost of the parts that its mode runs outside of graphs."""
+        """Return the report on a user's model; with graph breaks also a call's seconds within graphs and in total."""
         if (
             self.user_model is None
             or not member.captured.breaks
             or not member.step.watch
             or member.cell.pass_name == "training"
         ):
-            return self.user_model  # backward's graphs run where none can be timed apart
+            return self.user_model  # graphs of backward cannot be timed separately
         self.channel.phase(member.cell, "graph breaks")
         inside, whole = user_model_reference.priced(member.step, self.adapter.synchronize, self.context.clocks)
         return replace(self.user_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
-        """Return a second variant on the warm step of a cell: the same, slower, or under another timer."""
+        """Return a second variant on the warm step of a cell: the same, slower, or with another timer."""
         origin = next(member for member in members if member.cell.id == control.of)
         variant = replace(origin.variant, name=control.id)
         if control.delay:
@@ -197,7 +197,7 @@ class InterleavedComparison(GroupWork):
             )
 
     def sample(self, members: list[Member]) -> Noise | None:
-        """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin again."""
+        """Sample the modes alternately; return the noise. Report and remove a mode that fails; restart the rest."""
         last_progress = last_reading = time.perf_counter()
         device = self.cells[0].device
         gpu = GpuMeter(int(device.partition(":")[2])) if device != "cpu" else None
@@ -228,7 +228,7 @@ class InterleavedComparison(GroupWork):
                     member.variant, samples=[], loops=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
             with self.context.reporting(at_work):
-                for member in members:  # warm, and then other modes were compiled
+                for member in members:  # other modes compiled since their warm-up
                     on_sample(member.variant)
                     time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
                 ranked = self.context.ranked
@@ -243,7 +243,7 @@ class InterleavedComparison(GroupWork):
         return None
 
     def take_energy(self, members: list[Member]) -> None:
-        """Take windows of each mode for their energy, alternately; a mode that fails in them is taken out."""
+        """Measure the energy of each mode in alternating windows; remove a mode that fails."""
         by_name = {member.variant.name: member.cell for member in members if member.variant.name == member.cell.id}
         at_work = [members[0].cell]
 
@@ -323,20 +323,20 @@ class InterleavedComparison(GroupWork):
         )
 
     def per_rank(self, member: Member, cores: float | None) -> float | None:
-        """Return cores kept busy by each rank that this process holds."""
+        """Return the busy cores per rank of this process."""
         held = member.cell.ranks // self.adapter.processes(member.cell)
         return None if cores is None else cores / held
 
     def time_submission(self, member: Member) -> None:
-        """Measure the host's time to submit a call of a warm mode; samples are the shortest if it limits the rate."""
+        """Measure the host's time to submit a warm mode's call; use the shortest samples if it limits the rate."""
         variant = member.variant
-        if variant.synchronize_each_call or not has_gpu_figures(member.cell):  # a call that is waited for hides nothing
+        if variant.synchronize_each_call or not has_gpu_figures(member.cell):  # a synchronized call hides nothing
             return
         variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, member.step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:
-        """Return seconds of a call in which the device is busy, taken apart from the samples so as to disturb none."""
+        """Return the device's busy seconds in a call, measured apart from the samples to disturb none."""
         if not has_gpu_figures(member.cell):
             return None
         self.channel.phase(member.cell, "device time")
@@ -344,7 +344,7 @@ class InterleavedComparison(GroupWork):
         return gpu_figures.device_seconds(meter, member.step, member.variant.samples[-1])
 
     def communication(self, member: Member) -> Communication | None:
-        """Return the time that ranks spend on each other, once per group; None with one rank."""
+        """Return the time of communication between ranks, once per group; None with one rank."""
         if member.cell.ranks == 1 or self.group.settled:
             return None
         if not isinstance(member.step, RankedStep):
@@ -353,7 +353,7 @@ class InterleavedComparison(GroupWork):
         return member.step.communication()
 
     def save_outputs(self, step: Step, inputs: str) -> str:
-        """Save outputs of the first calls on the file's inputs, in the steady mode; return the path of their file."""
+        """Save the steady mode's outputs of the first calls on the file's inputs; return the path of the outputs."""
         step.rewind()
         values: dict[str, Any] = {}  # arrays by name
         counts = padding_of(inputs, self.workload.padding)
@@ -376,7 +376,7 @@ class InterleavedComparison(GroupWork):
     def unseen(self, member: Member) -> Unseen | None:
         """Return the cost of the first call at another shape, once the mode is warm, and its latency from then on.
 
-        None where no such shape is requested.
+        None if no such shape is requested.
         """
         other = self.group.unseen
         if not other or member.variant.name != member.cell.id:

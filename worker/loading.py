@@ -12,7 +12,7 @@ from workloads.spec import Workload
 
 
 def load_weights(workload: Workload, cell: Cell, folder: str) -> Mapping[str, np.ndarray]:
-    """Return the canonical weights by name, from files that are mapped."""
+    """Return the canonical weights by name, from memory-mapped files."""
     kept = {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(folder).glob("*.npy"))}
     return workload.weights_from(dict(cell.parameters), kept)
 
@@ -28,6 +28,6 @@ def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
 
 
 def padding_of(path: str, name: str | None) -> dict[int, np.ndarray]:
-    """Return by input set the input of that name, which marks the padding; empty where the file has none."""
+    """Return the padding mask of that name by input set; empty if the file has none."""
     with np.load(path) as stored:
         return {int(key.partition(".")[0]): stored[key] for key in stored.files if key.partition(".")[2] == name}

@@ -19,16 +19,16 @@ from worker.ranked_adapter import LEFT
 
 
 class Unheard(Channel):
-    """The channel of ranks that say nothing to the parent."""
+    """A channel for ranks that send nothing to the parent."""
 
     def __init__(self) -> None:
         self.at_work = ""
 
     def send(self, message: Any) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def mark(self, cell_id: str) -> None:
-        """Mark nothing."""
+        """Do nothing."""
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
         status, reason = classify(error)
         own = {"rank": ranks.own(), "at": at, "status": status, "reason": reason}
         path = Path(job.folder) / LEFT.format(ranks.own())
-        with contextlib.suppress(OSError):  # where a disk takes none, the exit code is known
+        with contextlib.suppress(OSError):  # on a full disk the exit code remains
             traceback.print_exc()
             path.with_suffix(".new").write_text(json.dumps(own))
             path.with_suffix(".new").rename(path)

@@ -1,4 +1,4 @@
-"""Abilities of an installed framework here: `python -m worker.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
+"""Probe an installed framework: `python -m worker.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from frameworks import smoke_test
 
 
 def probe(name: str, device: str) -> dict[str, Any]:
-    """Return `obstacle`, why the device cannot be used, or None; and `modes`, those with an obstacle of their own."""
+    """Return `versions`, `obstacle` (why the device is unusable, or None) and `modes` with their own obstacles."""
     adapter = frameworks.load_adapter(name)
     obstacle = adapter.obstacle(device) or smoke_test.obstacle(adapter, device)
     modes = {}

@@ -1,10 +1,10 @@
 """Cells that several processes train together: rank 0 measures, and directs the others.
 
 Before each operation rank 0 sends all ranks its name, its cell and the number of calls; afterwards it gathers their
-results. So all are in step, eager and compiled. Within a sample nothing is sent between calls. A sample is the time of
+results. So all stay in step, eager or compiled. Within a sample nothing is sent between calls. A sample is the time of
 the slowest rank: each measures its own, from a barrier until its last call is done.
 
-A rank that fails leaves its reason in the job's folder and ends, which ends all: nothing else frees those that wait for
+A rank that fails writes its reason to the job's folder and ends, which ends all: nothing else frees those that wait for
 it.
 """
 
@@ -34,8 +34,8 @@ from worker.channel import Channel
 from worker.loading import load_inputs, load_weights
 from workloads.spec import Arrays, Workload
 
-GRACE_SECONDS = 5.0  # in which the first rank to fail is looked for, since the others fail over it
-LEFT = "rank-{}.json"  # what a rank that fails writes
+GRACE_SECONDS = 5.0  # to find the rank that failed first, since its end makes the others fail
+LEFT = "rank-{}.json"  # written by a rank that fails
 TAKEN_DOWN = -signal.SIGTERM  # the exit code of ranks that were ended because another one failed
 
 
@@ -71,7 +71,7 @@ class Rank:
         self.steps[cell_id] = self.adapter.prepare(workload, cell, weights, load_inputs(group.inputs))
 
     def call(self, cell_id: str) -> None:
-        """Make one call, whose output is the last one."""
+        """Make one call and keep its output."""
         self._outputs.append(self.steps[cell_id]())
 
     def time(self, cell_id: str, calls: int) -> float:
@@ -107,7 +107,7 @@ class Rank:
         self.adapter.release()
 
     def memory(self, cell_id: str, question: str) -> int | None:
-        """Return the answer of the cell's meter in bytes; None where the device has none."""
+        """Return the answer of the cell's meter in bytes; None if the device has none."""
         meter = self.adapter.meter(self.cell(cell_id))
         return getattr(meter, question)() if meter else None
 
@@ -141,16 +141,16 @@ class RankedAdapter(Adapter):
         return found
 
     def _watch(self) -> None:
-        """End the process when another rank has: on a GPU rank 0 would wait for it."""
+        """End the process if another rank ends: on a GPU rank 0 would wait for it."""
         self._codes = self._others.wait()
         self._failed.set()
-        time.sleep(GRACE_SECONDS)  # where rank 0 fails over it by itself, it knows the cell better
+        time.sleep(GRACE_SECONDS)  # if rank 0 fails by itself, it reports the cell
         at_work = self._channel.at_work
         self.end([at_work] if at_work else [cell.id for cell in self._job.cells], "error", "The other ranks ended.")
 
     def end(self, cells: Sequence[str], status: str, reason: str) -> NoReturn:
         """Report these cells with the failure of the rank that failed first, and end all ranks."""
-        if status != "unsupported":  # which every rank says
+        if status != "unsupported":  # each rank reports it
             self._failed.wait(GRACE_SECONDS)
             status, reason = first_failure(Path(self._job.folder), self._codes) or (status, reason)
         if not self._ending.acquire(blocking=False):
@@ -184,7 +184,7 @@ class RankedAdapter(Adapter):
         return self._adapter.place(cell, arrays)
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
-        settings = self._adapter.start_compiler(cell)  # what is not supported here leaves the others in step
+        settings = self._adapter.start_compiler(cell)  # an error here leaves the others in step
         if cell.ranks > 1:
             self.run("start_compiler", cell.id)
         return settings
@@ -196,7 +196,7 @@ class RankedAdapter(Adapter):
         return RankedStep(self.run, cell.id, self._rank)
 
     def to_numpy(self, output: Any) -> Arrays:
-        """Return rank 0's values, and of the loss the mean over the ranks."""
+        """Return rank 0's values, with the mean loss over the ranks."""
         if not isinstance(output, RankedOutput):
             return self._adapter.to_numpy(output)
         each = self.run("fetch")
@@ -211,11 +211,11 @@ class RankedAdapter(Adapter):
 
 
 class RankedOutput:
-    """The last call's output, which lies on all ranks."""
+    """The last call's output, held by all ranks."""
 
 
 class RankedStep(Step):
-    """A step that every rank runs; `timer` gives seconds per call of the slowest rank over so many calls."""
+    """A step that every rank runs; `timer` returns the slowest rank's seconds per call."""
 
     def __init__(self, run: Callable[..., list], cell_id: str, rank: Rank):
         own = rank.steps[cell_id]
@@ -234,7 +234,7 @@ class RankedStep(Step):
         return max(self._run("time", self._cell, calls))
 
     def communication(self) -> Communication:
-        """Return the time that ranks spend on each other, from a profile of every rank."""
+        """Return the time of communication between ranks, from a profile of every rank."""
         each = self._run("communicate", self._cell)
         if None in each:
             return Communication(problem="the framework's profile shows no collectives")
@@ -262,9 +262,9 @@ class RankedMeter(Meter):
 
 
 def first_failure(folder: Path, codes: dict[int, int]) -> tuple[str, str] | None:
-    """Return status and reason of the rank that failed first; None where none but rank 0 did.
+    """Return status and reason of the rank that failed first; None if only rank 0 failed.
 
-    One that was killed left no reason, and those that fail over it do.
+    A killed rank leaves no reason, but the ranks that fail because of it do.
     """
     for rank, code in sorted(codes.items()):
         if code < 0 and code != TAKEN_DOWN:

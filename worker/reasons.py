@@ -21,27 +21,27 @@ def message(error: BaseException) -> str:
     """Return an exception's text in one line, without its class and stack frames."""
     try:
         text = _STYLE.sub("", str(error))
-    except Exception as other:  # a class of the user's with a `__str__` that raises
+    except Exception as other:  # a user's class with a `__str__` that raises
         return f"its text is unknown: __str__ raises {type(other).__name__}"
     return " ".join(_KERAS.sub("", _after_frames(text)).split())
 
 
 def _after_frames(text: str) -> str:
-    """Return the exception that a traceback in a text ends in, without its class; a text without a traceback whole."""
+    """Return the exception at the end of a traceback, without its class; text without a traceback unchanged."""
     lines = text.split("\n")
     frames = [number for number, line in enumerate(lines) if FRAME.match(line)]
     if not frames:
         return text
     last = lines[frames[-1] + 1 :]
     indent = len(lines[frames[-1]]) - len(lines[frames[-1]].lstrip())
-    for number, line in enumerate(last):  # its source lies deeper
+    for number, line in enumerate(last):  # source is indented more
         if len(line) - len(line.lstrip(" ")) == indent and not line.startswith("\t") and (final := FINAL.match(line)):
             return "\n".join([line[final.end() :], *last[number + 1 :]])
     return _BEFORE.sub("", "\n".join(lines[: frames[0]]))
 
 
 def hidden(error: BaseException) -> str:
-    """Return the first cause of an exception, suppressed or not, as a bracket; empty where the message has it."""
+    """Return ` Cause: …` with the first cause of an exception, suppressed or not; empty if the message has it."""
     first = error
     seen = {id(first)}
     while (cause := first.__cause__ or first.__context__) and id(cause) not in seen:
@@ -54,7 +54,7 @@ def hidden(error: BaseException) -> str:
 
 
 def of_user_model(error: BaseException, reason: str, source: str) -> str:
-    """Return the reason, where in the user's folder it arose, `net.py:12`, and the cause that it hides."""
+    """Return the reason, its place in the user's folder (`net.py:12`), and its hidden cause."""
     place = "" if isinstance(error, (Unsupported, Fault)) else place_of(error, source)
     end = (f" ({place})" if place else "") + hidden(error)
     return reason[: REASON_CHARACTERS - len(end)] + end

@@ -42,7 +42,7 @@ OWN = ("suite", "compare")  # phases whose imports are the suite's
 
 
 class Phases:
-    """Seconds by phase, each block between two readings of one clock; imports in it are a phase of their own."""
+    """Seconds by phase, each block between two readings of one clock; its imports are a separate phase."""
 
     def __init__(self, imports: Imports) -> None:
         self.seconds: dict[str, float] = {}
@@ -60,12 +60,12 @@ class Phases:
                 self.add("imports", imported)
 
     def add(self, name: str, seconds: float) -> None:
-        """Book seconds under a phase."""
+        """Add seconds to a phase."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 class ProcessStart(GroupWork):
-    """The one cell of a job whose start is measured, or whose artefact or reference is made."""
+    """The one cell of a job that measures its start, or makes its artefact or reference."""
 
     def __init__(self, context: Context):
         self.began = float(os.environ.get(EXEC, worker.BEGAN))
@@ -87,7 +87,7 @@ class ProcessStart(GroupWork):
                 self.start()
 
     def place(self) -> strategies.Place:
-        """Return where the strategy works; the framework is imported here."""
+        """Import the framework; return the strategy's `Place`."""
         (cell,) = self.group.cells
         with self.phases("imports"):
             self.context.adapter = frameworks.load_adapter(self.context.job.framework)
@@ -157,7 +157,7 @@ class ProcessStart(GroupWork):
         return self.group.cells[0]
 
     def parity(self, step: Step, output: Any) -> tuple[float, float]:
-        """Return the smallest tolerance that the first output is within, and its own; infinite where it is wrong."""
+        """Return the smallest tolerance that the first output meets, and its own; infinite if exact values differ."""
         found = self.arrays(step, output)
         with np.load(self.job.reference) as kept:
             reference = {key: kept[key] for key in kept.files if key.startswith("0.")}
@@ -175,7 +175,7 @@ class ProcessStart(GroupWork):
         )
 
     def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
-        """Return the first call's outputs as references hold them, `0.<name>`."""
+        """Return the first call's outputs in the form of references, `0.<name>`."""
         subject = step.user_model
         arrays = self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
         with np.load(self.group.inputs) as stored:
@@ -185,7 +185,7 @@ class ProcessStart(GroupWork):
         return {f"0.{name}": sampled(value, kind) for name, value in without_padding(arrays, counts).items()}
 
     def steady(self, step: Step) -> Variant:
-        """Return samples of the step once it is warm."""
+        """Sample the warm step; return its variant."""
         clocks = Clocks()
         variant = Variant(
             name=self.cell.id,
@@ -228,13 +228,13 @@ class ProcessStart(GroupWork):
 
 
 def since(variant: Variant) -> int | None:
-    """Return the compilations while the steady state was sampled."""
+    """Return the compilations during steady-state sampling."""
     before, after = variant.compilations_before, variant.compilations()
     return None if before is None or after is None else after - before
 
 
 def living_children() -> int:
-    """Return the highest peak of memory among processes below this one that live, in bytes."""
+    """Return the highest peak of memory among living descendants, in bytes."""
     below, peak = {os.getpid()}, 0
     for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         with contextlib.suppress(OSError, ValueError):

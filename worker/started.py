@@ -38,7 +38,7 @@ class Programs:
         subprocess.Popen.__init__, subprocess.Popen.wait = started, waited  # type: ignore[method-assign,assignment]
 
     def summary(self) -> str:
-        """Return the names with how often each was started: `g++ 3, python 1`."""
+        """Return the names with their numbers of starts: `g++ 3, python 1`."""
         counted = {name: self.names.count(name) for name in dict.fromkeys(self.names)}
         return ", ".join(f"{name} {count}" for name, count in counted.items())
 

@@ -22,12 +22,12 @@ from worker.context import Context
 from worker.group import GroupWork
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
-LOOPS = 5  # of the host's control, before the stream and behind it
+LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
 
 class StreamWork(GroupWork):
-    """The one cell of a job whose stream is served, or whose reference is made."""
+    """The one cell of a job that serves a stream, or makes its reference."""
 
     def __init__(self, context: Context, cell: Cell):
         super().__init__(context, context.job.groups[0])
@@ -36,7 +36,7 @@ class StreamWork(GroupWork):
         self.server: strategies.Server
 
     def run(self) -> None:
-        """Serve the stream, or make the reference; the cell ends in one message."""
+        """Run the stream, or make the reference; the cell ends in one message."""
         kind = strategies.load(self.context.job.framework, self.job.strategy, self.cell.device_kind)
         self.channel.phase(self.cell, "prepare")
         longest, largest = self.job.longest, max(self.job.batches)
@@ -63,7 +63,7 @@ class StreamWork(GroupWork):
         self.channel.send(self.refer() if self.job.refers else self.serve())
 
     def arrays(self, length: int, batch: int) -> dict[str, np.ndarray]:
-        """Return the inputs of a call of so many tokens and sequences."""
+        """Return the inputs of a call of this length and batch size."""
         sizes = {"seq_len": length, "batch_size": batch}
         given = dict(self.cell.parameters)
         return self.workload.inputs(
@@ -71,7 +71,7 @@ class StreamWork(GroupWork):
         )
 
     def inputs(self, length: int, padded: int, batch: int) -> tuple:
-        """Return the inputs of a call on the device as the strategy has them, with their mask where it pads."""
+        """Return a call's inputs on the device in the strategy's form, with a mask if it pads."""
         arrays, pads = self.arrays(length, batch), bool(STRATEGIES[self.job.strategy].pads)
         if pads and self.workload.has_reference:
             name = self.workload.padding
@@ -124,11 +124,11 @@ class StreamWork(GroupWork):
 
     @property
     def calls(self) -> list[tuple[int, int, int]]:
-        """Return the length of each call, its length as the model gets it, and its batch size."""
+        """Return each call's length, padded length and batch size."""
         return list(zip(self.job.lengths, self.job.padded, self.job.batches, strict=True))
 
     def timed(self, calls: list[tuple]) -> tuple[list[float], int | None]:
-        """Return seconds of each call, and the first call, from 0, that ran no graph where the strategy has them."""
+        """Return each call's seconds, and the first call, from 0, that ran no graph; None if all ran one."""
         clock, synchronize, server, fresh = time.perf_counter, self.adapter.synchronize, self.server, self.step.fresh
         seconds: list[float] = []
         fell_back, alive = None, clock()
@@ -165,7 +165,7 @@ class StreamWork(GroupWork):
         return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
 
     def parity(self) -> tuple[float, float]:
-        """Return the smallest tolerance that all outputs are within at real positions, and the one that they have."""
+        """Return the smallest tolerance that all outputs meet at real positions, and their own."""
         with np.load(self.job.reference) as reference:
             expected = {key: reference[key] for key in reference.files}
         found = {}
@@ -184,12 +184,12 @@ def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndar
 
 
 def resident_bytes() -> int:
-    """Return the process's resident memory."""
+    """Return resident memory in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
 def serve(context: Context, cells: list[Cell]) -> None:
-    """Serve one stream, or make its reference."""
+    """Run one stream, or make its reference."""
     (cell,) = cells
     with context.reporting([cell]):
         StreamWork(context, cell).run()

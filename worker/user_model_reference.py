@@ -19,7 +19,7 @@ from measurement.user_model_report import UserModelReport
 from worker import writing
 from workloads.spec import sampled
 
-# Calls whose graphs are timed apart; each graph is waited for, so these are never the calls of a sample.
+# Calls with separately timed graphs; each graph is waited for, so samples contain no such calls.
 PRICED_CALLS = 7
 MOST_NAMES = 5  # of outputs in a sentence
 NOTHING = (
@@ -44,9 +44,9 @@ def subject_of(step: Step) -> Subject:
 
 
 def examined(subject: Subject, calls: int, tolerance: float, folder: Path, position: int) -> UserModelReport:
-    """Return the report of a user model: files with outputs to compare with, costs, dtypes, settings.
+    """Return the report of a user model: files of reference outputs, costs, dtypes, settings.
 
-    Raises Unsupported for a model whose outputs no two modes can have in common.
+    Raises Unsupported for a model whose modes cannot be compared.
     """
     refuse_what_changes(subject, tolerance)
     eager = subject.eager(calls)
@@ -60,7 +60,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     settings = {name: str(value) for name, value in subject.settings.items()}
     try:
         computes_in = tuple(subject.computes_in())
-    except Exception as error:  # what cannot be listed is measured all the same
+    except Exception as error:  # the measurement is still valid
         computes_in, settings["computes_in"] = (), f"not known: {_line(error)}"
     return UserModelReport(
         kept,
@@ -75,7 +75,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
 
 
 def refuse_what_changes(subject: Subject, tolerance: float) -> None:
-    """Raise Unsupported for a model of which the same call gives several answers."""
+    """Raise Unsupported if equal calls give different outputs, or none is finite."""
     first = subject.repeated(0)
 
     def unlike(seed: int) -> list[str]:
@@ -88,14 +88,14 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
         raise Unsupported(NOTHING.format(outputs=_named(floating)))
     if outputs := unlike(0):
         raise Unsupported(STATE.format(outputs=_named(outputs)))
-    if outputs := unlike(1):  # where state begins late, seed 0 does not give the first answer again either
+    if outputs := unlike(1):  # if state begins late, seed 0 does not repeat the first answer either
         raise Unsupported((STATE if unlike(0) else RANDOMNESS).format(outputs=_named(outputs)))
 
 
 def reference(subject: Subject, eager: list[Values] | None, calls: int, tolerance: float) -> tuple[str, list[Values]]:
-    """Return the name and the outputs of the first precision that the model runs in with outputs of eager's form.
+    """Return the name and the outputs of the first precision in which the model gives outputs of eager's form.
 
-    A model that draws random numbers from a fixed seed may draw others in a precision, which then is no reference.
+    A model that draws random numbers from a fixed seed may draw others in a precision, which is then no reference.
     """
     failed = ""
     for dtype in subject.precisions:
@@ -138,7 +138,7 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
 def _beyond(
     calls: Sequence[Values], reference: Sequence[Values], wrong: Callable[[Difference], bool]
 ) -> dict[str, Difference]:
-    """Return by output how far those calls are from the reference that are wrong."""
+    """Return the differences from the reference that are `wrong`, by output."""
     return {name: error for name, error in differences(_joined(calls), _joined(reference)).items() if wrong(error)}
 
 
@@ -148,7 +148,7 @@ def _named(outputs: Iterable[str]) -> str:
 
 
 def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
-    """Return the columns of a call's cost, or none and why: a cost that cannot be counted ends no cell."""
+    """Return the columns of a call's cost, or none and the reason: no cell fails for its cost."""
     try:
         counted = subject.cost()
     except Exception as error:
@@ -174,7 +174,7 @@ def _line(error: Exception) -> str:
 
 
 def priced(step: Step, synchronize: Callable[[Any], None], clocks: Clocks) -> tuple[float, float]:
-    """Return the seconds of a call within its graphs, and of the whole call, both waited for: medians over calls."""
+    """Return a call's synchronized seconds within its graphs and in total: medians over calls."""
     inside, watch = 0.0, step.watch
     if watch is None:
         raise TypeError("this step has no graphs to watch")

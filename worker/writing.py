@@ -22,7 +22,7 @@ _LONGEST_FILE = resource.getrlimit(resource.RLIMIT_FSIZE)
 
 
 class Unwritten(BaseException):
-    """The system refused a file to the suite. No Exception, since no handler of a cell's failures may take it."""
+    """The system refused to write a suite file. No Exception, so handlers of cell failures do not catch it."""
 
     def __init__(self, error: OSError, path: Path | str):
         super().__init__(str(error))
@@ -31,7 +31,7 @@ class Unwritten(BaseException):
 
 @contextlib.contextmanager
 def suite_file(path: Path | str) -> Iterator[None]:
-    """Write a file of the suite inside. Raises Unwritten, and OSError for errors that a cell caused in this process."""
+    """Write a suite file in the block. Raises Unwritten, and OSError for errors that a cell caused in this process."""
     try:
         yield
     except OSError as error:
@@ -56,7 +56,7 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def check_room(folder: Path | str) -> None:
-    """Raise Unwritten where this folder, or the one for temporary files, takes no file: a failure may come of that."""
+    """Raise Unwritten if this folder, or the temporary one, accepts no file: that may have caused a failure."""
     try:
         durable.check_room(Path(folder), _TEMPORARY)
     except OSError as error:

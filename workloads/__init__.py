@@ -23,17 +23,17 @@ _MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
 _MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream", "op-overhead"), "pointwise")
 
 
-# Users' own models of this process by name, once `add` has made them known.
+# User models of this process by name, registered by `add`.
 _USER_MODELS: dict[str, UserModel] = {}
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all workloads, users' own ones last."""
+    """Return the names of all workloads, user models last."""
     return (*_MODULES, *_USER_MODELS)
 
 
 def add(sources: Mapping[str, str]) -> None:
-    """Make users' models known: their files or libraries' names by name. Raises `workloads.signature.Unreadable`."""
+    """Register user models: their files or libraries' names, by name. Raises `workloads.signature.Unreadable`."""
     from workloads import user_model
 
     for name, source in sources.items():
@@ -42,7 +42,7 @@ def add(sources: Mapping[str, str]) -> None:
 
 
 def source_of(name: str) -> str | None:
-    """Return where a user's own model comes from; None for a workload of the suite."""
+    """Return the source of a user model; None for a workload of the suite."""
     return _USER_MODELS[name].source if name in _USER_MODELS else None
 
 
@@ -57,7 +57,7 @@ def get(name: str, pass_name: str = "inference") -> Workload:
         return training_of(workload)
     if pass_name in workload.passes and pass_name in WITH_CACHE:
         return _with_cache(workload, pass_name)
-    return workload  # a workload is in itself its inference pass
+    return workload  # a workload is its own inference pass
 
 
 def flags_of(name: str, pass_name: str) -> set[str]:

@@ -1,6 +1,6 @@
 """Reverse-mode differentiation of the NumPy references: the same code that computes a loss, run on `Variable`s.
 
-It has the references' operations alone. Each operation keeps a function from the gradient of its result to those of its
+It has only the references' operations. Each operation keeps a function from the gradient of its result to those of its
 operands (Griewank and Walther 2008, chapter 3).
 """
 
@@ -15,7 +15,7 @@ Pull = Callable[[np.ndarray], np.ndarray]  # from the gradient of a result to th
 
 
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array with a history. `gradient` is None until `backward` reached it, and sums over several calls."""
+    """An array with a history. `gradient` is None until `backward` reaches it, and accumulates over calls."""
 
     def __init__(self, value: np.ndarray, parents: tuple[tuple[Variable, Pull], ...] = ()):
         self.value, self.parents = value, parents
@@ -26,7 +26,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     T = property(lambda self: self.transpose(*reversed(range(self.value.ndim))))
 
     def backward(self) -> None:
-        """Add the derivatives of this scalar to the gradient of every variable behind it."""
+        """Add the derivatives of this scalar to the gradient of every leaf behind it."""
         gradients = {id(self): np.ones_like(self.value)}
         for variable in reversed(_history(self)):
             gradient = gradients.pop(id(variable))
@@ -38,7 +38,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 gradients[id(parent)] = pulled if known is None else known + pulled
 
     def unary(self, function: Pull, derivative: Pull) -> Variable:
-        """Return `function` of every value, whose derivative is `derivative` of the value."""
+        """Apply `function`, which has the derivative `derivative`, to every value."""
         x = self.value
         return Variable(function(x), ((self, lambda g: g * derivative(x)),))
 
@@ -57,7 +57,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return Variable(value, ((self, lambda g: _spread(g, self, axis, keepdims) / count),))
 
     def max(self, axis: int, keepdims: bool) -> np.ndarray:
-        """Return a constant: the references subtract it where the result does not depend on it."""
+        """Return the maximum as a constant: the references' results do not depend on it."""
         return self.value.max(axis, keepdims=keepdims)
 
     def astype(self, dtype: Any) -> Variable:
@@ -86,7 +86,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def constant(x: np.ndarray | Variable) -> np.ndarray:
-    """Return the values of `x`, through which nothing is differentiated."""
+    """Return the values of `x`, without derivatives."""
     return x.value if isinstance(x, Variable) else x
 
 
@@ -95,7 +95,7 @@ def _swapped(x: np.ndarray) -> np.ndarray:
 
 
 def _of_right(gradient: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return gradient of a product's right operand; of a matrix that all of a batch share at once, as one product."""
+    """Return the gradient of a product's right operand; one product for a matrix that a batch shares."""
     if right.ndim == 2:
         left, gradient = left.reshape(-1, left.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
     return _swapped(left) @ gradient
@@ -141,7 +141,7 @@ def _unbroadcast(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _spread(gradient: np.ndarray, variable: Variable, axis: int | None, keepdims: bool) -> np.ndarray:
-    """Return the gradient of a sum: the same for all that was summed."""
+    """Return the gradient of a sum: the same for every summand."""
     if axis is not None and not keepdims:
         gradient = np.expand_dims(gradient, axis)
     return np.broadcast_to(gradient, variable.shape)

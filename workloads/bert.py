@@ -33,8 +33,8 @@ from workloads.transformer import (
 LAYER_NORM_EPSILON = 1e-12
 POSITIONS = 512
 MASKS = ("none", "full", "padded")
-# With `mask=padded` lengths are spread evenly from a fifth of the padded length to all of it, 0.6 of it in the mean: at
-# which average variable-length transformers are compared (Zhai et al. 2023, ByteTransformer, IPDPS; its README).
+# With `mask=padded` lengths are spread evenly from a fifth of the padded length to all of it. The mean, 0.6, is that of
+# comparisons of variable-length transformers (Zhai et al. 2023, ByteTransformer, IPDPS; its README).
 SHORTEST = 0.2
 CLASSES = 2
 # Outputs, in this order, of every implementation.
@@ -99,7 +99,7 @@ class Bert(Classifier):
         return shapes | linear_shapes("pooler.dense", h, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Draw normal weights of standard deviation 0.02, as BERT's initialisation; norms and biases too."""
+        """Draw normal weights of deviation 0.02, like BERT's initialisation; norms and biases too."""
         return normal_weights(self.weight_shapes(parameters), seed, ("LayerNorm.weight",))
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
@@ -198,7 +198,7 @@ class Bert(Classifier):
         return sum(padded_lengths(batch, length)) if parameters["mask"] == "padded" else batch * length
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """Return the FLOPs of every sequence alone, at its own length, as of a program that skips padding."""
+        """Return the FLOPs of all sequences at their own lengths, as for a program that skips padding."""
         if parameters["mask"] != "padded":
             return super().real_flops(parameters, fused_attention)
         lengths = padded_lengths(int(parameters["batch_size"]), int(parameters["seq_len"]))
@@ -207,7 +207,7 @@ class Bert(Classifier):
         )
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """Return a BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
+        """Return the name without `bert.`; the oldest checkpoints' gamma and beta become weight and bias."""
         name = checkpoint_name.removeprefix("bert.")
         return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
@@ -215,8 +215,8 @@ class Bert(Classifier):
 def padded_lengths(batch: int, length: int) -> list[int]:
     """Return the lengths of a batch's sequences, padded to `length`: the quantiles of the even spread, shortest first.
 
-    Quantiles and not draws: so batches of any size have about the same share of padding, whatever the seed, which only
-    decides the order; and every input set of a cell holds as many tokens.
+    Quantiles, unlike draws, give batches of any size about the same share of padding; the seed decides only the order.
+    So every input set of a cell has the same number of tokens.
     """
     places = [SHORTEST + (1 - SHORTEST) * (index + 0.5) / batch for index in range(batch)]
     return [max(1, round(place * length)) for place in places]
@@ -238,7 +238,7 @@ _bert = partial(
 WORKLOADS = {
     # The bert-base-uncased configuration, 110M parameters.
     "bert-base": _bert(name="bert-base", tolerance=tolerance(12)),
-    # Its blocks 24 and 48 times: what compiling costs grows with them, or does not.
+    # 24 and 48 of its blocks: does compile time grow with their number?
     "bert-24": _bert(name="bert-24", layers=24, tolerance=tolerance(24)),
     "bert-48": _bert(name="bert-48", layers=48, tolerance=tolerance(48)),
     # google/bert_uncased_L-2_H-128_A-2

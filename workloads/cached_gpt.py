@@ -1,4 +1,4 @@
-"""The GPTs of `workloads.gpt` with a cache: their prefill pass, of which the other passes with a cache are made."""
+"""The GPTs of `workloads.gpt` with a cache: their prefill pass, from which the other cached passes derive."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workloads.spec import Parameters, Weights
 
 @dataclass(frozen=True)
 class CachedGpt(Causal):
-    """A GPT that reads a prompt into a cache; every head has keys of its own.
+    """A GPT that reads a prompt into a cache; every head has its own keys.
 
-    Its weights are drawn as a Llama's, not as a GPT is initialised for training.
+    Its weights are drawn like a Llama's, not like a GPT's for training.
     """
 
     gpt: Gpt = field(kw_only=True)
@@ -38,7 +38,7 @@ class CachedGpt(Causal):
         return 4 * self.hidden, 1
 
     def unread(self, rows: int, length: int) -> int:
-        """Return the embeddings of positions that are not in use; the output layer reads those of all tokens."""
+        """Count the embedding values of unused positions; the output layer reads all token embeddings."""
         return (self.positions - length) * self.hidden
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, Parameter, Parameters,
 
 COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's prefill pass
 OUTPUTS = ("logits", "keys", "values")
-PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
+PLACES_COMPARED = 8  # positions of a prompt with compared keys and values
 CACHE = Parameter(
     "cache", "kv-cache", "static", "key-value cache: memory for all positions (static), or concatenation with each "
     "token (dynamic); decode, generate",
@@ -30,12 +30,12 @@ Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def prompt_of(positions: int) -> Parameter:
-    """Return the parameter of how long a prompt is, for a model of so many positions."""
+    """Return the prompt-length parameter of a model with this many positions."""
     return Parameter("prompt", "prompt", min(128, positions), "tokens of a prompt (prefill)", maximum=positions)
 
 
 def successors(parameters: Parameters, vocabulary: int, seed: int) -> Arrays:
-    """Return token ids (B, T) and the ids that follow them (B, T), as language models are trained."""
+    """Return token ids (B, T) and the ids that follow them (B, T), for training a language model."""
     shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + 1)
     tokens = np.random.default_rng(seed).integers(0, vocabulary, shape, dtype=np.int64)
     return {"input_ids": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
@@ -44,8 +44,8 @@ def successors(parameters: Parameters, vocabulary: int, seed: int) -> Arrays:
 class Causal(Workload):
     """A model with a cache. A call of prefill fills the cache from a prompt and gives the next token's logits.
 
-    The attributes are the sizes by which frameworks build it, and the cost of a call is counted; `norm_operations` are
-    those of a norm a value.
+    Frameworks build the model from these sizes, and its cost is counted from them; `norm_operations` are a norm's
+    operations per value.
     """
 
     layers: int
@@ -59,7 +59,7 @@ class Causal(Workload):
     product: str = MATMUL  # how products of one row a sequence are written
 
     def given(self, parameters: Parameters) -> Self:
-        """Return the model as these parameters have it, where any of them changes it."""
+        """Return the model with these parameters, if any of them changes it."""
         return self
 
     @property
@@ -70,21 +70,21 @@ class Causal(Workload):
     @property
     @abstractmethod
     def activation(self) -> tuple[int, int]:
-        """Values of the perceptron's activation, a token, and how many numbers each is made of."""
+        """Values of the perceptron's activation per token, and the number of inputs of each."""
 
     @property
     def turned(self) -> int:
-        """Values of queries and keys that are turned, a token."""
+        """Values of queries and keys that are rotated, per token."""
         return 0
 
     @property
     def normed(self) -> int:
-        """Values of queries and keys that pass a norm of heads, a token."""
+        """Values of queries and keys that pass a head norm, per token."""
         return 0
 
     @property
     def quantized(self) -> tuple[tuple[int, int, bool], ...]:
-        """(in, out) of each matrix that is stored in 8 bits, and whether a prompt's last token alone goes through."""
+        """(in, out) of each 8-bit matrix, and whether only a prompt's last token passes through it."""
         return ()
 
     @abstractmethod
@@ -113,7 +113,7 @@ class Causal(Workload):
         return self.hidden // self.heads
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return the norms, drawn around 1 since all ones would hide a forgotten one, and the pool of other weights."""
+        """Return the norms, drawn around 1 since ones would hide a forgotten norm, and the pool of other weights."""
         rng, shapes = np.random.default_rng(seed), self.weight_shapes(parameters)
         norms = {name: shape for name, shape in shapes.items() if len(shape) == 1}
         kept = {
@@ -133,20 +133,20 @@ class Causal(Workload):
         return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
 
     def places(self, parameters: Parameters) -> int:
-        """Return how many the cache has."""
+        """Return the length of the cache."""
         return int(parameters["prompt"])
 
     def places_compared(self, parameters: Parameters) -> np.ndarray:
-        """Return where in the prompt the cache is compared."""
+        """Return the compared positions of a prompt."""
         length = int(parameters["prompt"])
         return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
 
     def places_given(self, parameters: Parameters) -> list[np.ndarray]:
-        """Return the places that a framework needs in addition to the inputs: where the cache is compared, (n,)."""
+        """Return positions that a framework needs in addition to the inputs: the compared ones, (n,)."""
         return [self.places_compared(parameters)]
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """Return logits (B, V), and keys and values (layers, B, nkv, n, hs) at the cache's places that are compared."""
+        """Return logits (B, V), and keys and values (layers, B, nkv, n, hs) at the compared positions of the cache."""
         ids, places = inputs["input_ids"], self.places_compared(parameters)
         cached: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -189,5 +189,5 @@ class Causal(Workload):
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:
-    """Return the parameters that a model has in addition to those of all: its other passes have them too."""
+    """Return a model's parameters in addition to the common ones; its other passes have them too."""
     return tuple(parameter for parameter in model.parameters if parameter.name not in COMMON)

@@ -11,9 +11,9 @@ from workloads.transformer import cost_of_layers
 
 
 def prefill(model, parameters: Parameters, dtype: str, fused: bool, every_token: bool = False) -> Cost:
-    """Return a prompt read, its keys and values written to the cache, and the logits of its last token.
+    """Return the cost of a prompt: reading it, caching its keys and values, and its last token's logits.
 
-    With `every_token`, return a sequence read as in training: no cache, and the logits of each token.
+    With `every_token`, a sequence is read as in training: no cache, and the logits of each token.
     """
     batch, length = int(parameters["batch_size"]), length_of(parameters)
     attended = length * (length + 1) // 2 if fused else length * length
@@ -21,14 +21,14 @@ def prefill(model, parameters: Parameters, dtype: str, fused: bool, every_token:
 
 
 def length_of(parameters: Parameters) -> int:
-    """Return the tokens of a prompt, or of a sequence in training."""
+    """Return the length of a prompt, or of a training sequence."""
     return int(parameters.get("prompt") or parameters["seq_len"])
 
 
 def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
-    """Return one token a sequence: every slot of a static cache is read, whether a token is in it yet or not.
+    """Return the cost of one token per sequence, which reads every slot of a static cache, filled or not.
 
-    A dynamic cache is written again with it, at the last of the places that are decoded.
+    A dynamic cache is rewritten with the token, at the last of the decoded positions.
     """
     batch, context = int(parameters["batch_size"]), int(parameters["context"])
     return _cost(
@@ -49,8 +49,8 @@ def _cost(
 ) -> Cost:
     """Count `length` tokens a sequence, with `attended` pairs of query and key and `context` keys in all.
 
-    `cache` is the kind of the one that keys are read from; None where there is none yet. With `every_token` each has
-    logits, and no cache is written.
+    `cache` is the kind of cache that keys are read from, or None. With `every_token` each token has logits, and no
+    cache is written.
     """
     rows, h, size = batch * length, model.hidden, model.head_size
     kv, (inner, inner_reads) = model.kv_heads * size, model.activation
@@ -91,7 +91,7 @@ def _cost(
 
 
 def _as_given(cost: Cost, model, w: int, rows: int, batch: int, decodes: bool) -> Cost:
-    """Return the cost with matrices stored and products written as the model has them."""
+    """Return the cost with the model's storage of matrices and form of products."""
     if model.quantized:
         cost = _in_8_bits(cost, model.quantized, w, rows, batch)
     if model.product == SUM:
@@ -111,10 +111,10 @@ def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Co
 
 
 def _summed(cost: Cost, matrices: tuple, w: int, rows: int) -> Cost:
-    """Return the cost with products of so many rows and these matrices, (in, out), as multiplications and sums.
+    """Return the cost with products of `rows` rows and these (in, out) matrices as multiplications and sums.
 
-    Rows times a matrix are written in float32 and read to be summed. Where the dtype is another one, operands are cast
-    before, and sums after it: the product's own reads and writes then move a second time, in float32.
+    Products of values are written in float32 and read for the sum. In another dtype operands are cast before, and sums
+    after: the matrix product's own reads and writes then move a second time, in float32.
     """
     products = rows * sum(inputs * outputs for inputs, outputs in matrices)
     cost = cost.plus(OperatorCost("pointwise", 0, 2 * 4 * products))

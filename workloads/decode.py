@@ -13,36 +13,36 @@ from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, PassOf, Weights, Workload, fields_of
 
-STEPS = 4  # consecutive tokens, each a call, after which the first comes again
+STEPS = 4  # consecutive tokens, one per call, then the first again
 PAST = ("past.keys", "past.values")
-# Powers of two by which the past's numbers are larger than a weight's: a standard deviation of 1.28. Smaller keys would
-# be attended to so evenly that a wrong one would hardly show.
+# Powers of two that scale the past's numbers relative to a weight's, to a standard deviation of 1.28. With smaller keys
+# attention is so even that a wrong key has little effect.
 POWERS = dict.fromkeys(PAST, 6)
-SCORES_AT_ONCE = 1 << 25  # of the reference, which would else hold gigabytes of them
+SCORES_AT_ONCE = 1 << 25  # of the reference, which would otherwise need gigabytes
 
 
 @dataclass(frozen=True)
 class Decode(PassOf):
-    """One call is one token of each sequence of a batch, at the end of a cache of `context` places.
+    """One call decodes a token of each sequence of a batch, at the end of a cache of `context` positions.
 
-    The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
-    take given tokens (teacher forcing) at the last four places in turn. Each writes its keys and values to its place,
-    and attends to all places up to it. The place is an input: a graph serves all four. A static cache has all places
-    from the start. A dynamic one grows by one with each call, and starts again after the fourth.
+    The cache holds a seeded past, the same for every sequence, as for several continuations of a prompt. Calls take
+    given tokens (teacher forcing) at the last four positions in turn. Each writes its keys and values to its position,
+    and attends to all up to it. `place` is an input, so one graph covers all four. A static cache has all positions
+    from the start. A dynamic cache grows by one per call, and restarts after the fourth.
     """
 
     model: Causal = field(kw_only=True)
 
     def first_place(self, parameters: Parameters) -> int:
-        """Return the place of the first call."""
+        """Return the first call's position."""
         return int(parameters["context"]) - STEPS
 
     def places(self, parameters: Parameters) -> int:
-        """Return how many the cache has."""
+        """Return the length of the cache."""
         return int(parameters["context"])
 
     def past_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        """Return shapes of the cache's first keys and values, (layers, nkv, C, hs); the last places are overwritten."""
+        """Return the shapes of the initial keys and values, (layers, nkv, C, hs); the last places are overwritten."""
         model = self.model
         return dict.fromkeys(PAST, (model.layers, model.kv_heads, int(parameters["context"]), model.head_size))
 
@@ -74,20 +74,20 @@ class Decode(PassOf):
         return super().weight_parameters(parameters) | {"context": parameters["context"]}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return token ids (B,) and their place (1,): the first one."""
+        """Return token ids (B,) and their position (1,), the first."""
         tokens = np.random.default_rng(seed).integers(
             0, self.model.vocabulary, int(parameters["batch_size"]), dtype=np.int64
         )
         return {"tokens": tokens, "place": np.array([self.first_place(parameters)], np.int64)}
 
     def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
-        """Return consecutive tokens, at consecutive places."""
+        """Return tokens at consecutive positions."""
         return [
             arrays | {"place": arrays["place"] + index} for index, arrays in enumerate(super().sets(parameters, seed))
         ]
 
     def places_given(self, parameters: Parameters) -> list[np.ndarray]:
-        """Return none: inputs hold them all."""
+        """Return []: the inputs hold all."""
         return []
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
@@ -96,8 +96,8 @@ class Decode(PassOf):
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
         """Return logits (B, V), keys and values (layers, B, nkv, 2, hs) of consecutive calls from the first place on.
 
-        No cache is kept here: a token attends to the past, and to the tokens that were given since. Since these are
-        given, all calls are computed at once, and every weight is read once.
+        No cache is kept: a token attends to the past and to the tokens given since. All tokens are given, so all calls
+        are computed at once, and every weight is read once.
         """
         model, first = self.model.given(parameters), self.first_place(parameters)
         past = [np.asarray(weights[name])[:, :, :first] for name in PAST]  # (layers, nkv, first, hs) each
@@ -118,7 +118,7 @@ class Decode(PassOf):
             return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]
 
         def written(call: int, which: int) -> np.ndarray:
-            """Return keys or values at the place before a call's and at its own, (layers, B, nkv, 2, hs)."""
+            """Return keys or values at a call's position and the one before, (layers, B, nkv, 2, hs)."""
             layers = []
             for layer, pair in enumerate(new):
                 before = np.broadcast_to(past[which][layer][:, -1:], pair[which][:, :, :1].shape)
@@ -157,7 +157,7 @@ def decode_of(model: Causal) -> Decode:
         "(decode)",
         minimum=STEPS + 1, maximum=model.positions,
     )  # fmt: skip
-    # A kernel for long queries has little to do for one token: what is written out is the default.
+    # A kernel for long queries has little work for one token, so the default is `explicit`.
     attention = replace(by_name["attention"], default="explicit")
     parameters = (by_name["batch_size"], context, attention, CACHE, *added(model))
     return Decode(parameters=parameters, input_sets=STEPS, parity_calls=STEPS, **fields_of(model))

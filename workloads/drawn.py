@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 POOL = "pool"  # the name under which the numbers are kept
-# Odd, so that where a large tensor goes through the pool again no row of it comes twice.
+# Odd, so that a large tensor that wraps around the pool repeats no row.
 LARGEST = (1 << 26) + 1
 STANDARD_DEVIATION = np.float32(0.02)
 
@@ -16,17 +16,17 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 def pool(shapes: Shapes, rng: np.random.Generator) -> np.ndarray:
-    """Draw normal numbers of standard deviation 0.02 for these shapes: as many as they have, within bounds."""
+    """Draw normal numbers of standard deviation 0.02 for these shapes: as many as they need, within bounds."""
     count = min(LARGEST, sum(math.prod(shape) for shape in shapes.values()))
     return rng.standard_normal(count, dtype=np.float32) * STANDARD_DEVIATION
 
 
 class Drawn(Mapping):
-    """Tensors by name, made when they are asked for: those that are kept, and the others from the pool.
+    """Tensors by name, made on access: stored ones, and the others from the pool.
 
-    Each takes the numbers that follow the last one's, from the pool's beginning again at its end. So tensors of a
-    large model have numbers in common, at other places: no two rows are equal. `powers` scales a tensor by a power of
-    two, which commutes with rounding to any dtype.
+    Each takes the numbers after the previous tensor's, and wraps around at the pool's end. So tensors of a large model
+    share numbers, at other offsets: no two rows are equal. `powers` scales a tensor by a power of two, which commutes
+    with rounding to any dtype.
     """
 
     def __init__(self, kept: Mapping[str, np.ndarray], shapes: Shapes, powers: Mapping[str, int]):
@@ -60,7 +60,7 @@ class Drawn(Mapping):
 
 
 def _from(numbers: np.ndarray, start: int, count: int) -> np.ndarray:
-    """Return `count` numbers from `start` on, around the end as needed; no copy where they lie in one piece."""
+    """Return `count` numbers from `start` on, wrapping around the end; without a copy if they are contiguous."""
     if start + count <= len(numbers):
         return numbers[start : start + count]
     drawn, done = np.empty(count, numbers.dtype), 0

@@ -1,4 +1,4 @@
-"""The generate pass of a model with a cache: a prompt in, so many tokens out, each the likeliest."""
+"""The generate pass of a model with a cache: reads a prompt, then generates the likeliest tokens."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, PassOf, Weights, fields_of
 
-# Where every framework must choose the same tokens. In a coarser dtype two logits may lie closer than rounding.
+# Dtypes with equal tokens in every framework. In a coarser dtype two logits may differ by less than rounding.
 EXACT = ("fp32",)
-# About the norm of a row of a seeded matrix: else the token embeddings outweigh the layers, and a token is followed by
-# itself for ever.
+# About the norm of a row of a seeded matrix: else the token embeddings outweigh the layers, and a token repeats for
+# ever.
 ROW_NORM = 1.0
 
 
@@ -23,17 +23,17 @@ ROW_NORM = 1.0
 class Generate(PassOf):
     """One call reads a prompt of each sequence of a batch and generates `tokens` tokens, one after the other.
 
-    The likeliest token is taken, of equals the first. A static cache has a place for every token.
+    The likeliest token wins, the first among equals. A static cache has a slot for every token.
     """
 
     model: Causal = field(kw_only=True)
 
     def places(self, parameters: Parameters) -> int:
-        """Return how many the cache has."""
+        """Return the length of the cache."""
         return int(parameters["prompt"]) + int(parameters["tokens"])
 
     def places_given(self, parameters: Parameters) -> list[np.ndarray]:
-        """Return those of the tokens that are fed back, (1,) each: all but the last one generated."""
+        """Return the positions of the tokens fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
@@ -77,9 +77,9 @@ class Generate(PassOf):
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Return logits up to the first other token, beyond which nothing is alike; its own are as close as rounding.
+        """Return logits up to the first differing token, where they still agree within rounding; none agree later.
 
-        Where tokens must be the same, whether each is stands in for its number.
+        In dtypes that require equal tokens, their equality replaces their numbers.
         """
         mine, theirs = dict(outputs), dict(reference)
         for call, differs in self._differing(parameters, outputs, reference).items():
@@ -100,7 +100,7 @@ class Generate(PassOf):
         return min(steps, default=None)
 
     def _differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
-        """Return by call where tokens differ (B, N); without calls whose outputs do not fit."""
+        """Return masks of differing tokens (B, N) by call, without calls with unfit outputs."""
         shape = (int(parameters["batch_size"]), int(parameters["tokens"]))
         fits = {
             key.partition(".")[0]
@@ -117,7 +117,7 @@ class Generate(PassOf):
         return self.tokens_per_call(parameters)
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Count the reads of a token: all places of a static cache, and the existing ones of a dynamic one."""
+        """Count the prompt and every token: it reads a whole static cache, or a dynamic cache's tokens."""
         model = self.model.given(parameters)
         whole = causal_cost.prefill(model, parameters, dtype, fused_attention)
 

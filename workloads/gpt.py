@@ -57,7 +57,7 @@ class Gpt(Workload):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """Draw normal weights of deviation 0.02, smaller where a block adds to the residual (Radford et al. 2019).
 
-        Norms are drawn around 1, for all ones would hide a forgotten one.
+        Norms are drawn around 1, since ones would hide a forgotten norm.
         """
         weights = normal_weights(self.weight_shapes(parameters), seed, _NORMS)
         residual = np.float32(1 / math.sqrt(2 * self.layers))
@@ -95,7 +95,7 @@ class Gpt(Workload):
         return norm(x, "ln_f")
 
     def _read(self, weights: Weights, ids: np.ndarray) -> np.ndarray:
-        """Map the states of whole sequences (B, T) -> (B, T, H)."""
+        """Map whole sequences (B, T) -> states (B, T, H)."""
         length = ids.shape[1]
         causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
 
@@ -115,11 +115,11 @@ class Gpt(Workload):
         return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Return FLOPs of a pass that gives the last token's logits. Attention written out computes masked scores."""
+        """Return the cost of a pass to the last token's logits. Explicit attention also computes masked scores."""
         return self._cost(parameters, BYTES_PER_VALUE[dtype], int(parameters["batch_size"]), fused_attention)
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Return the same with logits, and their loss, for every token."""
+        """Return the cost with logits, and their loss, for every token."""
         rows = int(parameters["batch_size"]) * int(parameters["seq_len"])
         width = BYTES_PER_VALUE[dtype]
         return self._cost(parameters, width, rows, fused_attention).with_loss(rows * self.vocabulary, width)
@@ -164,7 +164,7 @@ class Gpt(Workload):
         )
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """Remove the prefix `transformer.` that nanoGPT's checkpoints give the body."""
+        """Return the name without the prefix `transformer.` in nanoGPT's checkpoints."""
         return checkpoint_name.removeprefix("transformer.")
 
 

@@ -12,7 +12,7 @@ PATCHES, NOISE = 2, 0.25
 
 
 def image_parameters(image: int, smallest: int) -> tuple[Parameter, ...]:
-    """Return batch size, edge of the square images and layout; `image` is the edge where nothing is asked for."""
+    """Return batch size, edge of the square images and layout; `image` is the default edge."""
     return (
         Parameter("batch_size", "batch", 1, "images per call"),
         Parameter("image", "image", image, "pixels along an edge of the square images", minimum=smallest),
@@ -45,7 +45,7 @@ def images(parameters: Parameters, seed: int) -> Arrays:
 
 
 def channels_first(parameters: Parameters, inputs: Arrays) -> np.ndarray:
-    """Return a call's images as (B, 3, H, W), whatever their layout."""
+    """Return a call's images as (B, 3, H, W), from either layout."""
     return inputs["images"] if parameters["layout"] == "nchw" else inputs["images"].transpose(0, 3, 1, 2)
 
 

@@ -1,6 +1,6 @@
 """Llamas (Touvron et al. 2023; Dubey et al. 2024): RMS norms, rotary positions, grouped queries, SwiGLU, no biases.
 
-Qwen3 (2025) also norms each head of queries and keys, and its heads have a size of their own. This module has the
+Qwen3 (2025) also normalises each head of queries and keys, and sets the head size separately. This module has the
 prefill pass, which reads a prompt; `workloads.decode` and `workloads.generate` derive the others from it.
 """
 
@@ -21,7 +21,7 @@ from workloads.spec import Parameter, Parameters, Weights
 from workloads.transformer import ATTENTION, sequence_of, tolerance
 
 NORM_EPSILON = 1e-5
-# Times BERT's rounding: a layer has more products in a row. In bf16 7e-3 was seen of torch, over 16 layers.
+# A multiple of BERT's: a layer has more products in a row. Torch's bf16 error is 7e-3 over 16 layers.
 ROUNDING_OF_BERT, BERT_INTERMEDIATE = 2, 3072
 EMBEDDING, HEAD, LAST_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 STATES = Parameter(
@@ -66,7 +66,7 @@ class Llama(Causal):
     theta: float = 500000.0
     scaling: Scaling | None = None
     size: int = 0  # of a head; 0: hidden over heads
-    head_norms: bool = False  # of queries and keys, before they are turned
+    head_norms: bool = False  # of queries and keys, before rotation
     tied: bool = True  # embeddings: the output layer's weights are the token embeddings
     quant: str = NONE  # how matrices of linear layers are stored; embeddings, and an output layer tied to them, are not
     product: str = MATMUL
@@ -109,7 +109,7 @@ class Llama(Causal):
         return batch, sequence_of(self.positions), ATTENTION, STATES
 
     def library_config(self) -> dict[str, object]:
-        """Return the configuration under the names that transformers uses; dropout there is none."""
+        """Return the configuration in transformers' names; there is no dropout."""
         rope: dict[str, object] = {"rope_type": "default", "rope_theta": self.theta}
         if self.scaling:
             rope |= {
@@ -155,8 +155,8 @@ class Llama(Causal):
     def rotary(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return cosines and signed sines (n, hs), float64, of the angles at `positions` (n,) (Su et al. 2021).
 
-        A head `x` is turned by `x * cosines + roll(x, head size / 2) * sines`: pairs are a half apart, as in the
-        checkpoints of transformers.
+        A head `x` is rotated by `x * cosines + roll(x, head size / 2) * sines`: pairs are half a head apart, as in
+        transformers' checkpoints.
         """
         exponents = np.arange(0, self.head_size, 2) / self.head_size
         frequencies = self.theta**-exponents
@@ -208,7 +208,7 @@ def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    """Return x * sigmoid(x); the sigmoid from a tangent, which never overflows."""
+    """Return x * sigmoid(x); the sigmoid uses tanh, which never overflows."""
     return x * (0.5 * (1 + np.tanh(0.5 * x)))
 
 
@@ -216,7 +216,7 @@ def rounding(layers: int, intermediate: int) -> dict[str, float]:
     """Return the error allowed by dtype.
 
     A float32 sum rounded after each of its terms has an error that grows with the root of their number. XLA and Paddle
-    seem to sum so in products of one row on a CPU: docs/methodology.md, "Prefill, decode and generate". In coarser
+    seem to do so in products of one row on a CPU: docs/methodology.md, "Prefill, decode and generate". In coarser
     dtypes the rounding of operands outweighs that.
     """
     allowed = tolerance(layers, ROUNDING_OF_BERT)

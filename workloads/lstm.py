@@ -43,7 +43,7 @@ _PARAMETERS = (
 
 @dataclass(frozen=True)
 class Lstm(Classifier):
-    """Two LSTM layers; the last state of the second, classified, is the output."""
+    """Two LSTM layers, and a classifier of the second layer's last state."""
 
     same_values: ClassVar = ("cell",)
 
@@ -92,7 +92,7 @@ class Lstm(Classifier):
         return {"state": sequence[-1], "logits": linear(sequence[-1], weights, "classifier")}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Multiply inputs of all positions at once, states one by one, which reads their matrix every time."""
+        """Count products of all inputs at once, those of states one by one: each reads its matrix again."""
         batch, length, w = int(parameters["batch_size"]), int(parameters["seq_len"]), BYTES_PER_VALUE[dtype]
         rows, h = batch * length, self.hidden
         inputs, step = linear_cost(rows, h, 4 * h, w), linear_cost(batch, h, 4 * h, w)

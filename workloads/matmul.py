@@ -1,7 +1,7 @@
-"""One product with a square matrix: of another, the peak of arithmetic (`peak_tflops`), or of a single row.
+"""One product with a square matrix: of another, for peak arithmetic (`peak_tflops`), or of a single row.
 
-A product of one row reads each weight for two operations, as every linear layer does that generates a token at batch 1.
-It is a routine of its own in most libraries (GEMV), and some run it far below the memory's bandwidth.
+A product of one row reads each weight for two operations, like every linear layer that generates a token at batch 1. It
+is a separate routine in most libraries (GEMV), and some run it far below the memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from workloads.spec import (
 
 @dataclass(frozen=True)
 class Matmul(Workload):
-    """`x @ weight.T` with a weight of `size` x `size`, and as many rows of `x` unless there is but one."""
+    """`x @ weight.T` with a `size` x `size` weight, and as many rows of `x` or a single one."""
 
     one_row: bool = False
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Weights, Workload
 
-# Exact in every dtype, however often it is multiplied by.
+# Exact in every dtype for any number of factors.
 FACTOR = np.float32(-1)
 
 
 @dataclass(frozen=True)
 class OnVector(Workload):
-    """`repeat` pointwise operators on one vector; without weights unless a workload says otherwise."""
+    """`repeat` pointwise operators on one vector; without weights unless a workload adds some."""
 
     transcendental: bool = False  # the operators
 

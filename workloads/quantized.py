@@ -1,8 +1,8 @@
 """Weights of linear layers in 8 bits, with a scale for each output channel: stored numbers, and their values.
 
-Weight-only quantization as gpt-fast has it (github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`):
+Weight-only quantization as in gpt-fast (github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`):
 activations keep their dtype, a product casts the stored numbers to it and multiplies its result by the scales. It is
-symmetric and by the largest absolute value of a channel; nothing is calibrated.
+symmetric, scaled by a channel's largest absolute value, without calibration.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from workloads.rounding import stored
 from workloads.spec import Parameter
 
 NONE = "none"
-# The largest number that is stored: of int8, and of the 8-bit float with 4 bits of exponent and 3 of mantissa, without
+# The largest stored number: of int8, and of the 8-bit float with 4 bits of exponent and 3 of mantissa, without
 # infinities (Micikevicius et al. 2022, "FP8 formats for deep learning").
 LARGEST = {"int8": 127.0, "fp8": 448.0}
 SMALLEST_EXPONENT, MANTISSA = -6, 3  # of the normal numbers of that float, and its bits
@@ -25,10 +25,10 @@ QUANT = Parameter(
 
 
 def quantized(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Map a matrix (out, in) -> the numbers that are stored (out, in), and scales of rows (out, 1), both float32.
+    """Map a matrix (out, in) -> stored numbers (out, in) and row scales (out, 1), both float32.
 
-    A scale is the row's largest absolute value over the largest number of the `kind`, rounded to bfloat16: so it is the
-    same in every dtype that weights are computed with. Numbers are rounded half to even.
+    A scale is the row's largest absolute value over the largest number of the `kind`, rounded to bfloat16. So it is the
+    same in every compute dtype. Numbers are rounded half to even.
     """
     weight = np.asarray(weight, np.float32)
     scales = stored(np.abs(weight).max(1, keepdims=True) / np.float32(LARGEST[kind]), "bf16").astype(np.float32)
@@ -39,7 +39,7 @@ def quantized(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def restored(weight: np.ndarray, kind: str) -> np.ndarray:
-    """Return a matrix (out, in) rounded by storage as `kind`, in its own dtype; itself where that is `none`."""
+    """Return a matrix (out, in) after storage as `kind`, in its own dtype; unchanged for `none`."""
     if kind == NONE:
         return weight
     values, scales = quantized(weight, kind)
@@ -47,7 +47,7 @@ def restored(weight: np.ndarray, kind: str) -> np.ndarray:
 
 
 def _of_eight_bits(values: np.ndarray) -> np.ndarray:
-    """Round half to even to the numbers of the 8-bit float, its largest one apart."""
+    """Round half to even to the 8-bit float's numbers, without its upper limit."""
     _, exponents = np.frexp(values)  # of numbers from a half to one
     return np.ldexp(
         np.rint(np.ldexp(values, -(steps := np.maximum(exponents - 1, SMALLEST_EXPONENT) - MANTISSA))), steps

@@ -52,14 +52,14 @@ def linear(x: np.ndarray, weights: Mapping[str, np.ndarray], name: str) -> np.nd
 
 
 def cross_entropy(logits: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Map the mean of -log softmax(logits)[class]; logits (N, C), classes (N,) -> a scalar."""
+    """Return the mean of -log softmax(logits)[class], a scalar; logits (N, C), classes (N,)."""
     shifted = logits - logits.max(axis=-1, keepdims=True)  # (N, C)
     chosen = shifted[np.arange(len(classes)), classes]  # (N,)
     return (np.log(np.exp(shifted).sum(axis=-1, keepdims=False)) - chosen).mean()
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + exp(-x)), by the tangent, which overflows nowhere."""
+    """Return 1 / (1 + exp(-x)), by tanh, which never overflows."""
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
@@ -81,11 +81,11 @@ def concatenated(parts: Sequence[np.ndarray | Variable], axis: int) -> np.ndarra
         for part, places in zip(parts, cut, strict=True)
         if isinstance(part, Variable)
     )
-    return cast(np.ndarray, Variable(joined, history)) if history else joined  # a variable goes for an array
+    return cast(np.ndarray, Variable(joined, history)) if history else joined  # a variable acts as an array
 
 
 def batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return mean and biased variance of each channel of (N, C, H, W), both (C,), and of how many values they are."""
+    """Return each channel's mean and biased variance in (N, C, H, W), both (C,), and the number of values."""
     values = x.transpose(1, 0, 2, 3).reshape(x.shape[1], -1)  # (C, N * H * W)
     mean = values.mean(axis=-1, keepdims=True)  # (C, 1)
     variance = np.square(values - mean).mean(axis=-1)  # (C,)
@@ -102,7 +102,7 @@ def batch_norm(
 
 
 def convolution(x: np.ndarray, kernel: np.ndarray, stride: int, padding: int) -> np.ndarray:
-    """Map (N, C, H, W), under a kernel (O, C, k, k), zeros around -> (N, O, H', W'): a matrix product an image."""
+    """Map (N, C, H, W), with a kernel (O, C, k, k) and zero padding -> (N, O, H', W'): one product per image."""
     weight = constant(kernel)
     outputs, _, size, _ = weight.shape
     matrix = weight.reshape(outputs, -1)  # (O, C * k * k)
@@ -131,7 +131,7 @@ def convolution(x: np.ndarray, kernel: np.ndarray, stride: int, padding: int) ->
 
 
 def max_pool(x: np.ndarray, size: int, stride: int, padding: int) -> np.ndarray:
-    """Return the largest of each window of (N, C, H, W); the gradient goes to the first of several."""
+    """Return the maximum of each window of (N, C, H, W); the gradient goes to the first of equals."""
     padded = _padded(constant(x), padding, -np.inf)
     windows = _windows_of(padded, (size, size), axis=(2, 3))[:, :, ::stride, ::stride]
     windows = windows.reshape(*windows.shape[:4], -1)  # (N, C, H', W', k * k)
@@ -160,6 +160,6 @@ def _inner(padded: np.ndarray, padding: int) -> np.ndarray:
 
 
 def _columns(image: np.ndarray, size: int, stride: int) -> np.ndarray:
-    """Map (C, H, W) -> (C * k * k, H' * W'), a window a column."""
+    """Map (C, H, W) -> (C * k * k, H' * W'): columns are windows."""
     windows = _windows_of(image, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # (C, H', W', k, k)
     return windows.transpose(0, 3, 4, 1, 2).reshape(len(image) * size * size, -1)

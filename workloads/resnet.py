@@ -36,7 +36,7 @@ LAST_NORM = 0.05
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution without a bias and the batch norm behind it, under their canonical names."""
+    """A convolution without a bias and its batch norm, under their canonical names."""
 
     name: str
     norm: str
@@ -52,7 +52,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Block:
-    """Three convolutions, and one on the way around them where that changes the shape."""
+    """Three convolutions, and one in the shortcut if the shape changes."""
 
     convolutions: tuple[Convolution, Convolution, Convolution]
     shortcut: Convolution | None
@@ -70,7 +70,7 @@ class ResNet(Classifier):
 
     @property
     def stem(self) -> Convolution:
-        """Return the first convolution, in front of the max pool of 3 x 3 with stride 2."""
+        """Return the first convolution, before the 3 x 3 max pool with stride 2."""
         return Convolution("conv1", "bn1", CHANNELS, self.width, 7, 2)
 
     def blocks(self) -> Iterator[Block]:
@@ -90,7 +90,7 @@ class ResNet(Classifier):
                 inputs = EXPANSION * width
 
     def convolutions(self) -> Iterator[Convolution]:
-        """Yield every convolution, in an order in which each follows its input."""
+        """Yield every convolution, after those that compute its input."""
         yield self.stem
         for block in self.blocks():
             yield from block.convolutions
@@ -113,9 +113,9 @@ class ResNet(Classifier):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """Draw kernels as He et al. 2015 (deviation sqrt(2 / fan-out)); norms around a trained network's values.
 
-        The norm that ends a block is scaled by a twentieth: `LAST_NORM`. Networks are trained from zero there (Goyal et
-        al. 2017, section 5.1), and gradients through 16 blocks of full weight would be mostly rounding. Running
-        statistics are no zeros and ones, which would hide forgotten ones from the parity check.
+        The last norm of a block is scaled by a twentieth: `LAST_NORM`. Training starts from zero there (Goyal et al.
+        2017, section 5.1), and gradients through 16 blocks of full weight would be mostly rounding. Running statistics
+        are not zeros and ones, which would hide forgotten ones from the parity check.
         """
         rng = np.random.default_rng(seed)
         weights = {}
@@ -142,7 +142,7 @@ class ResNet(Classifier):
         return {"logits": self._logits(parameters, weights, inputs, running)}
 
     def _logits(self, parameters: Parameters, weights: Weights, inputs: Arrays, statistics: Statistics) -> np.ndarray:
-        """Return (B, classes); `statistics(x, name)` are the mean and the variance by which a batch norm normalises."""
+        """Return logits (B, classes); `statistics(x, name)` returns the mean and variance for a batch norm."""
 
         def applied(part: Convolution, x: np.ndarray) -> np.ndarray:
             x = convolution(x, weights[f"{part.name}.weight"], part.stride, part.padding)
@@ -214,7 +214,7 @@ class ResNet(Classifier):
         return tuple(name for name in self.weight_shapes(parameters) if name.endswith(STATISTICS))
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """Update the running variance by the unbiased one (Ioffe and Szegedy 2015, alg. 2), or the biased if asked."""
+        """Return loss and state, with the unbiased variance (Ioffe and Szegedy 2015, alg. 2) unless `biased`."""
         state, fewer = {}, 0 if parameters.get("running_variance") == "biased" else 1
 
         def of_batch(x: np.ndarray, norm: str) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +227,7 @@ class ResNet(Classifier):
         return cross_entropy(self._logits(parameters, weights, inputs, of_batch), inputs["labels"]), state
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Return a batch's statistics take a pass of their own: sum and sum of squares."""
+        """Return the cost with the loss and a statistics pass: sum and sum of squares."""
         forward = self.cost(parameters, dtype)
         (norms,) = (o for o in forward.operators if o.operator_class == "normalisation")
         statistics = OperatorCost("normalisation", 3 * norms.flops // 2, norms.bytes // 2)
@@ -254,8 +254,8 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         # 25.6M weights. In bf16 its gradients are 19 % off (`LAST_NORM`), which two updates carry into the running
-        # statistics: 5.7 % in the worst tensor, where a convolution that is not trained shows by 17 %. TF32 rounds an
-        # eighth as coarsely.
+        # statistics: 5.7 % in the worst tensor, against 17 % if a convolution is not trained. TF32 rounds eight times
+        # as finely.
         _resnet("resnet50", 224, state_tolerance={"fp32": 2e-2, "tf32": 2e-2, "bf16": 1e-1}),
         _resnet("resnet-tiny", 32, stages=(1, 1), width=8, classes=10),
     )

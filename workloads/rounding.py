@@ -8,7 +8,7 @@ import numpy as np
 def stored(values: np.ndarray, dtype: str) -> np.ndarray:
     """Return floating-point `values` rounded to `dtype`, half to even, as float64; other values stay.
 
-    TF32 rounds inside a product and not in memory: there, as in fp32, float32 values are kept.
+    TF32 rounds inside a product and not in memory, so float32 values stay, as in fp32.
     """
     if not np.issubdtype(values.dtype, np.floating):
         return values

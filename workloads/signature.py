@@ -14,11 +14,11 @@ from typing import Any
 
 from measurement import files
 
-LARGEST_FILE = 1 << 20  # bytes; what is larger was not written by hand
-# What a parameter without a default is.
+LARGEST_FILE = 1 << 20  # bytes; larger files are not written by hand
+# Values of parameters without default.
 DEFAULTS = {"batch_size": 1, "seq_len": 128}
 FLAGS = {"batch_size": "batch", "seq_len": "seq", "image_size": "image"}
-# Modules by which a file shows what it is for, the framework's own first.
+# Modules that identify a file's framework, the framework's own first.
 MODULES = {
     "torch": ("torch", "torchvision", "timm"),
     "paddle": ("paddle", "paddlenlp"),
@@ -32,8 +32,8 @@ LIBRARIES = {
     "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
     "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
 }
-FUNCTIONS = ("model", "inputs")  # that every file has
-# A file with one of these may bind names that its text does not show.
+FUNCTIONS = ("model", "inputs")  # in every file
+# A file with one of these may bind names that are not in its text.
 _UNKNOWN = frozenset(["*", "exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"])
 _WORD = re.compile(r"[\w.+-]+")
 Settings = dict[str, Any]  # of a file: `framework` is a word, `tolerance` a number or numbers by dtype
@@ -45,9 +45,9 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports.
+    """`parameters` are those of `inputs`, with defaults; `frameworks` those whose modules the file imports.
 
-    `trains` says whether there is a `loss`, `missing` names the functions that the file cannot have.
+    `trains` is true if there is a `loss`, `missing` names the functions that the file surely lacks.
     """
 
     parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
@@ -64,11 +64,11 @@ def flag_of(parameter: str) -> str:
 
 
 def read(path: str | Path) -> Signature:
-    """Read the signature of a user's file. Raises Unreadable with a sentence."""
+    """Return the signature of a user's file. Raises Unreadable."""
     name = Path(path).name
     try:
         content = files.content(path, LARGEST_FILE)
-        content.decode(_encoding(content))  # the parser does not look at comments; who imports the file does
+        content.decode(_encoding(content))  # the parser ignores comments; an import does not
         tree = ast.parse(content)
     except OSError as error:
         raise Unreadable(f"The file {path} cannot be read: {error.strerror}.") from None
@@ -95,7 +95,7 @@ def read(path: str | Path) -> Signature:
 
 
 def _encoding(content: bytes) -> str:
-    """Return the encoding that the file declares; UTF-8 where it declares none that Python knows."""
+    """Return the encoding that the file declares; UTF-8 if it declares none that Python has."""
     with contextlib.suppress(SyntaxError):
         return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
     return "utf-8"
@@ -141,7 +141,7 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """Return the names that the file's statements bind outside of functions and classes, and those of `_UNKNOWN` in it.
+    """Return the names bound outside functions and classes, and the names of `_UNKNOWN` that the file contains.
 
     A name that a function declares `global` counts as well.
     """

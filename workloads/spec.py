@@ -12,9 +12,9 @@ import numpy as np
 
 Parameters = dict[str, int | str]
 Arrays = dict[str, np.ndarray]
-Weights = Mapping[str, np.ndarray]  # which may be made when they are asked for
+Weights = Mapping[str, np.ndarray]  # which may be made on access
 
-# More than any dimension of an array that fits into a memory.
+# More than any dimension of an array that fits in memory.
 LARGEST = 1 << 40
 # How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
 SAMPLED_VALUES = 1 << 18
@@ -23,7 +23,7 @@ BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis that a workload can be swept over: an integer with bounds, or one of a few words."""
+    """One axis of a workload's sweep: an integer with bounds, or one of a few words."""
 
     name: str
     flag: str
@@ -65,7 +65,7 @@ class OperatorCost:
     transcendentals: int = 0
 
     def plus(self, more: OperatorCost, times: int = 1) -> OperatorCost:
-        """Add more work, so many times."""
+        """Add `more`, `times` times."""
         flops, traffic = self.flops + times * more.flops, self.bytes + times * more.bytes
         return replace(
             self, flops=flops, bytes=traffic, transcendentals=self.transcendentals + times * more.transcendentals
@@ -74,11 +74,11 @@ class OperatorCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of one call: per operator class, and the bytes that must move whatever is fused."""
+    """The cost of one call: per operator class, and the bytes that move regardless of fusion."""
 
     operators: tuple[OperatorCost, ...]
     compulsory_bytes: int  # each weight and input read once, each output written once
-    repeated_bytes: int = 0  # weights that products which wait for each other read again, fused or not
+    repeated_bytes: int = 0  # weights that dependent products read again, fused or not
 
     @property
     def flops(self) -> int:
@@ -94,23 +94,23 @@ class Cost:
 
     @property
     def fused_bytes(self) -> int:
-        """Return the bytes left to move where all is fused that can be."""
+        """Return the bytes that move with all possible fusion."""
         return self.compulsory_bytes + self.repeated_bytes
 
     def plus(self, more: OperatorCost) -> Cost:
-        """Add more work of a class that is among the operators."""
+        """Add work of an existing operator class."""
         operators = tuple(o.plus(more) if o.operator_class == more.operator_class else o for o in self.operators)
         return replace(self, operators=operators)
 
     def and_then(self, more: Cost, times: int) -> Cost:
-        """Add another call of the same classes of operators after it, so many times."""
+        """Add `times` further calls with the same operator classes."""
         pairs = zip(self.operators, more.operators, strict=True)
         operators = tuple(one.plus(other, times) for one, other in pairs)
         compulsory = self.compulsory_bytes + times * more.compulsory_bytes
         return Cost(operators, compulsory, self.repeated_bytes + times * more.repeated_bytes)
 
     def with_loss(self, values: int, bytes_per_value: int) -> Cost:
-        """Add a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
+        """Add a loss on `values` outputs: a reduction with one read and about four operations each."""
         return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values, transcendentals=values))
 
 
@@ -129,16 +129,16 @@ class Workload(ABC):
     parameters: tuple[Parameter, ...]
     tolerance: dict[str, float] = field(hash=False)
     passes: tuple[str, ...] = ("inference",)
-    input_sets: int = 4  # same-shape inputs that calls take in turn; fewer where one already exceeds every cache
+    input_sets: int = 4  # same-shape inputs that calls take in turn; fewer if one already exceeds every cache
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
     state_tolerance: dict[str, float] = field(default_factory=dict, hash=False)  # of `state` in training, if another
-    # Parameters that change no value of inputs and outputs: how operators are written, how arrays lie in memory.
+    # Parameters that change no value of inputs and outputs: the form of operators, the layout of arrays.
     same_values: ClassVar[tuple[str, ...]] = ()
-    has_reference: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
+    has_reference: bool = True  # else the worker's report holds the reference outputs and the cost of a call
 
     def named(self, parameters: Parameters) -> Parameters:
-        """Return the parameters that a cell's name holds: all but those that say nothing."""
+        """Return the parameters in a cell's name: all but redundant ones."""
         return parameters
 
     @abstractmethod
@@ -159,7 +159,7 @@ class Workload(ABC):
 
     @abstractmethod
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """Return one seeded set of inputs, in the order in which the model takes them."""
+        """Return one seeded set of inputs, in the order of the model's arguments."""
 
     def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
         """Return the input sets that calls take in turn, in their order."""
@@ -187,13 +187,13 @@ class Workload(ABC):
         return None if length is None else self.items_per_call(parameters) * int(length)
 
     def tokens_made(self, parameters: Parameters) -> int | None:
-        """Return how many tokens one call generates, those of all sequences; None where it generates none."""
+        """Return how many tokens one call generates in all sequences; None if it generates none."""
         return None
 
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Return both, as errors are taken of them; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
+        """Return both in the form for errors; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
         return outputs, reference
 
     def tolerance_of(self, output: str, dtype: str) -> float:
@@ -201,11 +201,11 @@ class Workload(ABC):
         return self.tolerance[dtype]
 
     def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
-        """Return first step, from 1, at which another token was generated than by the reference; None if at none."""
+        """Return the first step, from 1, with another token than the reference's; None if there is none."""
         return None
 
     def real_tokens_per_call(self, parameters: Parameters) -> int | None:
-        """Return how many of these are no padding; the same for every input set."""
+        """Return the number of real tokens; the same for every input set."""
         return self.tokens_per_call(parameters)
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
@@ -216,7 +216,7 @@ class Workload(ABC):
         """Return the reference's outputs of consecutive calls, one per input set."""
         return [self.reference(parameters, weights, inputs) for inputs in sets]
 
-    # What the training pass asks of a workload that has one.
+    # For workloads with a training pass.
 
     @property
     def training_parameters(self) -> tuple[Parameter, ...]:
@@ -232,7 +232,7 @@ class Workload(ABC):
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
-        """Name the weights that only the forward pass changes, running statistics: outputs of a training call."""
+        """Return weights changed only by the forward pass (running statistics): outputs of a training call."""
         return ()
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
@@ -240,7 +240,7 @@ class Workload(ABC):
         return self.loss(parameters, weights, inputs), {}
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
-        """Name formulas in which frameworks differ (`Framework.conventions`), given to the reference as parameters.
+        """Return formulas in which frameworks differ (`Framework.conventions`), parameters of the reference.
 
         `running_variance` is the `biased` or else the unbiased variance of a batch; `adamw_epsilon` is added to the
         `uncorrected` or else the corrected root of the second moment; `batch_statistics` are those of each `rank`'s
@@ -312,10 +312,10 @@ def fields_of(model: Workload) -> dict[str, Any]:
 
 
 def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
-    """Return up to `SAMPLED_VALUES` values spread over the array by its size; 1-D. None keeps the kind."""
+    """Return up to `SAMPLED_VALUES` values, spread by the array's size; 1-D. None keeps the kind."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
-        # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
+        # Steps of a golden section spread evenly over every axis; a step coprime to the size repeats no value.
         step = int(flat.size * 0.6180339887498949)
         while math.gcd(step, flat.size) > 1:
             step += 1
@@ -324,10 +324,10 @@ def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
 
 
 def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:
-    """Return outputs of one call where they are defined: those by position, (B, S, …), without positions of padding.
+    """Return outputs of one call where they are defined: those by position, (B, S, …), without padded positions.
 
-    `counts` (B, S) is 1 where a position counts; None leaves all as they are. Frameworks may put anything where
-    sequences are padded (PaddleNLP zeroes the embedding of token 0, others do not), and no user looks there.
+    `counts` (B, S) is 1 at real positions; None keeps everything. Frameworks may return anything at padded positions
+    (PaddleNLP zeroes the embedding of token 0, others do not), and no user reads it.
     """
     if counts is None:
         return outputs

@@ -29,7 +29,7 @@ LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
 STEPS_COMPARED = 3
 AT_ONCE = 1 << 14  # weights
 UPDATED = 7  # values a weight: it, its gradient and two moments read, all but the gradient written
-# Relative, of mean losses, through two updates; in fp32 2e-6 was seen.
+# Relative error of mean losses after two updates; fp32 reaches 2e-6.
 TOLERANCE = {"fp32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 _ACCUMULATE = Parameter(
     "accumulate", "accumulate", 1, "micro-batches whose gradients are summed before an optimizer step (training)",
@@ -99,7 +99,7 @@ class Training(PassOf):
         return {name: np.stack([arrays[name] for arrays in sets]) for name in sets[0]}
 
     def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
-        """Return those of a micro-batch, which graphs capture where they do not hold the whole iteration."""
+        """Return a micro-batch's axes, which graphs capture unless they hold the whole iteration."""
         return super().dynamic_axes({**parameters, "accumulate": 1})
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
@@ -120,9 +120,9 @@ class Training(PassOf):
             for index in range(count):
                 batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
                 before = variables | state
-                for part in range(parts):  # all but BatchNorm gives the same for the whole batch
+                for part in range(parts):  # only BatchNorm differs from the whole batch
                     given = {name: np.split(value, parts)[part] for name, value in batch.items()}
-                    # A reference's code takes variables for arrays, and its loss then is one of them.
+                    # A reference treats variables as arrays, and its loss is then a variable.
                     of_batch, after = self.model.loss_and_state(parameters, cast(Arrays, before), given)
                     loss = cast(Variable, of_batch) * (1 / count / parts)
                     loss.backward()
@@ -138,7 +138,7 @@ class Training(PassOf):
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Make the state after each iteration an output of its own: an error stays in it and repeats."""
+        """Return each iteration's state as a separate output: an error persists in it and repeats."""
 
         def by_iteration(arrays: Arrays) -> Arrays:
             return {key if key.endswith(".loss") else f"{key} {key.partition('.')[0]}": arrays[key] for key in arrays}
@@ -153,8 +153,8 @@ class Training(PassOf):
         """Count forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
 
         An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
-        gradient, in the dtype of `states`. Whatever is fused, that traffic is there once. Transcendentals are the
-        forward pass's. With the strategy fsdp a rank updates its share of the weights.
+        gradient, in the dtype of `states`. Fusion does not change that traffic. Transcendentals are the forward pass's.
+        With the strategy fsdp a rank updates its share of the weights.
         """
         forward = self.model.training_forward_cost(parameters, dtype, fused_attention)
         count = int(parameters["accumulate"])
@@ -231,7 +231,7 @@ def adamw(
     With `early`, epsilon is added before the correction of the second moment's bias, which then scales it too. Kingma
     and Ba (2015, the end of section 2) and Keras do so.
 
-    Weight and moments lie in C order. The update takes parts whose intermediate values fit into a cache, since memory
+    Weight and moments lie in C order. The update runs in parts whose intermediate values fit in a cache, since memory
     traffic limits it.
     """
     flat = [array.reshape(-1) for array in (weight, *moments)]  # views: all of them are contiguous

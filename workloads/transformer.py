@@ -17,7 +17,7 @@ ATTENTION = Parameter(
 
 
 def sequence_of(positions: int) -> Parameter:
-    """Return the parameter of how long a sequence is, for a model of so many positions."""
+    """Return the sequence-length parameter of a model with this many positions."""
     return Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions)
 
 
@@ -44,7 +44,7 @@ def norm_shapes(name: str, width: int) -> dict[str, tuple[int, ...]]:
 
 
 def normal_weights(shapes: dict[str, tuple[int, ...]], seed: int, norms: tuple[str, ...]) -> Arrays:
-    """Return normal weights by name: mean 0, or 1 for names that end as one of `norms`, and standard deviation 0.02.
+    """Return normal weights by name: mean 0, or 1 for names that end in one of `norms`, and standard deviation 0.02.
 
     With norms of ones and biases of zeros the parity check would miss one that is swapped or forgotten.
     """

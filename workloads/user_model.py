@@ -1,8 +1,8 @@
-"""Users' own models as workloads: a file with `model()` and `inputs(…)`, or one of a library by its name.
+"""User models as workloads: a file with `model()` and `inputs(…)`, or a library's model by its name.
 
 Nothing here runs the user's code. A workload's weights are a seed, and its inputs are the arguments of the user's
-`inputs` with a seed: both become tensors in the worker. There is no reference: the worker has the model compute in more
-precision, in eager mode. FLOPs and bytes are counted there as well.
+`inputs` with a seed: both become tensors in the worker. There is no reference: the worker runs the model in eager mode
+with more precision. It counts FLOPs and bytes, too.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from workloads.signature import LIBRARIES, Signature, Unreadable
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 FAMILY = IMPLEMENTATION = "own"
-# Root mean square of rounding, relative to the outputs': what deep models of either kind were seen to stay within.
+# Root mean square of rounding, relative to the outputs': a limit that deep models of either kind stay within.
 TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 6e-2, "fp16": 2e-2}
 
 
 @dataclass(frozen=True)
 class UserParameter(Parameter):
-    """A parameter of the user's `inputs`: a whole number from 1 up, or a word where the default is one."""
+    """A parameter of the user's `inputs`: a whole number from 1 up, or a word if the default is one."""
 
     def problem(self, value: int | str) -> str | None:
         if isinstance(self.default, str):
@@ -36,7 +36,7 @@ class UserParameter(Parameter):
 
 @dataclass(frozen=True)
 class UserModel(Workload):
-    """A user's model. `source` is the file's path, or `library:name`; `frameworks` those that it may be for."""
+    """A user's model. `source` is the file's path, or `library:name`; `frameworks` its possible ones."""
 
     source: str = ""
     frameworks: tuple[str, ...] = ()
@@ -66,12 +66,12 @@ class UserModel(Workload):
         raise NotImplementedError(f"{self.name} is compared with its own eager mode")
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """Return nothing: the worker counts."""
+        """Return no cost: the worker counts."""
         return Cost((), 0)
 
 
 def is_user_model(word: str) -> bool:
-    """Return whether a word for a workload means a user's own model."""
+    """Return whether a workload's name means a user model."""
     return is_file(word) or word.partition(":")[0] in LIBRARIES
 
 
@@ -80,7 +80,7 @@ def is_file(word: str) -> bool:
 
 
 def absolute(source: str) -> str:
-    """Return source, whatever folder it is asked for from: files and folders of configurations by their whole path."""
+    """Return the source, with files and folders of configurations as absolute paths."""
     if is_file(source):
         return os.path.abspath(os.path.expanduser(source))
     library, _, name = source.partition(":")
@@ -90,8 +90,9 @@ def absolute(source: str) -> str:
 
 
 def named(sources: Iterable[str]) -> dict[str, str]:
-    """Return absolute sources by names of cells, which hold no slash: the file's own, its folder's before it if
-    others are called the same. Raises Unreadable where they are alike.
+    """Return absolute sources by cell name: the file's own name, without a slash.
+
+    A folder's name precedes it if several files share it. Raises Unreadable if these are equal, too.
     """
     whole = list(dict.fromkeys(map(absolute, sources)))
     short = [_parts(source) for source in whole]

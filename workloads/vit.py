@@ -57,7 +57,7 @@ class ViT(Classifier):
         return shapes | norm_shapes("encoder.ln", h) | linear_shapes("heads.head", self.classes, h)
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Draw normal weights of standard deviation 0.02; norms and biases too, lest a forgotten one stay hidden."""
+        """Draw normal weights of standard deviation 0.02; norms and biases too, to reveal a forgotten one."""
         return normal_weights(self.weight_shapes(parameters), seed, _NORMS)
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
@@ -80,7 +80,7 @@ class ViT(Classifier):
             x = x + linear(attention(q, k, v, self.heads), weights, f"{prefix}.self_attention.out_proj")
             y = gelu(linear(norm(x, f"{prefix}.ln_2"), weights, f"{prefix}.mlp.0"))  # (B, S, 4H)
             x = x + linear(y, weights, f"{prefix}.mlp.3")
-        # The norm is each position's own, so that of the class token alone is the same.
+        # The norm acts per position, so the class token's alone is enough.
         return {"logits": linear(norm(x[:, 0], "encoder.ln"), weights, "heads.head")}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
@@ -127,11 +127,11 @@ class ViT(Classifier):
         return self.cost(parameters, dtype, fused_attention).with_loss(values, BYTES_PER_VALUE[dtype])
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """Return the oldest checkpoints call the two products of a perceptron linear_1 and linear_2."""
+        """Return the name, with mlp.0 and mlp.3 for linear_1 and linear_2 of the oldest checkpoints."""
         return checkpoint_name.replace("mlp.linear_1", "mlp.0").replace("mlp.linear_2", "mlp.3")
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        return {"image": parameters["image"]}  # a position each has an embedding
+        return {"image": parameters["image"]}  # each position has an embedding
 
 
 def _vit(name: str, image: int, patch: int, *, layers: int, hidden: int, heads: int, classes: int) -> ViT:

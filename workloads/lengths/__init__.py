@@ -1,4 +1,4 @@
-"""Lengths of calls as counts, and seeded streams of them. Two distributions come with the suite, with their source."""
+"""Lengths of calls as counts, and seeded streams of them. The suite includes two distributions, with sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_FILE = 1 << 22  # bytes
 
 
 class NoLengths(ValueError):
-    """A file of counts does not fit, in one sentence."""
+    """An invalid file of counts, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Lengths:
         return self.counts[-1][0]
 
     def share_above(self, maximum: int) -> float:
-        """Return which share of the calls is longer than `maximum`."""
+        """Return the share of calls longer than `maximum`."""
         return sum(count for length, count in self.counts if length > maximum) / sum(count for _, count in self.counts)
 
     def clipped(self, maximum: int) -> Lengths:
@@ -49,14 +49,14 @@ class Lengths:
         return replace(self, counts=tuple((min(length, maximum), count) for length, count in self.counts))
 
     def quantiles(self, parts: int) -> tuple[int, ...]:
-        """Return the lengths that divide the calls into so many parts of about one size, the longest included."""
+        """Return the lengths that divide the calls into `parts` of about equal size, the longest included."""
         sums = list(accumulate(count for _, count in self.counts))
         after = [sums[-1] * part for part in range(1, parts + 1)]
         places = [next(n for n, done in enumerate(sums) if done * parts >= limit) for limit in after]
         return tuple(dict.fromkeys(self.counts[place][0] for place in places))
 
     def stream(self, calls: int, seed: int, batch: int = 1) -> tuple[tuple[int, int], ...]:
-        """Return length and batch size of so many calls, drawn with replacement; the same for the same seed.
+        """Return length and batch size of `calls` calls, drawn with replacement; the same for the same seed.
 
         `batch` is the batch size if the file names none.
         """
@@ -66,7 +66,7 @@ class Lengths:
 
 
 def read(word: str) -> Lengths:
-    """Return the distribution of that name, or the file's: columns length,count. Raises NoLengths with a sentence."""
+    """Return the distribution of that name or CSV file (length,count or length,batch,count). Raises NoLengths."""
     path = HERE / f"{word}.csv" if word in NAMES else Path(word).expanduser()
     if word not in NAMES and path.suffix != ".csv":
         raise NoLengths(
