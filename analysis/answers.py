@@ -26,9 +26,8 @@ CONDITIONS = ("other_load", "steal", "frequency", "host_slowed", "throttled")
 class Answer:
     """Recommendation for one shape: `choices` of the frameworks, the fastest first.
 
-    Unranked are `undeployed`, points of modes in which nobody runs a finished model, and `others`, which no choice
-    names. `elsewhere` are not ranked either: the fastest point of each framework that ran this shape on another machine
-    alone.
+    Unranked are `undeployed`, points of modes that nobody deploys, and `others`, which no choice names. `elsewhere` are
+    unranked too: the fastest point of each framework that ran this shape on other machines only.
     """
 
     setting: Setting
@@ -70,7 +69,7 @@ class Answer:
         return self._pairs.get(id(point))
 
     def compares(self, point: Point) -> bool:
-        """Return whether a speedup over the framework's eager mode says anything: where somebody deploys that mode."""
+        """Return whether anybody deploys the framework's eager mode, so that a speedup over it matters."""
         return all(one.deployed for one in self.choices if one.framework == point.record.framework)
 
     @property
@@ -81,7 +80,7 @@ class Answer:
 
 
 def by_setting(points: Points, known: Known) -> list[list[Answer]]:
-    """Return an answer for each shape of every setting, settings of most frameworks first."""
+    """Return an answer for each shape of every setting, settings with most frameworks first."""
     return [[_answer(one, shape, known) for shape in one.shapes] for one in settings(points, known)]
 
 
@@ -104,11 +103,11 @@ def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
 
 
 def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:
-    """Yield the fastest point of each framework that ran the shape on other machines alone, of most processes."""
+    """Yield the fastest point of each framework that ran the shape on other machines only, with most processes."""
     here = {point.record.framework for point in setting.at[shape]}
     away = [p for p in setting.at_elsewhere.get(shape, ()) if p.record.framework not in here and not p.excluded]
     for group in grouped(away, lambda point: point.record.framework).values():
-        most = max(point.record.processes or 0 for point in group)  # one process says less than several
+        most = max(point.record.processes or 0 for point in group)  # one process proves less than several
         yield min((p for p in group if (p.record.processes or 0) == most), key=lambda p: p.median_ms)
 
 
@@ -119,13 +118,13 @@ class Trust:
     cells: int
     processes: tuple[int, int]  # the fewest and the most
     compared: int  # cells whose outputs were compared; all of them agree
-    within: tuple[int, int]  # figures within the target, of those that have one
+    within: tuple[int, int]  # figures within their target, and figures with one
     conditions: dict[str, int]  # cells by flag
-    target: float | None  # the half-width that was asked for; None where cells differ
+    target: float | None  # the requested half-width; None where cells differ
 
     @property
     def few(self) -> bool:
-        """Return whether some intervals rest on too few processes to say something of another one."""
+        """Return whether some intervals rest on too few processes to cover another one."""
         return self.processes[0] < ENOUGH_PROCESSES
 
     @classmethod

@@ -15,12 +15,12 @@ from analysis.significance import CHANCE, Estimates, holm
 from measurement.statistics import INCONCLUSIVE, Interval
 from records.record import Record
 
-# Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
+# Largest difference of processes that run the same code, by the self-checks in docs/methodology.md.
 SAME_WITHIN = 0.02
 LIMIT = 0.05  # by which B may be slower
-# What moves all modes of a shape alike is taken for the machine's, unless it is more than an undisturbed machine's
-# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not. The loop runs on one thread, so
-# it does not show losses of several threads on a CPU (docs/methodology.md).
+# A change of all modes of a shape counts as the machine's, unless it exceeds the drift of an undisturbed machine at a
+# steady clock (the host's loop, the GPU's multiprocessors). The loop runs on one thread, so it does not show losses of
+# several threads on a CPU (docs/methodology.md).
 MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
 _PARTS = ("mean", "error", "degrees")
 
@@ -58,9 +58,9 @@ def _open(pair: Pair) -> Reason | None:
 
 @dataclass(frozen=True)
 class Moves:
-    """By how much each pair moved, on logarithms, and why some are open whatever they did.
+    """Change of each pair, as a logarithm, and why some stay open in any case.
 
-    With `taken_in_turn` both sides' processes alternated: the machine moved both alike, and no move is its own.
+    With `taken_in_turn` both sides' processes alternated: the machine affects both alike, and causes no change.
     """
 
     pairs: Sequence[Pair]
@@ -149,7 +149,7 @@ class Moves:
 
     @cached_property
     def _devices(self) -> dict[str | None, np.ndarray]:
-        """Return the pairs of each device that something may be decided of."""
+        """Return the pairs of each device that can be decided."""
         devices = defaultdict(list)
         for n, pair in enumerate(self.pairs):
             if not self.open[n]:
@@ -208,7 +208,7 @@ def _clock(pair: Pair, side: int) -> float | None:
 
 
 def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
-    """Return the median of some, with the error that a median of as many normal variables has."""
+    """Return the median at `places`, with the standard error of a median of normal variables."""
     few = len(places) == 1
     variance = np.median(estimates.error[places] ** 2) * (1 if few else np.pi / (2 * len(places)))
     middle, degrees = np.median(estimates.mean[places]), np.median(estimates.degrees[places])
@@ -216,7 +216,7 @@ def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
 
 
 def _take(estimates: Estimates, place: int) -> Estimates:
-    """Return one of the elements."""
+    """Return one element."""
     return Estimates(*(getattr(estimates, name)[place] for name in _PARTS))
 
 

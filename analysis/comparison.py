@@ -10,12 +10,12 @@ from typing import NamedTuple
 from measurement.statistics import Interval
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
-# What is decided of a cell; the other verdicts leave it open.
+# Verdicts that decide a cell; the others leave it open.
 DECIDED = (SLOWER, FASTER, SAME)
 
 
 class Reason(NamedTuple):
-    """Why a cell is not decided: the rule and its values, of which reports make a sentence, and flags of the sides."""
+    """Why a cell is not decided: the rule, its values for a report's sentence, and flags of the sides."""
 
     rule: str
     values: tuple[object, ...] = ()
@@ -32,11 +32,11 @@ class Compared:
     verdict: str
     why: Reason | None = None
     broke: bool = False  # B fails where A was measured
-    beside_eager: Interval | None = None  # speedup over eager, A's over B's: what eager moved too is not in it
+    beside_eager: Interval | None = None  # speedup over eager, A's over B's: without eager's own change
 
     @property
     def slowdown(self) -> float:
-        """Return the share by which B is slower; 0 unless the verdict says so."""
+        """Return the share by which B is slower; 0 without that verdict."""
         return self.ratio.value - 1 if self.ratio and self.verdict == SLOWER else 0.0
 
 
@@ -55,9 +55,9 @@ class Comparison:
 
     cells: tuple[Compared, ...]
     in_both: int  # how many cells both runs have
-    limit: float  # by which share B may be slower
+    limit: float  # share by which B may be slower
     in_turn: bool = False  # whether processes of A and B alternated
-    # What reports add: sentences on what differs between the runs themselves, and the heading of each.
+    # Added by reports: sentences on differences between the runs themselves, and the heading of each.
     cautions: tuple[str, ...] = ()
     sides: tuple[Side, Side] = (Side("A"), Side("B"))
 
@@ -82,5 +82,5 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        """Return whether anything could be said of any cell."""
+        """Return whether any cell is decided."""
         return any(map(self.with_verdict, DECIDED))

@@ -26,7 +26,7 @@ def verdict(ratio: Interval | None) -> str:
 
 
 def first_s(point: Point) -> float | None:
-    """Return seconds until the first call is done; with building and loading where a mode does so before."""
+    """Return seconds until the first call is done, including building and loading where a mode needs them."""
     call, record = point.record.first_call_s, point.record
     return None if call is None else call + (record.build_s or 0.0) + (record.load_s or 0.0)
 
@@ -51,7 +51,7 @@ class Pair:
 
     @cached_property
     def saving_s(self) -> float | None:
-        """Return seconds saved per call: the part of eager's time by the paired speedup, also without an interval."""
+        """Return seconds saved per call: from eager's time and the paired speedup, even without an interval."""
         speedup = self.graph.record.speedup_vs_eager
         return None if speedup is None else break_even.saving_s(self.eager.median_ms / 1e3, speedup)
 
@@ -62,9 +62,9 @@ class Pair:
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:
-        """Return the ends of its interval; the second is None where the interval holds a graph that is no faster.
+        """Return the ends of its interval; the second is None where the interval includes a graph that is no faster.
 
-        Records before version 9 have none of their own: theirs follow from the ends of the speedup's interval.
+        Records before version 9 lack them: they follow from the ends of the speedup's interval.
         """
         record = self.graph.record
         if record.break_even_low is not None:
@@ -119,7 +119,7 @@ class Rank:
 
     @property
     def is_slower(self) -> bool:
-        """Return whether the intervals say that it is slower than the fastest."""
+        """Return whether the intervals show that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
 
 
@@ -132,8 +132,8 @@ def ranking(points: Sequence[Point]) -> list[Rank]:
 def cores_taken(records: Iterable[Record]) -> dict[tuple, dict[str, float]]:
     """Return the cores that other work and the hypervisor took from each framework, by machine; medians of its cells.
 
-    A framework's modes are measured in turn and bear it alike; frameworks run one after the other, and their ranking
-    may show it and nothing else.
+    It affects a framework's interleaved modes alike; frameworks run one after the other, so their ranking may show
+    nothing else.
     """
     cores: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -145,5 +145,5 @@ def cores_taken(records: Iterable[Record]) -> dict[tuple, dict[str, float]]:
 
 
 def is_unequal(taken: dict[str, float]) -> bool:
-    """Return whether frameworks had too different shares of a machine for a ranking."""
+    """Return whether frameworks' shares of a machine differ too much for a ranking."""
     return max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES

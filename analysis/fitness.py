@@ -14,17 +14,17 @@ from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
 from records.intervals import CONFIDENCE
 
-WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
-NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
+WITHIN = 0.02  # how far an A/A ratio may be from 1, and another timer's time from ours
+NULL_SHARE = 0.001  # of a sample, that the harness may add
 PARENT_CORES = 0.01
-MISSES_TOO_OFTEN = 0.01  # the chance of as few intervals that hold the truth where 95 % of them do
-FEW = 20  # trials, under which one miss more is put down to chance
+MISSES_TOO_OFTEN = 0.01  # the chance of so few intervals with the truth at 95 % coverage
+FEW = 20  # trials; with fewer, one more miss counts as chance
 FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One pair measured alternately: the ratio that was found, and the one that is known to be true."""
+    """One pair measured alternately: the measured ratio, and the true one."""
 
     framework: str
     question: str  # again, timer, or the share by which the step was slowed
@@ -42,7 +42,7 @@ class Trial:
 
     @property
     def found_slower(self) -> bool:
-        """Return whether the interval says that the step is slower than the plain one."""
+        """Return whether the interval shows that the step is slower than the plain one."""
         return self.found is not None and self.found.high < 1
 
     def to_json(self) -> dict:
@@ -52,7 +52,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Check:
-    """One check by its rule, whether it holds, and the values of which reports make the question and the answer."""
+    """One check: its rule, whether it holds, and the values for the question and the answer in reports."""
 
     framework: str
     rule: str
@@ -95,7 +95,7 @@ def machine_checks(sample_seconds: float) -> list[Check]:
 
 
 def parent_check(framework: str, cores: float) -> Check:
-    """Check that the process that waits for the worker left it the processor."""
+    """Check that the process waiting for the worker left the processor to it."""
     return Check(framework, "parent", cores < PARENT_CORES, {"cores": cores})
 
 
@@ -113,7 +113,7 @@ def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
 
 
 def trial_checks(trials: Sequence[Trial]) -> list[Check]:
-    """Return the answers that the trials of one framework give, one or two per question."""
+    """Return the checks of one framework's trials, one or two per question."""
     checks = []
     for question in dict.fromkeys(trial.question for trial in trials):
         same = [trial for trial in trials if trial.question == question]
@@ -132,7 +132,7 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
 
 
 def _check(trials: Sequence[Trial], rule: str, holds: Sequence[bool], wanted: int) -> Check:
-    """Return the check of trials of one question, of which so many are to hold."""
+    """Return the check of one question's trials, of which `wanted` must hold."""
     values: dict[str, Any] = {"question": trials[0].question, "truth": trials[0].truth, "held": sum(holds)}
     values["found"] = [(trial.error, trial.found) for trial in trials if trial.found]
     values["trials"] = len(trials)
@@ -145,9 +145,9 @@ def needed(trials: int) -> int:
 
 
 def must_cover(trials: int) -> int:
-    """Return how many intervals must hold the truth: if each does in 95 %, fewer do with a chance of at most 1 %.
+    """Return how many intervals must contain the truth, at least one.
 
-    A single one must.
+    At 95 % coverage each, fewer do so with a chance of at most 1 %.
     """
     from scipy.special import bdtr  # type: ignore[import-untyped]
 
@@ -157,9 +157,9 @@ def must_cover(trials: int) -> int:
 def reach(trials: Sequence[Trial]) -> float | None:
     """Return how far intervals reached from the truth, as a share of it; None without trials, or without an interval.
 
-    Of the same step against itself and against itself slowed: the farther end of each trial's interval, and of these
-    the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's do not count:
-    it measures with other means.
+    Take the farther end of each trial's interval, of a step against itself and against itself slowed. The result is
+    their 95th percentile (nearest rank), the farthest of fewer than 20. The independent timer's trials do not count: it
+    measures by other means.
     """
     asked = [trial for trial in trials if trial.question != "timer"]
     known = [(trial.found, trial.truth) for trial in asked if trial.found]

@@ -58,13 +58,13 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured as such.
+    """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured directly.
 
     `largest` is the step with the largest gain, and the intervals do not separate it from `rivals`. `missing` are
     excluded rungs and those without figures, with the reason.
     """
 
-    first: Record  # of the shape, as the others differ in their mode
+    first: Record  # of the shape; the others differ in their mode
     rungs: tuple[Rung, ...]
     steps: tuple[Step, ...]
     since: tuple[Interval | None, ...]
@@ -88,12 +88,12 @@ class Ladder:
 
     @property
     def end_to_end(self) -> Interval | None:
-        """Return the first rung's time over the last one's, measured as such."""
+        """Return the first rung's time over the last one's, measured directly."""
         return self.since[-1] if self.since else None
 
 
 def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:
-    """Return the ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
+    """Return the ladders in a run's records; reads the samples in its folder if there are any rungs."""
     if not any(is_rung(record) for record in records):
         return []
     return list(ladders_of(records, Run(folder).samples()))
@@ -137,8 +137,7 @@ class Series:
     def from_samples(cls, samples: Iterable[SampleLine], modes: Mapping[str, str]) -> Series:
         """Return the series of these cells, by their modes.
 
-        Of a cell that a process measured twice the last counts, and of the workers of one process
-        the one that most cells have.
+        If a process measured a cell twice, the last counts; if it had several workers, the one with most cells.
         """
         latest = {(entry["launch"], entry["cell"]): entry for entry in samples if entry["cell"] in modes}
         workers: dict[int, Counter] = {}
@@ -204,7 +203,7 @@ def _step(before: Rung, after: Rung) -> dict[str, float]:
 
 
 def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
-    """Return the steps; one that is shown to make it slower counts together with the next.
+    """Return the steps; one that is shown to be slower is joined with the next.
 
     Else a step that only regains the loss would count as a gain.
     """
@@ -220,7 +219,7 @@ def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
-    """Return the step that brings most, if one is shown to bring anything, and those not shown to bring less.
+    """Return the step with the largest gain, if any is shown to gain, and those not shown to gain less.
 
     None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
     slow round falls on both.

@@ -1,8 +1,8 @@
 """Why a graph mode is slower than eager mode, as far as a control separates causes.
 
-A control is the same cell with one change. Where the loss stays, the change is not its cause; where it goes, the cause
-is in the changed part, and no closer than that. A cell and its control are profiled in one process each, so their
-intervals exclude differences between processes, as each claim says.
+A control is the same cell with one change. If the loss stays, the change is not its cause; if it disappears, the cause
+is somewhere in the changed part. A cell and its control are profiled in one process each, so their intervals exclude
+differences between processes, as each claim states.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from records.shapes import Profile, of_baseline
 from records.statuses import differs
 
 MASK, PLAIN, LAYOUT, TF32 = "mask", "plain", "layout", "tf32"
-# What a control shows of what it changes: the whole loss comes with it, a part of it, nothing, or neither is shown.
+# What a control's change explains: the whole loss, a part of it, nothing, or inconclusive.
 CAUSE, PART, NO_CAUSE, OPEN = "cause", "part", "no cause", "open"
 OTHER_MASK = {"none": "full", "full": "none"}
 OTHER_LAYOUT = {"nchw": "nhwc", "nhwc": "nchw"}
@@ -114,7 +114,7 @@ class Loss:
 
 
 def losses(group: Sequence[Profile], entries: Sequence[Profile]) -> list[Loss]:
-    """Return the graph modes of a shape that lose; `entries` are all profiled cells, with those that could not be."""
+    """Return the graph modes of a shape that lose; `entries` are all profiled cells, including failed ones."""
     found = []
     for graph in losing(group):
         if loss := speedup(group[0], graph):

@@ -21,7 +21,7 @@ ByProcess = dict[int, list[float]]  # ln of seconds per call in the rounds that 
 
 
 def processes_of(*sides: Iterable[SampleLine]) -> list[dict[str, ByProcess]]:
-    """Return each run's samples by cell and process; of a process that was measured again the later.
+    """Return each run's samples by cell and process; of a process measured again, the later.
 
     The runs share a host, so that a cell has one full speed in all of them.
     """
@@ -54,7 +54,7 @@ def _loops(entry: SampleLine) -> Sequence[float]:
 
 
 def _logarithms(cells: Iterable[Iterable[SampleLine]], full_s: float | None) -> list[list[list[float]]]:
-    """Return ln of seconds per call of cells that took turns, a list for each process; as on a core at full speed."""
+    """Return ln of seconds per call of cells that took turns, a list per process; scaled to a core at full speed."""
     turns = [
         [host.Turns(one["seconds_per_call"], _loops(one), one.get("host_s"), one.get("device_s")) for one in entries]
         for entries in cells
@@ -86,7 +86,7 @@ def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple
 
 
 def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: str) -> dict[tuple, float]:
-    """Return ln of a cell's speedup in each process that timed it and the cell `eager` in turn, by the process."""
+    """Return ln of a cell's speedup over the cell `eager` by process, for processes that interleaved both."""
     entries: dict[tuple, dict[str, SampleLine]] = defaultdict(dict)
     for entry in samples:
         if entry["cell"] in (record.cell, eager) and entry.get("launch") is not None:

@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     processes: int | None
 
 
-# The columns of a record that a comparison looks at.
+# The columns of a record that a comparison reads.
 COLUMNS_READ = (
     *("cell", "mode", "run_id", "started_at"),
     *(name for name, field in FIELDS.items() if field in Kind._fields),
@@ -48,7 +48,7 @@ def kinds_of(records: Iterable[Record]) -> list[Kind]:
 
 
 def few_processes(record: Record) -> bool:
-    """Return whether a record's interval says nothing of other processes; of early records the count is not known."""
+    """Return whether a record's interval does not cover other processes; early records lack the count."""
     known = record.processes if record.processes is not None else ENOUGH_PROCESSES
     return known < ENOUGH_PROCESSES or record.interval_scope == WITHIN_PROCESS
 
@@ -103,7 +103,7 @@ class Joined(NamedTuple):
     in_both: int
 
 
-# Parameters that workloads were given after runs had been published, at the values that those runs had.
+# Parameters that workloads have since the first published runs, at the values of those runs.
 _LATER = re.compile(r",(quant=none|product=matmul)(?=[,/])")
 
 
@@ -140,7 +140,7 @@ def _not_comparable(name: str, a: Record | None, b: Record | None, why: Reason |
 
 
 def cells_of(records: Iterable[Record]) -> dict[str, Record]:
-    """Return a run's records by the names of their cells; of a cell that it holds twice the later."""
+    """Return a run's records by the names of their cells; of duplicates, the later."""
     return {_name(record): record for record in records}
 
 
@@ -149,7 +149,7 @@ def _name(record: Record) -> str:
     return _LATER.sub("", record.cell)
 
 
-@cache  # nearly always one and one
+@cache  # nearly always 1 and 1
 def _unpaired(ours: int, theirs: int) -> Reason | None:
     """Return why a cell with so many records cannot be compared; None where each run has one."""
     for side, count, other in (("A", ours, "B"), ("B", theirs, "A")):
@@ -170,7 +170,7 @@ def _excluded(a: Record, b: Record) -> Reason | None:
 
 
 def _unlike(a: Record, b: Record) -> Reason | None:
-    """Return why times of these records cannot be compared: they are not of the same thing."""
+    """Return why times of these records cannot be compared: their conditions differ."""
     policies = (None, None) if a.settings == b.settings else (_policies(a.settings), _policies(b.settings))
     each = {"weights": (a.weights, b.weights), "tf32": (a.tf32, b.tf32), "policies": policies}
     for name, both in each.items():

@@ -15,12 +15,12 @@ from measurement.text import times
 from records import figures
 from records.record import Record
 
-# What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
+# Columns that must be equal for two cells to be compared; a value common to a whole report is not repeated.
 ALIKE = ("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
 _SIZES = ("batch_size", "seq_len", "parameters")
 _KEY = (*ALIKE, *_SIZES)
-shape_of = attrgetter(*_KEY)  # setting and shape of a record, on whatever machine
-# The columns of a record that a report looks at.
+shape_of = attrgetter(*_KEY)  # setting and shape of a record, on any machine
+# The columns of a record that a report reads.
 COLUMNS_READ = (
     *(
         "schema_version",
@@ -42,7 +42,7 @@ COLUMNS_READ = (
     *("power_w", "idle_power_w", "energy_source"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
-# What goes without saying.
+# Values that names omit.
 USUAL = {"pass_name": "inference", "shapes": "static", "compile_cache": "cold"}
 
 Key = TypeVar("Key")
@@ -59,7 +59,7 @@ class Point:
     series: str
     place: int  # in the order of settings and shapes; alike for the modes and frameworks of one shape
     eager: bool
-    measured: bool  # whether it has figures that may be compared: its outputs agree with the reference
+    measured: bool  # whether its figures may be compared: its outputs agree with the reference
 
     @property
     def tags(self) -> dict[str, str]:
@@ -131,7 +131,7 @@ class Points:
         """Return groups of points that differ at most in mode, framework and one axis, in order of first appearance."""
         gap = _KEY.index(without)
         numbers: dict[tuple, int] = {}
-        # The machine is the last part of a key. Numbers are found sooner than keys, of which many points share one.
+        # The machine is last in a key. Numbers are faster to look up than keys, which many points share.
         shared = (key[:gap] + key[gap + 1 : -1 if self.across else None] for key in self._keys)
         number = [numbers.setdefault(key, len(numbers)) for key in shared]
         return list(grouped(points, lambda point: number[point.place]).values())
@@ -167,7 +167,7 @@ class Points:
 
 
 def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
-    """Return points or other things by key, keys in order of first appearance."""
+    """Return points or other items by key, keys in order of first appearance."""
     groups = defaultdict(list)
     for thing in things:
         groups[key(thing)].append(thing)
@@ -175,7 +175,7 @@ def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, l
 
 
 def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
-    """Return every machine with a name to be shown; the device's name, and the hash where names repeat."""
+    """Return every machine with its display name: the device's, with the hash where names repeat."""
     machines = list(dict.fromkeys(each))
     known: dict[tuple, str] = {}
     for machine_id, device in machines:
@@ -208,7 +208,7 @@ def _model(record: Record) -> tuple:
 
 
 def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ...]]:
-    """Return parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
+    """Return parameters that are equal in all records of a workload: the setting names them, not each shape.
 
     Where nothing else names the shape, they stay there.
     """

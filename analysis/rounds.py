@@ -32,7 +32,7 @@ def least(figures: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
     """Return the strategy with the least geometric mean and those that are not shown to take more, in the order given.
 
     `figures` holds by strategy a figure for each round. A strategy takes more where the ratio to the least, paired by
-    round, has an interval above 1. A strategy with fewer than three rounds is none.
+    round, has an interval above 1. A strategy with fewer than three rounds is ignored.
     """
     means = {name: fmean(map(math.log, ones.values())) for name, ones in figures.items() if len(ones) > 2}
     if not means:

@@ -30,8 +30,8 @@ GAIN = 1.02
 class Choice:
     """Choice of one framework at one shape; `point` is the mode to run.
 
-    Where the answer is to stay or inconclusive, `point` is eager mode and `beside` the closest graph mode. ALONE is a
-    framework whose modes have nothing to be compared with: `point` is the fastest.
+    Where the answer is to stay or inconclusive, `point` is eager mode and `beside` the closest graph mode. ALONE: the
+    framework's modes have no comparison, and `point` is the fastest.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Choice:
 
     @property
     def compared(self) -> Point | None:
-        """Return the graph mode whose speedup over eager mode is worth saying; None where nobody deploys eager mode."""
+        """Return the graph mode whose speedup over eager mode matters; None where nobody deploys eager mode."""
         return (self.point if self.kind == USE else self.beside) if self.deployed else None
 
 
@@ -110,7 +110,7 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
 
 
 def _contradicts(point: Point, eager: Point) -> bool:
-    """Return whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
+    """Return whether the paired speedup and the ratio of the medians are clearly on different sides of 1."""
     sign = facts.verdict(point.speedup)
     medians = ratio_of_latencies(eager.record, point.record)
     if medians is None or sign not in facts.DIFFERENT:

@@ -1,4 +1,4 @@
-"""Which records a report is about: those asked for, and one of each cell, over all runs that measured it."""
+"""The records of a report: those requested, and one of each cell, over all runs that measured it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from records.shapes import Profile
 
 Entry = TypeVar("Entry", Record, Profile)
 
-# Flag -> column, in the order in which they are asked for.
+# Flag -> column, in the order of the options.
 FLAGS = {
     "framework": "framework",
     "workload": "workload",
@@ -27,7 +27,7 @@ FLAGS = {
     "device": "device",
 }
 
-# What two records of a cell have in common, of which the newer one is shown.
+# Columns that two records of a cell share, of which the newer one is shown.
 _same = attrgetter("machine_id", "cell", "weights", "compile_cache")
 
 
@@ -61,7 +61,7 @@ def _value(entry: Record | Profile, column: str) -> Any:
 def combined(records: Iterable[Record]) -> list[Record]:
     """Return one record of each cell, machine, weights and state of the compile cache: the one that was started last.
 
-    Its latency and speedup are over all runs of the same version of the framework, with intervals that hold how runs
+    Its latency and speedup are over all runs of the same version of the framework, with intervals that include how runs
     differ. Everything else is the newest run's.
     """
     groups: dict[tuple, list[Record]] = defaultdict(list)

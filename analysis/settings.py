@@ -17,10 +17,10 @@ from records.record import Record
 class Words:
     """Properties of a mode from its framework's description; packages that know the frameworks provide them.
 
-    `call` is the text that a user types; `default` whether users of the framework start with it. `deployed` says
-    whether anybody runs a finished model in this mode; if not, a speedup over it has no use. `colour` is the
-    framework's in every chart. `place` is the mode's among the framework's modes, which decides its symbol. A `rung` is
-    a graph that nobody deploys, and verdicts ignore it.
+    `call` is the text that a user types; `default` whether users of the framework start with it. `deployed`: whether
+    anybody runs a finished model in this mode; if not, a speedup over it has no use. `colour` is the framework's in
+    every chart. `place` is the mode's among the framework's modes, which decides its symbol. A `rung` is a graph that
+    nobody deploys, and verdicts ignore it.
     """
 
     call: str = ""
@@ -122,11 +122,11 @@ def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
 def settings(points: Points, known: Known) -> list[Setting]:
     """Return every setting with measured points, those of most frameworks and points first, without rungs.
 
-    Implementations, precisions, masks and all else that has to be alike are settings of their own, and machines too
-    unless `points` compare across them.
+    Implementations, precisions, masks and all else that must be equal are separate settings, and so are machines unless
+    `points` compare across them.
     """
     groups: dict[tuple, dict[tuple | None, list[Point]]] = defaultdict(lambda: defaultdict(list))
-    at: dict[int, list[Point]] = {}  # the same lists, by what decides to which a point belongs
+    at: dict[int, list[Point]] = {}  # the same lists, by `Point.place`
     for point in points.measured:
         words = known.get((point.record.framework, point.record.mode))
         if words and words.rung:

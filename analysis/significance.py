@@ -55,14 +55,14 @@ class Estimates:
 
     @property
     def middle(self) -> Estimates:
-        """Return the mean of all, which are independent, with Satterthwaite's degrees of freedom."""
+        """Return the mean of these independent estimates, with Satterthwaite's degrees of freedom."""
         variance = self.error**2 / len(self.mean) ** 2
         degrees = _degrees(*zip(variance, self.degrees, strict=True))
         return Estimates(self.mean.mean(), np.sqrt(variance.sum()), degrees)
 
     @property
     def random_effects(self) -> Estimates:
-        """Return the mean over runs of one cell, whose true values differ from run to run, of two or more.
+        """Return the mean over two or more runs of a cell whose true value differs from run to run.
 
         The between-run variance is Hedges and Olkin's (Statistical Methods for Meta-Analysis, 1985): that of the runs'
         means less the part that their errors explain. Runs count alike, since errors of three processes make poor
@@ -75,14 +75,14 @@ class Estimates:
 
     @property
     def chance(self) -> np.ndarray:
-        """Return the two-sided chance of so large a mean."""
+        """Return the two-sided p-value of the mean."""
         from scipy.special import stdtr  # type: ignore[import-untyped]
 
         return 2 * stdtr(self.degrees, -np.abs(self.mean) / self.error)
 
     @property
     def interval(self) -> Interval:
-        """Return the ratio that the mean is the logarithm of, with its 95 % interval."""
+        """Return the ratio (the mean is its logarithm) with its 95 % interval."""
         half = quantile(self.degrees) * self.error
         return Interval(np.exp(self.mean), np.exp(self.mean - half), np.exp(self.mean + half))
 
@@ -93,7 +93,7 @@ def independent_ratio(
     """Return the ratio of two positive figures that were not measured in turn, with its 95 % interval.
 
     The one rule for rankings, comparisons and claims: Welch's interval on logarithms, from both sides' intervals and
-    the numbers of processes behind them. An interval over several runs brings its between-run variation along.
+    the numbers of processes behind them. An interval over several runs includes their variation.
     """
     return one_interval(
         Estimates.from_intervals([numerator], processes[:1]) - Estimates.from_intervals([denominator], processes[1:])
@@ -122,7 +122,7 @@ def ratio_of_latencies(this: Record, other: Record) -> Interval | None:
 
 
 def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | None = None) -> Interval:
-    """Return one cell's figure over its runs, with an interval that holds how runs differ; a single run's own."""
+    """Return one cell's figure over its runs, with an interval that includes how runs differ; a single run's own."""
     if len(intervals) == 1:
         return intervals[0]
     return one_interval(Estimates.from_intervals(intervals, processes or [None] * len(intervals)).random_effects)
@@ -133,7 +133,7 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
 
     Where three or more processes measured every cell, its half-width is that of the means within each (`by_process`
     gives a record's ln speedups by process): the effect of a process on its cells may be common. Elsewhere the cells'
-    errors count as independent. It says nothing of other workloads.
+    errors count as independent. It does not cover other workloads.
     """
     known = [(speedup, record) for record in records if record.headline and (speedup := record.speedup)]
     mean = Estimates.from_intervals([speedup for speedup, _ in known], [record.processes for _, record in known]).middle
@@ -171,7 +171,7 @@ def quantile(degrees: np.ndarray) -> np.ndarray:
 
 
 def holm(chances: np.ndarray) -> np.ndarray:
-    """Return adjusted chances of simultaneous tests: a bound on one bounds the chance of any false alarm among all.
+    """Return adjusted p-values of simultaneous tests: a bound on one bounds the chance of any false alarm among all.
 
     The step-down procedure of Holm (Scandinavian Journal of Statistics 6, 1979, 65-70), as adjusted values. It allows
     any dependence between the tests; cells of one run are dependent.

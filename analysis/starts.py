@@ -14,17 +14,17 @@ from records.starts import StartRecord
 
 CALLS = (1, 100, 10_000, 1_000_000)
 MOST_CALLS = 1e9
-STEPS = 60  # of a bisection on a logarithmic axis, which then is exact to 1e-9
+STEPS = 60  # of a bisection on a logarithmic axis: exact to 1e-9
 
 
 @dataclass(frozen=True)
 class BreakEven:
-    """Calls from which on a strategy is faster than eager mode in all; `high` is infinite where that is not shown."""
+    """Calls from which a strategy's total is below eager mode's; `high` is infinite where that is not shown."""
 
     calls: float
     low: float
     high: float
-    seconds: float  # at which the process has answered as many calls
+    seconds: float  # until the process has answered so many calls
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Strategy(Arm[StartRecord]):
 
     @property
     def break_even(self) -> BreakEven | None:
-        """Return from how many calls on it takes less time than eager mode; None where no number is found.
+        """Return the number of calls from which it takes less time than eager mode; None if there is none.
 
-        The interval holds the numbers of calls at which the paired log-ratio of the totals has an interval around 0.
+        The interval contains the numbers of calls at which the totals' paired log-ratio has an interval around 0.
         """
 
         def saved(calls: float) -> Interval:
@@ -81,7 +81,7 @@ def total_s(record: StartRecord, calls: float) -> float:
 
 
 def _crossing(holds: Callable[[float], bool]) -> float:
-    """Return from which number of calls on a condition holds; infinite where it does not up to a billion."""
+    """Return the number of calls from which a condition holds; infinite where it fails up to a billion."""
     if holds(1.0):
         return 1.0
     if not holds(MOST_CALLS):
@@ -95,10 +95,10 @@ def _crossing(holds: Callable[[float], bool]) -> float:
 
 @dataclass(frozen=True)
 class Cell:
-    """The strategies of one cell, in the order in which they are always named."""
+    """The strategies of one cell, in their fixed order."""
 
     name: str
-    record: StartRecord  # any, for what they have in common
+    record: StartRecord  # any of them, for common columns
     strategies: tuple[Strategy, ...]
 
     def choice(self, calls: int) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ Points = list[tuple[int, Estimates]]  # the place of each run in the series
 
 @dataclass(frozen=True)
 class Step:
-    """Between run `at` and the one before that has the cell the level changed by this ratio."""
+    """A change of the level by this ratio, between run `at` and the cell's run before it."""
 
     at: int
     ratio: Interval
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scatter:
-    """By how much runs of one level deviate from it, with degrees of freedom; none known of a few runs."""
+    """Deviation of runs from their common level, with degrees of freedom; unknown for a few runs."""
 
     deviation: float
     degrees: float
@@ -81,12 +81,12 @@ def _changes(points: Points, cuts: Sequence[int], scatter: Scatter) -> list[Esti
 
 
 def _is_step(change: Estimates, tried: int, floor: float) -> bool:
-    """Return whether a change is no chance, among so many tried, and larger than the relative floor."""
+    """Return whether a change exceeds chance, among so many tried, and the relative floor."""
     return float(change.chance) * tried < CHANCE and abs(float(change.mean)) > math.log1p(floor)
 
 
 def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: float) -> list[int]:
-    """Return where the points are to be split, counted from `first`."""
+    """Return the places of the splits, counted from `first`."""
     if len(points) < 2:
         return []
     tried = [(n, level(points[n:], scatter) - level(points[:n], scatter)) for n in range(1, len(points))]
@@ -104,7 +104,7 @@ def level(points: Points, scatter: Scatter) -> Estimates:
     error = math.sqrt(sum(variances)) / len(values)
     own = [float(point.degrees) for point in values]
     spread = sum(variance**2 / of_value for variance, of_value in zip(variances, own, strict=True))
-    degrees = sum(variances) ** 2 / spread if spread else sum(own)  # of intervals without a width
+    degrees = sum(variances) ** 2 / spread if spread else sum(own)  # for intervals without a width
     between = scatter.deviation / math.sqrt(len(values))
     if between > error:
         error, degrees = between, scatter.degrees

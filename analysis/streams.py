@@ -48,7 +48,7 @@ class Arm(rounds.Arm[StreamRecord]):
 
     @property
     def leads(self) -> list[int | None]:
-        """Return by process the call from which it leads eager mode for good."""
+        """Return by process the call from which it always leads eager mode."""
         return [lead(one.calls, base.calls, one.setup_s or 0.0) for one, base in self.pairs]
 
     @property
@@ -65,7 +65,7 @@ class Arm(rounds.Arm[StreamRecord]):
 
     @property
     def miscounted(self) -> bool:
-        """Say whether the framework's own counter differs from the suite's in any process."""
+        """Return whether the framework's own counter differs from the suite's in any process."""
         return any("miscounted" in (record.flags or "") for record in self.records)
 
     def cumulated(self, calls: int) -> tuple[float, Interval | None]:
@@ -80,7 +80,7 @@ class Cell:
     """The arms of one cell; strategies keep their fixed order."""
 
     name: str
-    record: StreamRecord  # any, for what they have in common
+    record: StreamRecord  # any of them, for common columns
     arms: tuple[Arm, ...]
 
     def with_caches(self, caches: str) -> list[Arm]:

@@ -4,8 +4,8 @@
     result = evg.compare(model, (x,), modes="eager,inductor", device="gpu", dtype="bf16")
     result.verdict, result.frame
 
-Measuring goes on in processes of their own with the same interpreter, so this process keeps its state. They get the
-model and its inputs by cloudpickle: also those that a notebook defines.
+Separate processes with the same interpreter measure, so this process keeps its state. They receive the model and its
+inputs by cloudpickle, including those that a notebook defines.
 """
 
 from __future__ import annotations

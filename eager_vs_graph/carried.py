@@ -60,7 +60,7 @@ def model():
 def inputs():
     return carried()["inputs"]
 '''
-# A function of torch's users becomes a module, which is what a file of torch gives.
+# A function of torch's users becomes a module, as a file for torch requires.
 FUNCTION = """
 
 class Function(torch.nn.Module):
@@ -120,7 +120,7 @@ def framework_of(model: Any, inputs: Any) -> str:
 
 
 def _installed(framework: str) -> str:
-    """Return a framework that a caller names. Raises Unfit where there is none of that name here."""
+    """Return the framework that a caller names. Raises Unfit if it is unknown or not installed."""
     if framework not in OWNERS:
         raise Unfit(f"There is no framework {framework!r}; choose from {', '.join(OWNERS)}.")
     module = OWNERS[framework][0]
@@ -173,7 +173,7 @@ def _keras_classes(model: Any) -> list[tuple[str, dict[str, type]]]:
 
 
 def _pickled(content: Any) -> bytes:
-    """Return the pickle, in which classes and functions of notebooks stand by value. Raises Unfit."""
+    """Return the pickle, which contains classes and functions of notebooks by value. Raises Unfit."""
     import cloudpickle  # type: ignore[import-untyped]
 
     try:

@@ -46,7 +46,7 @@ def completed(words: Sequence[str]) -> list[str]:
         python, others = _taken(words, named[-1])
         with_what = "in the suite's own environments" if python == LOCKED else f"with {python}"
         print(f"Measuring {with_what} (--python).", file=sys.stderr)
-        return others if python == LOCKED else words  # locked environments are what the runner takes by default
+        return others if python == LOCKED else words  # the runner uses locked environments by default
     interpreter, whose, frameworks = _interpreter()
     print(f"Measuring with {interpreter} ({whose}), which has {' and '.join(frameworks)}.", file=sys.stderr)
     words += ["--python", interpreter]

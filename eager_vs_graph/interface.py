@@ -114,7 +114,7 @@ def _run(words: list[str], quiet: bool) -> str:
     command = [sys.executable, "-m", "eager_vs_graph", *words]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(carried.HOME), os.environ.get("PYTHONPATH", "")])}
     said = []
-    with (  # a file takes what a pipe that nobody reads meanwhile would not
+    with (  # a file takes all output; a pipe without a reader blocks
         tempfile.TemporaryFile("w+", encoding="utf-8") as answer,
         subprocess.Popen(
             command, stdout=answer, stderr=subprocess.PIPE, text=True, env=environment, errors="replace"

@@ -1,4 +1,4 @@
-"""The published tables, each in a folder of its own that is found by being there. `names` imports nothing."""
+"""The published tables, each in its own folder, found by its presence. `names` imports nothing."""
 
 from __future__ import annotations
 

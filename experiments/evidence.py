@@ -19,7 +19,7 @@ def value(record: Record, name: str) -> Any:
 
 
 def published(row: Row, speedup: float | None = None) -> Record:
-    """Return the record of a published row by its columns, torch's on a GPU unless said; ratios have no width."""
+    """Return the record of a published row by its columns, torch's on a GPU by default; ratios have no width."""
     usual = {"schema_version": SCHEMA_VERSION, "cell": "", "status": "ok", "framework": "torch", "device": "gpu:0"}
     ratios = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), speedup)
     return Record.from_row({**usual, **ratios, **row})
@@ -97,7 +97,7 @@ class Records:
         return Records(record for record in self if record.device_kind == device_kind)
 
     def by_machine(self) -> list[Records]:
-        """Return those of each machine, in the order in which machines come."""
+        """Return those of each machine, in the order of first appearance."""
         return [self.where(machine_id=name) for name in dict.fromkeys(record.machine_id for record in self)]
 
     @property

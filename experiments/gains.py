@@ -12,12 +12,12 @@ from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
 from records.record import Record
 from reports import numbers
 
-# Of a published ratio: what another GPU of the same kind may make of it.
+# Tolerance of a published ratio, for another GPU of the same kind.
 ABOUT = 0.05
 
 
 def about(times: float) -> tuple[float, float]:
-    """Return from where to where a figure is about the published one."""
+    """Return the limits between which a figure is about the published."""
     return times * (1 - ABOUT), times * (1 + ABOUT)
 
 

@@ -1,6 +1,6 @@
-"""Predicates that answer from intervals: a claim holds only where the interval says so.
+"""Predicates that answer from intervals: a claim holds only where the interval shows it.
 
-Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. Of two
+Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. For two
 figures the interval of their difference decides.
 """
 
@@ -17,20 +17,20 @@ from measurement.statistics import Interval
 from records.record import Record
 from reports.numbers import estimate as with_interval
 
-# Process CPU time over wall time has no interval; between these a second thread was used by a part of the work.
+# Process CPU time over wall time has no interval; between these, part of the work used a second thread.
 ONE_CORE, TWO_CORES = 1.25, 1.5
-# Where other processes kept more than this busy, a second core may not have been there to be used.
+# Where other processes kept more than this busy, a second core may not have been available.
 OTHERS = 0.25
 # Why figures of several machines are not compared.
 APART = "measured on several machines, whose figures are not compared"
 
-Estimate = Interval | str | None  # where there is none, why, or None for want of an interval
+Estimate = Interval | str | None  # if there is none, the reason, or None without an interval
 Figure = Callable[[Record], Interval | None]
 Processes = tuple[int | None, int | None]  # behind two figures; None where not known
 
 
 def inconclusive(why: str) -> Answer:
-    """Return an answer for numbers that are not there."""
+    """Return an answer for missing numbers."""
     return Answer(Verdict.OPEN, why, measured=False)
 
 
@@ -96,7 +96,7 @@ def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: 
 def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
     """Check that a figure grows along `points`, (label, estimate) in order.
 
-    Holds if the last is above the first and no step goes down for certain; does not if a step goes down for certain.
+    Holds if the last is above the first and no step is shown to fall; fails if a step is shown to fall.
     """
     known = [(label, estimate) for label, estimate in points if estimate is not None]
     if len(known) < 2:
@@ -133,7 +133,7 @@ def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Reco
 
 @dataclass(frozen=True)
 class Cores:
-    """How many cores a cell kept busy, and how many other processes did meanwhile, which it could not have."""
+    """Number of cores that a cell kept busy, and that other processes meanwhile kept from it."""
 
     label: str
     busy: float

@@ -47,7 +47,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
 
 
 def reach(evidence: Evidence) -> str:
-    """Return whether the answers speak for other processes too; nothing where nothing has an interval."""
+    """Return a sentence: whether the answers hold for other processes; empty without any interval."""
     fewest = min((record.processes or 1 for record in evidence.records.included if latency_of(record)), default=None)
     if fewest is None:
         return ""

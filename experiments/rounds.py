@@ -1,4 +1,4 @@
-"""Claims on cells whose strategies ran in rounds of fresh processes: ratios paired by round, put to every cell."""
+"""Claims on cells whose strategies ran in rounds of fresh processes: ratios paired by round, checked on every cell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def claim(
     figure: Callable[[Cell], Interval | None],
     judge: Judge,
 ) -> Claim:
-    """Return a claim on a figure of a cell, put to every cell."""
+    """Return a claim on a figure, checked on every cell."""
 
     def check(evidence: Evidence) -> Answer:
         answers = [judge(cell_name(cell), figure(cell)) for cell in cells(evidence)]

@@ -14,7 +14,7 @@ from experiments.evidence import Evidence, Records
 from measurement.statistics import INCONCLUSIVE
 from records.record import Record
 
-# The side under which a claim's answer from the published figures stands.
+# The side of a claim's answer from the published figures.
 PUBLISHED = "as published"
 # The side of a claim that is not about one framework's mode.
 ALL = "all"
@@ -102,8 +102,8 @@ class Sweep:
 class Experiment:
     """A published table. `folder` holds `published.csv`, the sweep files, and `__init__.py` with the rest.
 
-    `tables` takes the evidence and the published rows. `published_records` makes records of those rows, so
-    that the claims can be put to the source's own figures.
+    `tables` takes the evidence and the published rows. `published_records` makes records of those rows, so that the
+    claims can be checked on the source's own figures.
     """
 
     folder: Path
@@ -124,7 +124,7 @@ class Experiment:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Return where the published figures stand, in their order: the column `address`."""
+        """Return the addresses of the published figures, each once, in their order."""
         return tuple(dict.fromkeys(row["address"] for row in self.published() if row.get("address")))
 
     def sweeps(self, device: str | None = None) -> list[Sweep]:
@@ -146,12 +146,12 @@ class Experiment:
 
 
 def sides_of(claim: Claim, evidence: Evidence) -> dict[str, Evidence]:
-    """Return whom a claim is put to, by name."""
+    """Return the sides of a claim, by name."""
     return {"graph": evidence.sides, "eager": evidence.frameworks, ALL: lambda: {ALL: evidence}}[claim.of]()
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Return an answer that holds if every one does, fails if any does, and is open without answers."""
+    """Return an answer that holds if every one does, fails if any does, and is open otherwise."""
     answers = list(answers)
     numbers = "; ".join(answer.numbers for answer in answers) or "nothing of this was measured"
     verdicts = {answer.verdict for answer in answers}

@@ -40,7 +40,7 @@ def by_shape(
     """Return one row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
 
     `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes`, mode and machine
-    only; where several measured the same, each has its figure, behind the beginning of its machine's name.
+    only; where several measured the same, each has its figure, after the beginning of its machine's name.
     """
     columns = [
         (heading, mode)

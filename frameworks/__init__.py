@@ -26,7 +26,7 @@ def describe(name: str) -> Framework:
 
 
 def is_baseline(cell: Cell) -> bool:
-    """Return whether the cell's mode is the one that its framework's graphs are compared with."""
+    """Return whether the cell's mode is the baseline of its framework's graphs."""
     return cell.mode == describe(cell.framework).baseline.name
 
 
@@ -56,7 +56,7 @@ def load_adapter(name: str):
 
 
 def load_profiler(name: str, dumps: Path):
-    """Return the framework's profiler, which must be there before anything is compiled; None where it has none."""
+    """Return the framework's profiler, which must exist before anything is compiled; None where it has none."""
     module = part(name, "inspect.profiler")
     return module and module.Profiler(dumps)
 
@@ -97,7 +97,7 @@ def versions(name: str) -> dict[str, str]:
 
 
 def deciding(name: str, packages: object) -> dict[str, str]:
-    """Return the same out of an environment's packages, as `installed` gives them; empty for anything else."""
+    """Return the same from an environment's packages, as `installed` returns them; empty for anything else."""
     distributions = ("python", *describe(name).distributions)
     by_package = packages if isinstance(packages, dict) else {}
     return {key: version for key, version in by_package.items() if key in distributions or DECIDING.fullmatch(key)}

@@ -34,14 +34,14 @@ class Step:
     `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture; the
     default is that of an eager mode, which captures nothing. `restore` undoes changes of calls, if they make any: it
     puts a model under training back to its first weights. `program` lists the operators that the mode executes or that
-    its graph holds, for which it may run the model. It returns None where the framework does not show them, or a text
-    that says why they cannot be compared.
+    its graph holds, for which it may run the model. It returns None where the framework does not expose them, or the
+    reason why they cannot be compared.
 
-    `load`, of engines that compile ahead of time, makes a callable from a model's file: it runs once, before the first
-    call, and is timed apart from it. `build` makes that file before, where the mode does, and returns its bytes.
-    `native` is the framework's own object behind the step, for its profiler. `user_model` is the user model it runs.
-    `parts` takes the arguments of `call` and yields a call's outputs one after the other, where it has several: tokens.
-    `watch` runs every graph within a call as `around(graph, arguments)` from then on, and by itself again with None.
+    `load`, of engines that compile ahead of time, opens a model's file: it runs once before the first call, and is
+    timed separately. `build` writes that file earlier, where the mode does, and returns its size in bytes. `native` is
+    the framework's own object behind the step, for its profiler. `user_model` is the user model it runs. `parts` takes
+    the arguments of `call` and yields a call's outputs one by one, where it has several: tokens. `watch` runs every
+    graph within later calls as `around(graph, arguments)`; None makes them run directly again.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Step:
         return ready or ()
 
     def called_in_parts(self) -> Iterator[Any]:
-        """Return a call that gives its outputs one after the other; one that has no `parts` gives its only one."""
+        """Call once and return an iterator over the outputs; without `parts` it yields the only one."""
         if self.parts is None:
             return iter([self()])
         inputs = self._inputs[self._next]
@@ -101,23 +101,23 @@ class Step:
 
 
 class Meter(ABC):
-    """Memory of the device, and time by its clock, for one cell. Every answer is None where the framework has none."""
+    """Memory of the device, and time by its clock, for one cell. Every value is None where the framework has none."""
 
     @abstractmethod
     def allocated_bytes(self) -> int | None:
-        """Return memory that is in use now."""
+        """Return the bytes in use now."""
 
     def shared_bytes(self) -> int:
-        """Return bytes in use already that the cell will use when it is prepared: weights that modes have in common."""
+        """Return bytes already in use that the cell will use once it is prepared: weights that modes share."""
         return 0
 
     @abstractmethod
     def reset_peak(self) -> None:
-        """Begin a new peak of memory in use."""
+        """Start a new peak of memory in use."""
 
     @abstractmethod
     def peak_bytes(self) -> int | None:
-        """Return peak of memory in use since `reset_peak`."""
+        """Return peak bytes in use since `reset_peak`."""
 
     def device_seconds(self, step: Step, calls: int) -> float | None:
         """Return seconds from a call's first kernel to its last, gaps included, where the device never waits for
@@ -129,11 +129,11 @@ class Meter(ABC):
 class Adapter(ABC):
     """A framework behind the boundary. Methods that are not abstract have a default for most frameworks.
 
-    One instance lives as long as its worker process. Two ways report an unmeasurable cell: `obstacle` answers before
-    anything is made, and every method may raise `Unsupported`.
+    One instance lives as long as its worker process. Two ways report an unmeasurable cell: `obstacle` before anything
+    is made, and `Unsupported` from any method.
     """
 
-    device: Any = None  # the framework's own, once it is configured
+    device: Any = None  # the framework's object, once it is configured
 
     def __init__(self) -> None:
         self.user_models: dict[str, Any] = {}  # by group, whose modes share one
@@ -142,15 +142,15 @@ class Adapter(ABC):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         """Return why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can.
 
-        With `mode`, why a device without an obstacle of its own cannot run that mode.
+        With `mode`, return why a device without an obstacle cannot run that mode.
         """
 
     @abstractmethod
     def smoke_test(self, device: str) -> dict[str, Any]:
         """Run a few operators on `device` and return their results as NumPy arrays.
 
-        Keys and operands as in `frameworks.smoke_test`, which compares the results on the host. Where the framework can
-        say why a device computes wrongly, this raises `Unsupported` with the sentence of `smoke_test.problem` and the
+        Keys and operands as in `frameworks.smoke_test`, which compares the results on the host. If the framework
+        reports why a device computes wrongly, raises `Unsupported` with the sentence of `smoke_test.problem` and the
         reason.
         """
 
@@ -161,7 +161,7 @@ class Adapter(ABC):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         """Initialise the compiler of this mode, once per process: imports, tool checks.
 
-        Comes before any `prepare` of the group. Returns the compiler's settings, read back, for the record. Raises
+        Runs before any `prepare` of the group. Returns the compiler's settings, read back, for the record. Raises
         `Unsupported` where the tools are missing.
         """
         return {}
@@ -216,33 +216,33 @@ class Adapter(ABC):
 
     @abstractmethod
     def synchronize(self, output: Any) -> None:
-        """Return when the work behind `output` is done."""
+        """Wait until the work behind `output` is done."""
 
     @abstractmethod
     def to_numpy(self, output: Any) -> Arrays:
         """Return the output's tensors under the workload's output names, on the host, floating point as float32."""
 
     def processes(self, cell: Cell) -> int:
-        """Return how many processes train a cell: one for each rank, or one that has several devices."""
+        """Return how many processes train a cell: one per rank, or one with several devices."""
         return 1
 
     def start_others(self, commands: Sequence[Sequence[str]], elsewhere: bool) -> Others:
-        """Start ranks 1 and up, each by its command; `elsewhere` says whether these are on other nodes."""
+        """Start ranks 1 and up, each by its command; `elsewhere`: whether they are on other nodes."""
         raise NotImplementedError
 
     def join(self, count: int) -> Ranks:
-        """Return this process's place among `count` ranks; waits for the others."""
+        """Wait for the other ranks; return this process's place among `count`."""
         raise NotImplementedError
 
     def communication(self, step: Step) -> tuple[float, float, float] | None:
-        """Return seconds of a call in which this rank communicates, of these without computation, and of the call.
+        """Return seconds of a call: with communication, with communication but no computation, and in total.
 
         From a profile. All ranks call it together. None where it shows no collectives.
         """
         return None
 
     def release(self) -> None:
-        """Forget compiled code and free the memory of the group's models, so that the next shape starts afresh."""
+        """Forget compiled code and free the memory of the group's models, so that the next shape starts clean."""
         self.user_models.clear()
 
     def meter(self, cell: Cell) -> Meter | None:

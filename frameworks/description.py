@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
+    """A way to execute a model: a graph, or the one baseline that graphs are compared with.
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is the text that a
     user types for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an
-    experiment on the cost of one part. It is measured only where it is named, and no verdict includes it. `cache` is a
-    mode's KV cache in place of the cell's own; such a mode without a graph is a rung before eager mode, and no
-    baseline. `one_shape` is the reason why a mode cannot serve every shape; empty where it can. `packages` are the
-    modules that it alone needs: `requirements-<device>-<mode>.in` installs them, and the word `all` excludes such a
-    mode.
+    experiment on the cost of one part. It is measured only where it is named, and no verdict includes it. `cache`
+    replaces the cell's KV cache; such a mode without a graph is a rung before eager mode, and no baseline. `one_shape`
+    is the reason why a mode cannot serve every shape; empty where it can. `packages` are the modules that it alone
+    needs: `requirements-<device>-<mode>.in` installs them, and the word `all` excludes such a mode.
     """
 
     name: str
@@ -24,19 +23,19 @@ class Mode:
     summary: str
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training", "prefill", "decode", "generate")
-    fuses: bool = False  # pointwise operators into others, whose results then never reach memory
-    tunes: bool = False  # tries kernels out while it compiles, which takes longer than other modes need
+    fuses: bool = False  # pointwise operators into others; their results never reach memory
+    tunes: bool = False  # tries kernels while it compiles, which takes longer than in other modes
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""
     deployed: bool = True
     cache: str = ""
     one_shape: str = ""
-    artefact: bool = False  # a form in which models are deployed: built into a file, which is loaded
+    artefact: bool = False  # a deployed form of models: built into a file, which is loaded
     packages: tuple[str, ...] = ()
 
     @property
     def replays(self) -> bool:
-        """Whether a call replays eager's own kernels, so that it cannot take less than they do."""
+        """Whether a call replays eager's own kernels, so that it cannot be faster than they are."""
         return self.cuda_graphs and not self.fuses
 
     @property
@@ -66,7 +65,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Two things that a graph brings, `names`, in every combination: the modes with neither, one, the other, both."""
+    """Two effects of a graph, `names`, in every combination: modes with neither, the first, the second, both."""
 
     names: tuple[str, str]
     neither: str
@@ -103,42 +102,42 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     graph_on_gpu: tuple[str, ...] = ()
     trained: tuple[str, ...] = ()
-    other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
+    other_architectures: dict[str, str] = field(default_factory=dict)  # by family: how the library's model differs
     # The modes that train on several ranks, by strategy, and the families whose blocks can be checkpointed.
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     checkpointed: tuple[str, ...] = ()
     across_nodes: bool = False  # whether its ranks may be on several nodes
-    # devices(ranks, threads of each, device kind): variables by which one process has a device for each rank.
+    # devices(ranks, threads of each, device kind): variables that give one process a device per rank.
     devices: Callable[[int, int, str], dict[str, str]] = field(default=lambda ranks, threads, device_kind: {})
-    user_model_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
-    user_model_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
+    user_model_passes: tuple[str, ...] = ()  # the passes in which users' models run; empty: none
+    user_model_dynamic: bool = False  # whether its graphs of users' models can serve every shape
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()  # ways to the first answer with graphs, of `measurement/starts.py`
     streams: tuple[str, ...] = ()  # ways to serve calls of different lengths with graphs, of `measurement/streams.py`
-    # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
+    # Added to the environment when profiling, with `{folder}` filled in: dumps of kernels' contents.
     dumps: dict[str, str] = field(default_factory=dict)
     # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
-    # fused_attention(device kind, dtype): whether plain models can be asked to use the framework's own operator.
+    # fused_attention(device kind, dtype): whether plain models can use the framework's own operator.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
-    # Values of parameters that users of the framework start with, where those of the workload are not they.
+    # Users' default values of parameters, where they differ from the workload's.
     defaults: dict[str, str] = field(default_factory=dict)
     # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
     conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()  # what its users type for its name as well
-    switches: tuple[str, ...] = ()  # how variables begin by which users set it: a run keeps those that were set
-    no_switches: tuple[str, ...] = ()  # how variables of other programs begin that begin like that, too
-    swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
-    colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
+    aliases: tuple[str, ...] = ()  # other names that its users type
+    switches: tuple[str, ...] = ()  # prefixes of variables that configure it: a run keeps those that are set
+    no_switches: tuple[str, ...] = ()  # prefixes of other programs' variables among these
+    swept: bool = True  # whether FRAMEWORK=all includes it; else it must be named
+    colour: str = ""  # of its marks in charts, #rrggbb, visible on white and on black
     ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)
     crossings: Mapping[str, Crossing] = field(default_factory=dict)
     is_reference: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     @property
     def baseline(self) -> Mode:
-        """The one mode without a graph, and with the cell's cache, which speedups are relative to."""
+        """The baseline of speedups: the mode without a graph and with the cell's cache."""
         (baseline,) = (mode for mode in self.modes if not mode.graph and not mode.cache)
         return baseline
 
@@ -147,17 +146,17 @@ class Framework:
         return (*self.default_graph, *(self.graph_on_gpu if device_kind == "gpu" else ()))
 
     def is_switch(self, variable: str) -> bool:
-        """Return whether users set the framework by an environment variable of that name."""
+        """Return whether an environment variable of that name configures the framework."""
         return variable.startswith(self.switches) and not variable.startswith(self.no_switches)
 
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
-        """Return whether there is such a model, and for this pass."""
+        """Return whether such a model exists for this pass."""
         if implementation == "own":
             return pass_name in self.user_model_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def one_shape(self, mode: Mode, implementation: str) -> str:
-        """Return why a mode cannot be asked to serve every shape of such models; empty where it can."""
+        """Return why a mode cannot serve every shape of such models; empty where it can."""
         if implementation == "own" and mode.graph and not self.user_model_dynamic:
             return mode.one_shape or "the axes of user inputs that may change are unknown"
         return mode.one_shape
@@ -173,7 +172,7 @@ class Framework:
         return (*(rung.mode for rung in self.ladder(device_kind, pass_name)), *(beside.modes if beside else ()))
 
     def crossing(self, device_kind: str, pass_name: str) -> Crossing | None:
-        """Return the crossing of a device for a pass, where all its modes run that."""
+        """Return a device's crossing for a pass, if all its modes run that pass."""
         crossing = self.crossings.get(device_kind)
         return crossing if crossing and all(pass_name in self.mode(name).passes for name in crossing.modes) else None
 

@@ -1,4 +1,4 @@
-"""A generation, made of two steps of a mode: one reads a prompt, the other takes a token and gives the next."""
+"""A generation by two steps of a mode: one reads a prompt, and one takes a token and returns the next."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 from frameworks.adapter import Capture, Step
 from frameworks.program import Program
 
-NEXT = "tokens"  # of what either step gives: the token that it chose for each sequence, which goes in next
+NEXT = "tokens"  # in the output of either step: the token chosen for each sequence, the next input
 LARGEST = "largest"  # its logit
 
 
 class Generation:
-    """Calls of both steps, one after the other, as a user's loop in Python makes them.
+    """Calls of both steps in turn, as in a user's Python loop.
 
-    `read` takes a prompt and gives the first token, `proceed` takes a token and its place and gives the one after it;
-    each gives `NEXT` and `LARGEST`, (B,). `kept` makes a copy that the next call does not write over; `stacked` makes
-    (B, N) of N tensors (B,).
+    `read` maps a prompt to the first token, `proceed` a token and its place to the next token; each returns `NEXT` and
+    `LARGEST`, (B,). `kept` returns a copy that the next call does not overwrite; `stacked` maps N of (B,) to (B, N).
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Generation:
             yield output
 
     def __call__(self, prompt: Any) -> dict[str, Any]:
-        """Return the last token's output; its `cache`, when called, gives those of all tokens, (B, N)."""
+        """Return the last token's output; its `cache`, when called, returns those of all tokens, (B, N)."""
         outputs = list(self.parts(prompt))
 
         def every_token() -> dict[str, Any]:
@@ -72,9 +71,9 @@ class Generation:
 
 
 class Growth:
-    """A cache that grows between calls of a model's parts, whose outputs hold the longer one as `layers`.
+    """A cache that grows between calls of a model's steps, whose outputs hold the longer cache as `layers`.
 
-    `mark` is given each cache that calls begin with.
+    `mark` receives the initial and each prompt's cache.
     """
 
     def __init__(self, mark: Callable[[Any], None] = lambda layers: None):
@@ -82,13 +81,13 @@ class Growth:
         self.begin((), None)
 
     def begin(self, layers: Any, period: int | None) -> None:
-        """Let these be the cache before a first call, and again after `period` calls."""
+        """Set the cache before the first call, and again after `period` calls."""
         self._first, self._period = layers, period
         self._mark(layers)
         self.restore()
 
     def restore(self) -> None:
-        """Make the cache that before a first call."""
+        """Restore the initial cache."""
         self.layers, self._calls = self._first, 0
 
     def reading(self, call: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
@@ -119,7 +118,7 @@ class Growth:
 def with_cache(
     call: Callable[..., dict[str, Any]], cached: Callable[[Any], dict[str, Any]]
 ) -> Callable[..., dict[str, Any]]:
-    """Return `call`, whose output has the cache's content as well: `cached(last input)`, once it is asked for."""
+    """Return `call` with the cache's content in its output: `cached(last input)`, computed on demand."""
 
     def called(*inputs: Any) -> dict[str, Any]:
         return {**call(*inputs), "cache": partial(cached, inputs[-1])}
@@ -136,7 +135,7 @@ def tensors(output: Any) -> Any:
 
 
 def both(read: Capture, proceed: Capture) -> Capture:
-    """Return the capture of two graphs together, of which a call needs each."""
+    """Return the joint capture of two graphs, both of which a call needs."""
     details = {"prompt": read.detail, "token": proceed.detail}
     loaded = [part.loaded for part in (read, proceed) if part.loaded is not None]
     return Capture(

@@ -1,6 +1,6 @@
-"""Why a GPU or a build cannot be used, in a sentence with the way out: from the driver's answer, or an error's words.
+"""Why a GPU or a build cannot be used, in a sentence with the way out: from the driver's answer, or an error's text.
 
-Frameworks name the same few troubles in many ways, and some only in a log. Nothing here imports a framework.
+Frameworks report the same few problems in many ways, some only in a log. Nothing here imports a framework.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 
 _OLD_DRIVER = "update the NVIDIA driver, or install a build for an older CUDA"
-# What errors say -> what it means. The groups of a pattern fill the sentence.
+# Pattern of an error's text -> its meaning. The groups fill the sentence.
 _WORDS = (
     (
         r"driver on your system is too old \(found version (\d+)0(\d)\d\)",
@@ -69,7 +69,7 @@ def from_words(words: str) -> str | None:
 
 
 def driver_cuda() -> tuple[int, int] | None:
-    """Return the newest CUDA version that the installed driver knows, as (major, minor); None without a driver."""
+    """Return the newest CUDA version that the installed driver supports, as (major, minor); None without a driver."""
     version = ctypes.c_int()
     try:
         failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -94,5 +94,5 @@ def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
 
 
 def no_such(device: str, count: int, title: str) -> str:
-    """Return the sentence that there is no GPU of this index."""
+    """Return a sentence: no GPU has this index."""
     return f"there is no {device}: {title} sees {count} GPU{'s' if count != 1 else ''}, from gpu:0."

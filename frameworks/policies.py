@@ -1,6 +1,6 @@
 """Settings in which the suite might differ from its users: the users' choice, the alternatives, and the suite's.
 
-One table. `bench --policy torch-openmp-idle=sleep` takes another choice for a run, `--policy users` the users' of every
+One table. `bench --policy torch-openmp-idle=sleep` makes another choice for a run, `--policy users` the users' of every
 policy; `studies/ablations.py` at b6bb94c measures all. To change the suite's choice, change `suite`.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-USERS = "users"  # in place of a policy's name: every policy as users have it
+USERS = "users"  # in place of a policy's name: the users' choice of every policy
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to set it: variables of a worker's environment, or exactly as many CPUs as threads."""
+    """One choice: variables of a worker's environment, or exactly as many CPUs as threads."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     pinned: bool = False
@@ -38,7 +38,7 @@ class Policy:
 
     @property
     def others(self) -> list[str]:
-        """The choices that users do not have."""
+        """The choices other than the users'."""
         return [choice for choice in self.choices if choice != self.users]
 
 

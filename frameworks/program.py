@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# What decides about time comes first when several differences are found: the classes of operators, then the rest.
+# Among several differences, those that decide about time come first: these classes in order, then the rest.
 DECIDING = ("attention", "convolution", "matmul", "linear", "recurrent", "softmax", "normalisation", "cast")
 NONE = "none"
 
@@ -30,8 +30,8 @@ class Operation:
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
-    their order here: the most important first. `read`: Python asks for the result's value, as where a branch depends on
-    data; that alone is no difference.
+    this order, the most important first. `read`: Python reads the result's value, as in a branch that depends on data;
+    that alone is no difference.
     """
 
     name: str
@@ -45,18 +45,18 @@ class Operation:
         return (self.name, *sorted(self.arguments.items()))
 
 
-# Those whose dtype decides what hardware computes.
+# Classes whose dtype decides which hardware computes.
 PRODUCTS = ("attention", "convolution", "matmul", "linear", "recurrent")
 
-# The arguments that begin with it, by framework.
+# Arguments that begin with the dtype, by framework.
 DTYPE_IN = ("dtype", "query", "operand 0", "x", "input", "q")
 
 Program = Sequence[Operation]
-Pair = tuple[Operation | None, Operation | None]  # what eager executes and what the graph holds in its place
+Pair = tuple[Operation | None, Operation | None]  # eager mode's operator and the graph's at its place
 
 
 def product_dtypes(program: Program) -> tuple[str, ...]:
-    """Return the dtypes of a program's products, those of most products first."""
+    """Return the dtypes of a program's products, the most frequent first."""
     products = [operation.arguments for operation in program if operation.kind in PRODUCTS]
     texts = [next((given[name] for name in DTYPE_IN if name in given), "") for given in products]
     dtypes = Counter(text.partition(" ")[0] for text in texts)
@@ -67,7 +67,7 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
     """Return the columns `program` and `program_difference` of a graph mode.
 
     `eager` holds the program of the group's eager mode, if that was measured; a text is the reason why a program is
-    not known.
+    unknown.
     """
     first = eager[0] if eager else "eager mode was not measured in the same group"
     unknown = [program for program in (*eager[:1], graph, first) if isinstance(program, str)]
@@ -101,7 +101,7 @@ def difference(eager: Program, graph: Program) -> str | None:
 
 
 def _alike(one: Operation, other: Operation) -> bool:
-    """Say whether two operators are the same, where a length that a graph leaves open is any length."""
+    """Return whether two operators are the same; a length that a graph leaves open matches any length."""
     if one.key == other.key:
         return True
     if one.name != other.name or one.arguments.keys() != other.arguments.keys():
@@ -117,7 +117,7 @@ def _same_text(one: str, other: str) -> bool:
 
 
 def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
-    """Yield operators that are not the same at the same place, with a partner of the same name where there is one."""
+    """Yield operators that differ at the same place, each with a partner of the same name if there is one."""
     names = [operation.name for operation in eager], [operation.name for operation in graph]
     matcher = difflib.SequenceMatcher(a=names[0], b=names[1], autojunk=False)
     for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
@@ -146,7 +146,7 @@ def _without_moved(pairs: list[Pair]) -> list[Pair]:
 
 
 def _paired(pairs: list[Pair]) -> list[Pair]:
-    """Give operators that stand alone a partner of the same name from those that stand alone on the other side."""
+    """Pair operators without a partner with those of the same name without one on the other side."""
     partners: dict[str, list[int]] = {}
     for index, (a, b) in enumerate(pairs):
         if a is None and b is not None:

@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-RANK = "EAGER_VS_GRAPH_RANK"  # the variable by which a process knows its rank; rank 0 has none
-PLACE = "EAGER_VS_GRAPH_PLACE"  # and its number among those of its node, where that is another one
+RANK = "EAGER_VS_GRAPH_RANK"  # the variable with a process's rank; rank 0 has none
+PLACE = "EAGER_VS_GRAPH_PLACE"  # and with its number on its node, where that differs
 ALONE = "this command measures one rank only: use `make bench` for RANKS above 1."
 PROGRAM = "operators are not listed on several ranks"
 
@@ -32,7 +32,7 @@ class Ranks(ABC):
 
     @abstractmethod
     def share(self, value: Any) -> Any:
-        """Return the value of rank 0, on every rank; the others give None."""
+        """Return rank 0's value on every rank; the others pass None."""
 
     @abstractmethod
     def gather(self, value: Any) -> list:
@@ -40,17 +40,17 @@ class Ranks(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Return when every rank is here."""
+        """Wait until every rank is here."""
 
 
 class Others(ABC):
     """The processes that rank 0 started."""
 
-    kept: Any = None  # what must be there as long as they are
+    kept: Any = None  # an object that must live that long
 
     @abstractmethod
     def wait(self) -> dict[int, int]:
-        """Return when one of them has failed, or all have ended: exit codes by rank of those that failed."""
+        """Wait until one has failed or all have ended; return exit codes by rank of those that failed."""
 
     @property
     @abstractmethod
@@ -59,9 +59,9 @@ class Others(ABC):
 
 
 class Started(Others):
-    """Ranks 1 and up, each started by its command with variables of its own.
+    """Ranks 1 and up, each started by its own command and variables.
 
-    Those of other nodes (`elsewhere`) are steps of Slurm's: one ends when its stdin does, and last says how.
+    Those on other nodes (`elsewhere`) are Slurm steps: each ends with its stdin, and prints its exit code last.
     """
 
     def __init__(self, commands: Sequence[Sequence[str]], variables: Callable[[int], dict[str, str]], elsewhere: bool):

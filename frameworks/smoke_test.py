@@ -1,7 +1,7 @@
 """Known operators on known operands: a device whose results differ here is not measured.
 
-Some builds run on a GPU they have no kernels for without an error and return zeros; those would time as the fastest
-framework of all.
+Some builds run on a GPU without having kernels for it, raise no error and return zeros; they would appear as the
+fastest framework.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def problem(results: Mapping[str, np.ndarray]) -> str | None:
-    """Return one sentence on the first operator that went wrong, or None if all are right."""
+    """Return a sentence on the first operator with a wrong result; None if all are right."""
     for name, expected in EXPECTED.items():
         got = np.asarray(results.get(name, np.nan), dtype=np.float32)
         if got.shape != expected.shape or not np.array_equal(got, expected):
@@ -34,7 +34,7 @@ def problem(results: Mapping[str, np.ndarray]) -> str | None:
 
 
 def obstacle(adapter: Adapter, device: str) -> str | None:
-    """Return why `device`, on which the operators run now, is not to be trusted: two sentences at most, or None."""
+    """Run the operators on `device`; return why it cannot be trusted, in at most two sentences, or None."""
     try:
         wrong = problem(adapter.smoke_test(device))
     except Unsupported as refusal:

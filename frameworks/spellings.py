@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-# Canonical spelling -> the attributes of those models, replaced in this order: longer names stand first.
+# Canonical spelling -> the attributes of those models, replaced in this order: longer names first.
 BERT = (
     ("embeddings.LayerNorm", "embeddings_norm"),
     ("embeddings.word_", "word_"),

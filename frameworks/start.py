@@ -19,14 +19,14 @@ from workloads.spec import Arrays, Workload
 class Place:
     """Surroundings of a strategy: the framework, the cell, and the folder of its artefact.
 
-    `phase` is a block whose time is booked under its name. `settings` are an earlier process's findings on a user
-    model. Strategies read no clock.
+    `phase` is a block whose time counts under its name. `settings` are an earlier process's findings on a user model.
+    Strategies read no clock.
     """
 
     adapter: Adapter
     workload: Workload
     cell: Cell  # in the baseline's mode
-    weights: Any  # by name, which may be made when they are asked for
+    weights: Any  # by name; they may be made on demand
     inputs: Sequence[Arrays]
     artefact: Path
     graph: str  # the framework's first graph mode
@@ -49,10 +49,10 @@ class Strategy:
             return place.adapter.prepare(place.workload, place.cell, place.weights, place.inputs)
 
     def fill(self, place: Place) -> None:
-        """Make the artefact, in a process of its own. Raises Unsupported."""
+        """Make the artefact, in a separate process. Raises Unsupported."""
 
     def within_first_call(self) -> Mapping[str, float]:
-        """Return seconds of the first call by phase, as the framework books them; the rest is running."""
+        """Return seconds of the first call by phase, as the framework reports them; the rest is running."""
         return {}
 
 

@@ -12,7 +12,7 @@ from measurement.cells import Cell
 from measurement.streams import EAGER, STRATEGIES, Strategy
 from workloads.spec import Weights, Workload
 
-LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples behind the first
+LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the first
 MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
 
 
@@ -42,7 +42,7 @@ class Counts:
     compilations: int = 0
     reported: int | None = None
     recorded: int = 0  # CUDA graphs
-    seconds: float | None = 0.0  # None where the framework does not say
+    seconds: float | None = 0.0  # None where the framework reports none
 
 
 class Server:
@@ -57,7 +57,7 @@ class Server:
         """Prepare the first call, such as by an export. Raises Unsupported."""
 
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
-        """Return an input set of a user model with zeros behind its tokens. Raises Unsupported."""
+        """Return an input set of a user model with zeros after its tokens. Raises Unsupported."""
         if MASK not in inputs[1]:
             raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
         leaves, rebuild = self.flatten(inputs)
@@ -83,7 +83,7 @@ class Server:
         raise Unsupported("the suite has no padding for this framework.")
 
     def extended(self, leaf: Any, axis: int, by: int) -> Any:
-        """Return a tensor with so many zeros behind it along an axis."""
+        """Return a tensor with `by` zeros appended along an axis."""
         raise NotImplementedError
 
     def mark(self, inputs: tuple) -> tuple:
@@ -98,7 +98,7 @@ class Server:
         return Counts(reported=0)
 
     def device_bytes(self) -> int | None:
-        """Return memory of the device that the process holds; None on a CPU."""
+        """Return the process's bytes on the device; None on a CPU."""
         meter = self.place.adapter.meter(self.place.cell)
         return meter.allocated_bytes() if meter else None
 

@@ -34,7 +34,7 @@ class Fault(Exception):
 
 
 class UserFile:
-    """A user's file, run once a process. Its folder comes first on the path, as where one runs it as a script."""
+    """A user's file, run once per process. Its folder comes first on the path, as when it runs as a script."""
 
     _loaded: dict[str, ModuleType] = {}  # noqa: RUF012 - of the process, as `sys.modules`
 
@@ -76,7 +76,7 @@ class UserFile:
 
 @contextlib.contextmanager
 def _alive(what: str) -> Iterator[None]:
-    """Let neither an exit nor a fork within get further than here."""
+    """Turn an exit within into Fault, and end forked children here."""
     process = os.getpid()
     try:
         yield
@@ -113,8 +113,7 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
 def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return a model's arguments: a dict by keyword, a tuple or list by position, any other value alone.
 
-    A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own. Raises
-    Fault for an iterator.
+    An instance of a subclass of these, such as a named tuple, is a single argument. Raises Fault for an iterator.
     """
     if isinstance(given, Iterator):
         raise Fault("inputs() returned an iterator, which gives its values once: return a tensor, a tuple or a dict.")
@@ -130,12 +129,12 @@ def seed_python(seed: int) -> None:
 
 
 def short_place(file: str, line: int | str, source: str) -> str:
-    """Return `net.py:12`: a file relative to the user's folder, or to where packages lie."""
+    """Return `net.py:12`: a file relative to the user's folder, or to the packages' folder."""
     return f"{without_folders(file, source)}:{line}"
 
 
 def without_folders(text: str, source: str) -> str:
-    """Return a text whose paths are relative to the user's folder, or to where packages and Python's library lie."""
+    """Return a text whose paths are relative to the user's folder, or to that of packages or Python's library."""
     for folder in (str(Path(source).parent), *sorted(sys.path, key=len, reverse=True)):
         if folder.startswith("/"):
             text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
@@ -154,7 +153,7 @@ def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
         raise
     except Exception as error:
         if isinstance(error, DISAGREEING) or type(error).__module__ != "builtins":
-            with contextlib.suppress(Exception):  # what failed may be the device that holds the inputs
+            with contextlib.suppress(Exception):  # the device that holds the inputs may have failed
                 error.called_with = inputs()[:300]  # type: ignore[attr-defined]
         raise
 
@@ -166,7 +165,7 @@ def disagreement(error: BaseException) -> str:
 
 
 def place_of(error: BaseException, source: str) -> str:
-    """Return the innermost line of the user's folder that an exception came from, `net.py:12`; empty without one.
+    """Return the innermost line of an exception in the user's folder, `net.py:12`; empty without one.
 
     Paddle and TensorFlow replace the traceback and write its frames into the text.
     """
@@ -178,6 +177,6 @@ def place_of(error: BaseException, source: str) -> str:
 
 
 def _is_users(file: str, source: str) -> bool:
-    """Return whether a file lies in the user's folder, and is none of the suite's or of an installed package."""
+    """Return whether a file is in the user's folder, and not the suite's or an installed package's."""
     folder = str(Path(source).parent) + "/"
     return file.startswith(folder) and not file.startswith(_SUITE) and PACKAGES not in file

@@ -22,7 +22,7 @@ SUITE = (*sorted(init.parent.name for init in FOLDER.glob("*/__init__.py")), "ru
 
 
 def put_first(folder: str) -> None:
-    """Make `folder` the first place to import from, and give way to its modules that are called as the suite's."""
+    """Make `folder` the first place to import from; its modules take precedence over the suite's of the same name."""
     if Path(folder).resolve() == FOLDER:  # a file in the suite's own folder has the suite's packages
         return
     sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
@@ -37,10 +37,10 @@ class _GivenWay:
     def __init__(self, names: frozenset[str]):
         self._names, self._statement, self._by_name = names, builtins.__import__, importlib.import_module
         self._hidden: dict[str, ModuleType] = {}
-        self._inside = False  # an import of the suite is at work
+        self._inside = False  # an import of the suite is running
 
     def install(self, path: list[str]) -> None:
-        """Hide the packages, and leave `path` alone to import from."""
+        """Hide the packages, and import from `path` only."""
         self._hidden = self._take()
         sys.path[:] = path
         builtins.__import__ = self._find
@@ -65,7 +65,7 @@ class _GivenWay:
 
     @contextlib.contextmanager
     def _packages_for(self, name: str, importer: Mapping[str, Any] | None) -> Iterator[None]:
-        """Let the suite's packages be found meanwhile where one of its modules asks for a hidden one."""
+        """Make the suite's packages importable in the block if one of its modules imports a hidden one."""
         if self._inside or name.partition(".")[0] not in self._names or not _is_suite(importer):
             yield
             return
@@ -80,12 +80,12 @@ class _GivenWay:
             sys.modules.update(theirs)
 
     def _take(self) -> dict[str, ModuleType]:
-        """Remove the modules of these names from those that are loaded, and return them."""
+        """Remove the loaded modules of these names, and return them."""
         found = [name for name in sys.modules if name.partition(".")[0] in self._names]
         return {name: sys.modules.pop(name) for name in found}
 
 
 def _is_suite(globals: Mapping[str, Any] | None) -> bool:
-    """Return whether an import statement with these globals stands in a module of the suite."""
+    """Return whether an import statement with these globals is in a module of the suite."""
     file = (globals or {}).get("__file__")
     return isinstance(file, str) and any(Path(file).is_relative_to(FOLDER / name) for name in SUITE)

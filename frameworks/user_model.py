@@ -1,4 +1,4 @@
-"""User models at the boundary: parts that a framework provides, so that a worker can call, compare and count one.
+"""User models at the boundary: a framework's methods for a worker to call, compare and count one.
 
 An input set is the result of the user's `inputs`, as `(args, kwargs)`: structure, scalars and objects included. A step
 hands it to the model as its user would.
@@ -25,7 +25,7 @@ from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
 from workloads.user_model import UserModel as Workload
 
-# Of the memory that is free, how much a copy in a wider dtype may take; a call needs the rest.
+# Share of free memory that a copy in a wider dtype may take; a call needs the rest.
 MOST_OF_MEMORY = 0.8
 COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
 # Names of operators that draw random numbers.
@@ -46,7 +46,7 @@ class Counted:
 
 
 class Uncounted(Exception):
-    """The cost of a call is not known; the message says why, such as by the operators that no rule counts."""
+    """The cost of a call is not known; the message gives the reason, such as operators without a rule."""
 
     @classmethod
     def naming(cls, operators: Iterable[str]) -> Uncounted:
@@ -58,9 +58,9 @@ class Subject(ABC):
     """A user model in one pass, as a worker sees it. Nothing here is timed."""
 
     rules: Rules
-    # In which eager mode may compute a reference, the best first; all above the cell's own dtype.
+    # Dtypes in which eager mode may compute a reference, the best first; all above the cell's.
     precisions: Sequence[str] = ()
-    # What was decided about the model, for the record: by name, in words.
+    # Decisions about the model, for the record: texts by name.
     settings: Mapping[str, Any] = {}
 
     def values(self, output: Any) -> Values:
@@ -84,11 +84,11 @@ class Subject(ABC):
         return None
 
     def computes_in(self) -> Sequence[str]:
-        """Return the dtypes of the products that eager mode computes in a call, most first; empty if unknown."""
+        """Return the dtypes of the products that eager mode computes in a call, commonest first; empty if unknown."""
         return ()
 
     def draws(self) -> bool:
-        """Say whether a call draws random numbers, of which a fixed seed gives others in another dtype."""
+        """Return whether a call draws random numbers: one seed gives different ones in another dtype."""
         return False
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
@@ -102,10 +102,10 @@ class UserModel(Subject):
     It makes the input sets and the model, calls the model once, and finds the inputs that a call changes.
     """
 
-    # How eager mode may call the model, the cheapest first: one that differentiates needs more than the first.
+    # How eager mode may call the model, the cheapest first: a model that differentiates needs a later one.
     ways: Mapping[str, Callable[[], contextlib.AbstractContextManager]] = {"": contextlib.nullcontext}
-    compiler = ""  # what is removed from a model that is compiled already
-    wanted = ""  # what `model` is to return
+    compiler = ""  # the compiler that is removed from a compiled model
+    wanted = ""  # what `model` must return
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class UserModel(Subject):
         self.settings: dict[str, Any] = {}
         self.removed: list[str] = []  # the places from which the compiler was removed
         self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
-        self._first: Values | None = None  # what the first call gave, with seed 0, until somebody asked for it
+        self._first: Values | None = None  # the first call's outputs, with seed 0, until they are read
         self.autograd = next(iter(self.ways.values()))
         self.seed(self.seed_of_weights)
         made = self.made()
@@ -202,14 +202,14 @@ class UserModel(Subject):
         return contextlib.nullcontext()
 
     def confirmed(self) -> bool:
-        """Say whether the first call's outputs are right in the way in which the model was called."""
+        """Return whether the first call's outputs are right in the chosen way of calling."""
         return True
 
     def memory(self, dtype: str) -> tuple[int, int] | None:
         """Return the bytes of a copy of the model in `dtype`, and those that are free for it; None if unknown."""
         return None
 
-    # What follows from it.
+    # What follows from that.
 
     def place(self, arrays: Arrays) -> Inputs:
         """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
@@ -220,7 +220,7 @@ class UserModel(Subject):
         return inputs
 
     def settle(self) -> None:
-        """Call the model once, on a copy of the first input set, in the first way in which it runs."""
+        """Call the model once, on a copy of the first input set, in the first way that works."""
         ways = list(self.ways)[-1:] if self.trains else list(self.ways)
         for way in ways:
             self.autograd = self.ways[way]
@@ -316,7 +316,7 @@ class UserModel(Subject):
         if seed == 0 and self._first is not None:
             first, self._first = self._first, None
             return first
-        self.restore()  # from whatever calls before left
+        self.restore()  # after changes by earlier calls
         self.seed(seed)
         return self._one(self.call, self.fresh(self.sets[0]))
 
@@ -335,7 +335,7 @@ class UserModel(Subject):
             raise MemoryError(f"a copy takes {copies * needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free")
 
     def _in_turn(self, call: Call, calls: int, prepare: Callable[[Inputs], Inputs]) -> list[Values]:
-        self.restore()  # from whatever calls before left
+        self.restore()  # after changes by earlier calls
         self.seed(0)
         try:
             return [_kept(self.values(call(*prepare(inputs)))) for inputs in self.sets[:calls]]
@@ -369,9 +369,9 @@ class Training(Subject):
             model.restore()
 
     def eager(self, calls: int) -> list[Values] | None:
-        """Return the losses in float32, where iterations compute in it: AdamW makes whole steps of rounding errors.
+        """Return the losses in float32, where iterations compute in it: AdamW turns rounding errors into whole steps.
 
-        A bias before a batch norm has no gradient but those errors, and moves the running mean.
+        A bias before a batch norm has only those errors as gradient, and moves the running mean.
         """
         return self.precise("float32", calls) if self._in_float32 else None
 
@@ -407,7 +407,7 @@ def scalar_loss(file: UserFile, is_scalar: Callable[[Any], bool], example: str) 
 
 
 def free_host_memory() -> int:
-    """Return the bytes that this process may still take, in its control group as well."""
+    """Return the bytes that this process may still allocate, also within its control group."""
     lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     free = int(lines["MemAvailable"].split()[0]) * 1024
     with contextlib.suppress(OSError, ValueError):  # no such group, or no limit
@@ -417,13 +417,13 @@ def free_host_memory() -> int:
 
 
 def _wants_gradients(error: Exception) -> bool:
-    """Say whether an error speaks of gradients that were not recorded."""
+    """Return whether an error is about gradients that were not recorded."""
     text = str(error).lower()
     return "grad" in text or "inference" in text
 
 
 def _kept(found: Values) -> Values:
-    """Return arrays of their own: a framework may write over its tensors at the next call."""
+    """Return copies of arrays: a framework may overwrite its tensors at the next call."""
     return Values({name: np.array(array) for name, array in found.arrays.items()}, found.not_compared)
 
 
@@ -432,7 +432,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _shown(name: str) -> str:
-    """Return an input's name as the user knows it: its keyword, or its number from 1."""
+    """Return an input's name as the user sees it: its keyword, or its number from 1."""
     place, _, rest = name.partition(".")
     first = rest.partition(".")[0] if place in "01" else name
     return f"argument {int(first) + 1}" if first.isdigit() else first

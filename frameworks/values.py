@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-# Parts of one output, and objects of one walk; an object that reaches more holds a model or a data set.
+# Limits of parts per output and objects per walk; an object that reaches more holds a model or a data set.
 MOST_PARTS, MOST_REACHED = 20_000, 100_000
 BEYOND = f"every part after the first {MOST_PARTS:,}"
 _SCALARS = (bool, int, float, complex, str, bytes, np.generic)
 _NUMBERS = (bool, int, float, complex)
-# What has attributes but no values of its own.
+# Types with attributes but without values.
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 
@@ -49,7 +49,7 @@ class Rules:
         return None
 
     def opaque(self, value: Any) -> bool:
-        """Say whether a value is never walked into, such as a model."""
+        """Return whether a walk skips a value's contents, such as a model's."""
         return False
 
 

@@ -19,7 +19,7 @@ from records.statuses import WORDS
 from reports.numbers import estimate, multiple, plus_minus, ratio, speedup, text_of, width
 from reports.remarks import recompilation
 
-# What flags on the machine mean, in a line of all that a figure rests on.
+# Meaning of flags on the machine, in the line on the basis of figures.
 CONDITIONS = {
     "other_load": "other programs in",
     "steal": "steal in",
@@ -184,14 +184,14 @@ def besides(answer: Answer) -> list[str]:
 
 
 def scaling(answer: Answer) -> list[str]:
-    """Return a line on the modes that ran on several ranks: their speed on one rank that each rank keeps."""
+    """Return a line on the modes that ran on several ranks: the share of single-rank speed that each rank keeps."""
     known = [(point, point.record.efficiency) for point in answer.points if not point.excluded]
     parts = [f"{name(point)} {estimate(kept.map(lambda share: 100 * share), ' %')}" for point, kept in known if kept]
     return [f"Each rank keeps of the speed on one rank: {', '.join(parts)}."] if parts else []
 
 
 def energy(answer: Answer) -> list[str]:
-    """Return a line on each mode whose energy was measured, or why none was; nothing where nobody asked."""
+    """Return a line on each mode whose energy was measured, or why none was; empty where not requested."""
     points = [point for point in answer.points if point.record.energy_source and not point.excluded]
     lines = list(filter(None, map(_energy, points)))
     if points and not lines:

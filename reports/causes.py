@@ -9,14 +9,14 @@ from measurement.statistics import Interval
 from records.shapes import Profile
 from reports.numbers import estimate, ratio
 
-EACH = "in one process each"  # what a claim rests on
+EACH = "in one process each"  # the basis of a claim
 CHANNELS = {"nchw": "channels first", "nhwc": "channels last"}
 
 
 def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
     """Return sentences on every graph mode of a shape that loses: each control's result, and any open cause.
 
-    `entries` are all cells that were profiled, with those that could not be.
+    `entries` are all profiled cells, including failed ones.
     """
     return [sentence for loss in losses(group, entries) for sentence in _why(loss)]
 

@@ -48,7 +48,7 @@ def names_of(comparison: Comparison) -> Names:
 
 
 def summary(comparison: Comparison) -> str:
-    """Return how many cells ended how, and whether the limit is kept."""
+    """Return the cells per verdict, and whether the limit is kept."""
     verdicts = {
         verdict: len(comparison.with_verdict(verdict))
         for verdict in (SLOWER, FASTER, SAME, INCONCLUSIVE, NOT_COMPARABLE)
@@ -81,7 +81,7 @@ def undecided(comparison: Comparison, names: Names) -> list[str]:
 
 
 def _reasons(cells: Iterable[Compared], names: Names) -> Iterable[tuple[str, str]]:
-    """Yield the verdict, and why cells have it, the commonest reason first, with the cells it holds for."""
+    """Yield the verdict, a reason and the cells that it applies to, the commonest reason first."""
     by_reason = defaultdict(list)
     for cell in cells:
         if cell.why:

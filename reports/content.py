@@ -14,7 +14,7 @@ from measurement.statistics import Interval
 from measurement.text import plain
 from reports.numbers import estimate, text_of
 
-# More than this nobody reads and no browser draws at ease; what is cut is said, and the CSV has it.
+# Nobody reads more than this, and browsers draw it slowly; cuts are reported, and the CSV has all.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
 
 
@@ -45,18 +45,18 @@ class Table:
     def make(
         cls, columns: Iterable[str], things: Sequence[Any], row: Callable[[Any], Row] = lambda thing: thing
     ) -> Table:
-        """Return a table of the first things, each made a row."""
+        """Return a table of the first items, a row each."""
         return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
 
     def filled(self) -> Table:
-        """Return the same without columns that no row fills."""
+        """Return the table without empty columns."""
         kept = [n for n in range(len(self.columns)) if any(row.cells[n] for row in self.rows)]
         rows = tuple(Row(tuple(row.cells[n] for n in kept), row.tags) for row in self.rows)
         return Table(tuple(self.columns[n] for n in kept), rows, self.total)
 
     @property
     def left_out(self) -> int:
-        """Return how many rows are not in it."""
+        """Return how many rows are cut."""
         return self.total - len(self.rows)
 
     def is_number(self, index: int) -> bool:
@@ -95,7 +95,7 @@ class Chart:
     tags: dict[str, str] = field(default_factory=dict)
     card: Card | None = None
     notes: tuple[str, ...] = ()
-    first: bool = False  # of a panel's charts the one that is shown until another is chosen
+    first: bool = False  # whether a panel shows it until another is chosen
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report. `panels` are those that are shown, of `total` that there are."""
+    """A part of the report. `panels` are those that are shown, of `total`."""
 
     key: str
     title: str
@@ -126,7 +126,7 @@ class Section:
 
     @classmethod
     def make(cls, key: str, title: str, sentences: Iterable[str], groups: Sequence[Any], make: Callable) -> Section:
-        """Return a section with one panel for each of `groups`, made by `make`, up to the length that it may have."""
+        """Return a section with one panel for each of `groups`, made by `make`, up to the maximum length."""
         panels: list[Panel] = []
         rows = 0
         for group in groups:
@@ -157,7 +157,7 @@ def grid(
     left: Iterable[int] = (0,),
     styles: Sequence[str | None] = (),
 ) -> Grid:
-    """Return a table for a terminal; where it is too wide, `dropped` columns go in this order, and no digit does."""
+    """Return a table for a terminal; where it is too wide, omit columns in the order of `dropped`, but no digits."""
     sizes = [max(cell_len(text) for text in (name, *column)) for name, *column in zip(columns, *rows, strict=True)]
     kept = list(range(len(columns)))
     for place in dropped:

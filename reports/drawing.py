@@ -1,8 +1,8 @@
 """Charts drawn when the report is made: no script, no library in the page.
 
 A chart of rows is HTML: names on the left, values on the right, and between them a track of SVG whose places along x
-are percentages. Colours of texts and lines are the page's; a picture that stands alone brings `style` along.
-A mode looks alike everywhere: hue says the framework, shape the mode, and eager mode is hollow.
+are percentages. Colours of texts and lines are the page's; a standalone picture includes `style`. A mode looks the same
+everywhere: hue shows the framework, shape the mode, and eager mode is hollow.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from html import escape
 
 from analysis.points import Point
 
-# Of frameworks whose description names no colour; which one depends on the name alone.
+# For frameworks whose description has no colour; the name alone selects it.
 OTHERS = ("#1f93a8", "#2f9e63", "#c94f7c", "#7c6f64", "#5b6ee1")
-BACK = "#8b93a0"  # a step that leads the other way
-# Symbols of graph modes, about as large to the eye, in a box from -6 to 6.
+BACK = "#8b93a0"  # a step in the other direction
+# Symbols of graph modes, of similar visual size, in a box from -6 to 6.
 PATHS = (
     "M0-5.2A5.2 5.2 0 1 1 0 5.2 5.2 5.2 0 1 1 0-5.2Z",
     "M-4.7-4.7H4.7V4.7H-4.7Z",
@@ -50,7 +50,7 @@ DASHES = (
 )
 MOST_TICKS = 6
 LEAST = 4.0  # the factor that an axis spans at least, or noise would fill the chart
-ROW = 24  # height of a row's track, whose marks lie in its middle
+ROW = 24  # height of a row's track, whose marks are in its middle
 BAR = 12  # height of a bar
 HEIGHT = 260  # of a chart of curves
 TONES = ("#3b7dd8", "#d1622b", "#2f9e63", "#a05cc9", "#c94f7c", "#8a7a1f", "#1f93a8", "#7c6f64", "#e0484d", "#5b6ee1")
@@ -104,7 +104,7 @@ def mark(look: Look, x: str) -> str:
 
 
 def style(colours: Mapping[str, str]) -> str:
-    """Return the style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
+    """Return the style of a standalone picture: `ink`, `soft`, `line` and `ground` as #rrggbb."""
     return (
         f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
         f".value{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
@@ -137,7 +137,7 @@ class Scale:
         return self.begin + (self.end - self.begin) * share
 
     def __call__(self, value: float) -> str:
-        """Return the place of a figure as it is written."""
+        """Return the place of a figure as text."""
         return f"{self.at(value):.3g}%"
 
     @property
@@ -159,7 +159,7 @@ def tick_text(value: float) -> str:
 
 @dataclass(frozen=True)
 class Dot:
-    """A figure with its name, its value in words, and its interval; `note` is said behind the name."""
+    """A figure with its name, its value in words, and its interval; `note` follows the name."""
 
     name: str
     look: Look
@@ -262,7 +262,7 @@ def curves(rows: Sequence[Curve]) -> str:
     grid = f'<g class="axis">{below}</g><g class="axis up">{beside}</g>'
     body = "".join(_curve(row, across, up) for row in rows)
     marks = "".join(_marks(row, across, up) for row in rows)
-    # Stretched to its place, with strokes that are not.
+    # The picture is stretched, its strokes are not.
     plot = f'<svg viewBox="0 0 100 100" preserveAspectRatio="none"><path class="rule" d="{ways}"/>{body}</svg>'
     return f'<svg width="100%" height="{HEIGHT}">{grid}{plot}{marks}</svg>'
 

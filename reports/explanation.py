@@ -20,14 +20,14 @@ from reports.names import in_words
 from reports.numbers import text_of
 
 TOP_KERNELS = 8
-# A class is said to differ when it does by this share of eager's time.
+# The smallest reported difference of a class, as a share of eager's time.
 DIFFERS = 0.03
 NAME_LENGTH = 90
 LONGEST = ("ms", "times", "class", "kernel", "a part of")
 
 
 def explained(entries: Sequence[Profile]) -> list[Profile]:
-    """Return those with a profile, their pass by the name that it has in a record."""
+    """Return the entries with a profile, their pass also under its name in records."""
     done = (entry for entry in entries if entry["status"] == "explained")
     return [cast(Profile, {**entry, "pass": entry["pass_name"]}) for entry in done]
 
@@ -55,7 +55,7 @@ def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
 
 
 def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
-    """Return a row a class: its share of FLOPs, then milliseconds and share of time in each mode; sums come last."""
+    """Return a row per class: its share of FLOPs, then milliseconds and share of time in each mode; sums come last."""
     table = []
     for name in CLASSES:
         if any(entry["classes"][name] for entry in group):
@@ -139,7 +139,7 @@ def attention(group: Sequence[Profile]) -> list[str]:
 
 
 def attention_form(entry: Profile) -> str:
-    """Return `fused`, or `matrix products and a softmax`; empty where the profile does not say."""
+    """Return `fused`, or `matrix products and a softmax`; empty where the profile lacks it."""
     parts = of_class(entry, "attention")
     if any(is_fused_attention(name) for name, *_ in parts):
         return "fused"
@@ -170,7 +170,7 @@ def _refusal(entry: Profile, call: Mapping[str, Any]) -> str:
 
 
 def not_known(group: Sequence[Profile]) -> list[str]:
-    """List the share of each mode's time in kernels that no rule knows, with the longest of these kernels."""
+    """List the share of each mode's time in kernels without a rule, with the longest of them."""
     lines = []
     for entry in group:
         unknown = of_class(entry, "other")
@@ -183,7 +183,7 @@ def not_known(group: Sequence[Profile]) -> list[str]:
 
 
 def sentences(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
-    """Return all that is said of a shape, in words; `entries` are all cells, among which its controls are."""
+    """Return all sentences on a shape; `entries` are all cells, including its controls."""
     reasons = [] if group[0].get("control") else causes.why(group, entries)
     return [*reasons, *programs(group), *differences(group), *attention(group), *refusals(group), *not_known(group)]
 
@@ -195,7 +195,7 @@ def programs(group: Sequence[Profile]) -> list[str]:
 
 
 def title(name: str, group: Sequence[Profile]) -> str:
-    """Return a shape's name in words; controls differ from the cells asked for."""
+    """Return a shape's name in words; controls differ from the requested cells."""
     return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 

@@ -1,4 +1,4 @@
-"""A self-check in words: a line a check, the verdict, and which differences can be trusted."""
+"""A self-check in words: a line per check, the verdict, and which differences can be trusted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 
 
 def show(checks: Sequence[Check], trials: Sequence[Trial], repeats: int, console: Console) -> None:
-    """Print a line a check, the verdict, and which differences can be trusted."""
+    """Print a line per check, the verdict, and which differences can be trusted."""
     table = Table("", "check", "found", "holds")
     for check in checks:
         holds = "yes" if check.holds else Text("no", style="red")

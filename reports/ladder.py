@@ -54,7 +54,7 @@ def _most(ladder: Ladder) -> str:
 
 
 def _crossed(crossed: Crossed) -> str:
-    """Return the effects of two rungs alone and together, and whether each is smaller with the other one."""
+    """Return the effects of two rungs alone and together, and whether each is smaller with the other."""
     low, high = crossed.interaction.low, crossed.interaction.high
     together = "each brings less with the other" if high < 1 else "each brings more with the other"
     if low <= 1 <= high:
@@ -67,7 +67,7 @@ def _crossed(crossed: Crossed) -> str:
 
 
 def table(ladder: Ladder) -> Table:
-    """Return a row a rung."""
+    """Return a row per rung."""
     steps: Sequence[Step | None] = (None, *ladder.steps) if ladder.rungs else ()
     rows = []
     for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
@@ -90,7 +90,7 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
         console.print(f"\n{title(ladder)}", style="bold")
         content = table(ladder)
         rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
-        # What a rung adds is dropped first, then what others say too; digits and names of modes never are.
+        # A rung's addition is dropped first, then redundant columns; digits and names of modes never are.
         console.print(grid(content.columns, rows, console.width, dropped=(1, 5, 4), left=(0, 1)))
         for sentence in sentences(ladder):
             console.print(sentence, highlight=False)

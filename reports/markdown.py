@@ -55,7 +55,7 @@ def _panel(panel: Panel) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """Return a text that is unfolded by a click."""
+    """Return a text that a click unfolds."""
     return f"<details><summary>{title}</summary>\n\n{content}\n\n</details>"
 
 

@@ -9,11 +9,11 @@ from functools import cache, cached_property
 from measurement.text import times
 
 _SIZES = ("batch_size=", "seq_len=")
-_TELLING = ("padded", "explicit", "fused")  # values that need no name of a parameter before them
+_TELLING = ("padded", "explicit", "fused")  # values that need no parameter name before them
 
 
 class Names:
-    """Short names of cells, by their whole ones, each in two parts: `mode` and `shape`.
+    """Short names of cells, by their full ones, each in two parts: `mode` and `shape`.
 
     `torch/mlp/plain/inference/cpu/fp32/threads=2/batch_size=4,width=8/eager` becomes `torch eager` where all cells have
     that MLP. It becomes `torch eager`, `mlp batch 4` where there are other workloads and batches. With `whole`,
@@ -66,7 +66,7 @@ def in_words(shape: str) -> str:
 
 
 def _parts(cell: str) -> list[str]:
-    """Return framework, mode and workload, then everything else that makes a cell, a parameter a part."""
+    """Return framework, mode and workload, then all else that identifies a cell, a part per parameter."""
     framework, *setting, mode = cell.split("/")
     texts = [part for text in setting for part in text.split(",")]
     return [framework, mode, *(texts or [""])]
@@ -80,7 +80,7 @@ def _shape(parts: list[str], alike: set[str], with_workload: bool) -> str:
     return " ".join(filter(None, [parts[2] if with_workload else "", size, *others]))
 
 
-@cache  # a few parts, over and over; so below
+@cache  # few parts, many calls; so below
 def _size(part: str) -> str:
     """Return `4` of `batch_size=4`; empty for a part that is no size."""
     return part.partition("=")[2] if part.startswith(_SIZES) else ""

@@ -25,12 +25,12 @@ def ratio(value: float) -> str:
 
 
 def span(low: float | None, high: float | None, show: Callable[[float], str] = text_of) -> str:
-    """Return `3.9 to 4.3`; with more digits where these read alike, and empty where there is no interval."""
+    """Return `3.9 to 4.3`; with more digits where both read alike, and empty where there is no interval."""
     return "" if low is None or high is None else " to ".join(_apart(show, low, high)(end) for end in (low, high))
 
 
 def _apart(show: Callable[[float], str], low: float, high: float) -> Callable[[float], str]:
-    """Return the first way of showing, of those with ever more digits, that distinguishes two ends."""
+    """Return the first notation, with ever more digits, that distinguishes both ends."""
     ways = (show, lambda value: f"{value:.3g}", lambda value: f"{value:.4g}")
     return next((way for way in ways if way(low) != way(high)), show)
 

@@ -52,6 +52,6 @@ def recompilations(records: Iterable[Record]) -> list[str]:
 
 
 def _calls(record: Record) -> float:
-    """Return the calls in the samples of a record; infinite where it does not say."""
+    """Return the calls in the samples of a record; infinite where it has none."""
     calls = (record.samples or 0) * (record.calls_per_sample or 0)
     return calls or float("inf")

@@ -59,5 +59,5 @@ class ReportData:
         return {name: str(n) for n, name in enumerate(self.points.series)}
 
     def mode(self, point: Point) -> str:
-        """Return the number by which the page knows a point's series."""
+        """Return the number of a point's series in the page."""
         return self._numbers[point.series]

@@ -35,7 +35,7 @@ def row(one: Strategy) -> tuple[str, ...]:
 
 
 def pays(found: BreakEven | None) -> str:
-    """Return from how many calls on a strategy pays."""
+    """Return the calls from which a strategy pays."""
     if found is None:
         return "no calls"
     if math.isinf(found.high):

@@ -39,7 +39,7 @@ def by_caches(cell: Cell, name: str) -> dict[str, Arm]:
 
 
 def row(cell: Cell, name: str) -> tuple[str, ...]:
-    """Return a strategy's figures: those of a call with cold caches, or else with warm ones."""
+    """Return a strategy's figures: with cold caches, or else with warm ones."""
     arms = by_caches(cell, name)
     one = arms.get(COLD) or next(iter(arms.values()))
     compiled = text_of(one.average(lambda record: record.compilations)) + ("!" if one.miscounted else "")

@@ -25,10 +25,10 @@ _FILE_WIDTH, _MOST_WIDTH = 120, 120
 MOST_SHAPES, MOST_REASONS = 24, 20  # more than this scrolls by unread
 HEADS = ("ms", "±95 %", "over eager", "first call")
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
-_BOUND = "\u00a0%"  # is not separated from its number
+_BOUND = "\u00a0%"  # stays with its number
 WARNING = "yellow"
 STYLES = {FASTER: "green", SLOWER: "red", USE: "green", STAY: "red"}
-# Flags that speak of the cell itself and not of the machine, which appear where they are raised.
+# Flags on the cell itself, not on the machine: they appear where they are raised.
 OF_THE_CELL = (
     *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
     *(ZERO, CONSTANT),
@@ -36,7 +36,7 @@ OF_THE_CELL = (
 
 
 class PlainConsole(Console):
-    """A console that takes every text as it is: no markup, no emoji codes, no control characters.
+    """A console that prints every text literally: no markup, no emoji codes, no control characters.
 
     Commands in it have the name that a user types.
 
@@ -113,7 +113,7 @@ def _name(line: Line, width: int, typed: bool) -> str:
 
 
 def _row(name: str, parts: Sequence[str], left: int, widths: Sequence[int], style: str, of_gain: str = "") -> Text:
-    """Return names on the left and figures on the right; names that are longer have a line of their own."""
+    """Return names on the left and figures on the right; longer names have a separate line."""
     text = Text(name if len(name) <= left else f"{name}\n", style=style)
     text.pad_right(left - len(name) if len(name) <= left else left)
     for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
@@ -124,7 +124,7 @@ def _row(name: str, parts: Sequence[str], left: int, widths: Sequence[int], styl
 
 
 def _print(sentences: Iterable[str], console: Console, indent: str = "") -> None:
-    """Print each sentence, wrapped between words with the lines after the first one indented."""
+    """Print each sentence, wrapped between words, all lines but the first indented."""
     for sentence in sentences:
         lines = textwrap.wrap(
             plain(sentence).replace(" %", _BOUND),

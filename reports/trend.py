@@ -28,7 +28,7 @@ LEAST = 1.25  # the factor that the height of a series spans at least, or scatte
 
 @dataclass(frozen=True)
 class Moment:
-    """A run on the axis: its name, where it lies, when it began, versions by framework, the suite's revision."""
+    """A run on the axis: its name, place and start, versions by framework, the suite's revision."""
 
     name: str
     place: str
@@ -154,7 +154,7 @@ def section(history: History, title: str = TITLE, key: str = "history") -> Secti
 
 
 def table(history: History) -> Table:
-    """Return a row a cell: its steps, and latency with the half-width of its interval in the latest runs."""
+    """Return a row per cell: its steps, and latency with the half-width of its interval in the latest runs."""
     measured = [n for n in range(len(history.moments)) if any(line.latency[n] for line in history.lines)]
     latest = measured[-MOST_RUNS:]
     columns = ("cell", "ms", "over the runs", "steps", *(f"{history.labels[n]}, ms" for n in latest))

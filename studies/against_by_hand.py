@@ -90,7 +90,7 @@ def by_suite(options: argparse.Namespace, framework: str, python: str, modes: li
 
 
 def compared(mode: str, runs: list[dict], record: dict) -> bool:
-    """Print a mode's line; whether it is as wanted."""
+    """Print a mode's line; return whether it passes."""
     hand = over_processes([run["samples_ms"] for run in runs])
     both = " and ".join(f"{run['ms']:.4g}" for run in runs)
     head = f"{mode}: by hand {both} ms, the suite"
@@ -108,14 +108,14 @@ def compared(mode: str, runs: list[dict], record: dict) -> bool:
 
 
 def paired(mode: str, figures: dict) -> bool:
-    """Print a mode's line; whether it is as wanted."""
+    """Print a mode's line; return whether it passes."""
     limit = WITHIN["overhead"] if figures["hand_ms"] < HOST_DECIDES_BELOW_MS else WITHIN_ELSEWHERE
     head = f"{mode}: by hand {figures['hand_ms']:.4g} ms, the suite {figures['suite_ms']:.4g}"
     return told(f"{head} ({figures['rounds']} rounds)", mode, Interval(*figures["ratio"]), limit)
 
 
 def told(head: str, mode: str, ratio: Interval | None, limit: float) -> bool:
-    """Print what the ratio shows; whether it is as wanted: of graph modes agreement, of eager nothing."""
+    """Print the ratio's verdict; return whether it passes: graph modes must agree, eager need not."""
     what = verdict(ratio, limit)
     figures = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" if ratio else "too few samples"
     print(f"{head}: {figures}: {what} within {limit:.0%}")
@@ -158,7 +158,7 @@ def kept(options: argparse.Namespace, folder: Path, name: str, figures: dict[str
 
 
 def main() -> int:
-    """Compare for each framework; the exit code is 1 where a graph mode is not as wanted."""
+    """Compare for each framework; return exit code 1 where a graph mode does not agree."""
     parser = loop.arguments(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.set_defaults(threads=len(os.sched_getaffinity(0)), seconds=3.0)
     parser.add_argument("framework", nargs="+", choices=SCRIPTS)

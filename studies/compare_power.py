@@ -25,8 +25,8 @@ from analysis.comparison import FASTER, SLOWER, Comparison  # noqa: E402
 from measurement.statistics import INCONCLUSIVE  # noqa: E402
 
 SLOWED = 1.05
-# Deviation of what runs of the same code differ in as a whole, of launches where two sides take turns: of a machine
-# that is still (assumed), and what two series of runs on two shared cores had beyond their intervals
+# Common deviation of whole runs of the same code, or of launches where two sides take turns: on a quiet machine
+# (assumed), and of two series of runs on two shared cores beyond their intervals
 # (`two-cores-standard-runs*` in `results/selfcheck/series.jsonl.gz`).
 DRIFTS = (0.01, 0.04, 0.08)
 LAUNCHES = {"quick": (3, 10), "standard": (6, 15)}  # and rounds of each
@@ -36,7 +36,7 @@ MACHINES = {
     "H200, 128 tokens, torch 2.11": "h200/torch-2.11-short",
     "shared machine, two cores": "cpu/two-cores",
 }
-# Of launches on a machine that is still: what a slowdown of 5 % takes to be found.
+# Scatter between launches on a quiet machine, which limits the detection of 5 %.
 STILL = {f"{share:.1%} between launches": share for share in (0.005, 0.01, 0.02)}
 HEADER = f"{'':<62} {'false alarms':>12} {'open':>6} {'5 % found':>9}"
 
@@ -70,7 +70,7 @@ class Count:
 
 
 def still(between: float) -> list[drawn.Scatter]:
-    """Return processes that scatter so much, half of it in common, and rounds by 1 %."""
+    """Return processes that scatter so much, half of it shared, and rounds by 1 %."""
     variance = between**2
     return [drawn.Scatter(((variance, variance / 2), (variance / 2, variance)), (0.01, 0.01))]
 

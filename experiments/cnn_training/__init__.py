@@ -36,7 +36,7 @@ def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
 
 
 def throughput(record: Record) -> Interval | None:
-    """Return items a second, from the interval of the latency."""
+    """Return items per second, from the interval of the latency."""
     return rate_of(record, record.items_per_s)
 
 
@@ -82,7 +82,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return items a second, and how many times as fast as eager mode."""
+    """Return items per second, and the speedup over eager mode."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}
     axes = ("workload", "layout", "dtype", "batch_size")

@@ -58,7 +58,7 @@ def total(cell: Cell, this: str, other: str) -> Interval | None:
 
 
 def claim(sentence: str, figure: Figure, this: str, other: str, judge: Judge) -> Claim:
-    """Return a claim on a ratio of two strategies, put to every cell."""
+    """Return a claim on a ratio of two strategies, checked on every cell."""
     return rounds.claim(sentence, lambda evidence: evidence.starts, lambda cell: figure(cell, this, other), judge)
 
 

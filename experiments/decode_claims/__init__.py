@@ -16,8 +16,8 @@ from records.record import Record
 CUDA_GRAPHS = {"framework": "torch", "mode": "cuda-graph"}
 COMPILED_TOO = {"framework": "torch", "mode": "inductor-reduce-overhead"}
 TORCH, JAX = {"framework": "torch", "mode": "eager"}, {"framework": "jax", "mode": "jit"}
-TOKENS = ("decode", "generate")  # the passes: a prompt that is read is none
-# What #1649 may call no benefit: the gate by which its tracker, sglang-omni#1608, judges another change.
+TOKENS = ("decode", "generate")  # the passes that generate tokens
+# Gain that #1649 may call none: the gate by which its tracker, sglang-omni#1608, judges another change.
 NO_BENEFIT = 1.02
 AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
@@ -50,7 +50,7 @@ def named(record: Record) -> str:
 def check_of(
     judged: Callable[[str, Estimate], Answer], this: Mapping[str, Any], other: Mapping[str, Any], **criteria
 ) -> Callable[[Evidence], Answer]:
-    """Return a check that puts `judged` to every ratio of times of tokens."""
+    """Return a check that applies `judged` to every ratio of times of tokens."""
 
     def check(evidence: Evidence) -> Answer:
         named_ratios = list(ratios(evidence, this, other, **{"pass": TOKENS, **criteria}))
@@ -102,7 +102,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return latencies of ours; the published figures are ratios, and stand apart."""
+    """Return our latencies, and the published ratios in a separate table."""
     groups = tables.by_framework(evidence)
     latencies = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
     columns = ("source", "claim", "this", "other", "ratio")

@@ -29,7 +29,7 @@ def at_repeat(records: Records, repeat: int) -> Record | None:
 
 
 def untellable(records: Records) -> Answer | None:
-    """Return an answer where a mode's chain says nothing: not measured, or its multiplications merged."""
+    """Return an answer where a mode's chain proves nothing: not measured, or its multiplications merged."""
     if not len(records):
         return inconclusive("this mode's chain was not measured")
     for record in records:

@@ -9,7 +9,7 @@ from measurement.statistics import Interval
 from records.shapes import Profile, of_baseline
 
 PRODUCTS = ("matmul", "attention")
-# A profile is one run of a few calls and has no interval; its times are taken to be good to this share.
+# A profile is one run of a few calls and has no interval; its times are assumed accurate to this share.
 PROFILE_SPREAD = 0.2
 
 
@@ -20,7 +20,7 @@ def profile_of(evidence: Evidence, eager: bool) -> Profile | None:
 
 
 def uncertain(value: float) -> Interval:
-    """Return a figure out of a profile, with the spread that profiles are given."""
+    """Return a profile's figure, with the spread assumed for profiles."""
     return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
 
 

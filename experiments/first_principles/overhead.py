@@ -9,7 +9,7 @@ from measurement.statistics import Interval
 from records.record import Record
 from reports.numbers import text_of
 
-# The source: twice the batch adds less than this where overhead is what takes the time.
+# The source: twice the batch adds less than this where overhead dominates.
 GROWTH = 0.10
 PYTHON = "python"
 

@@ -1,4 +1,4 @@
-"""Four tables of the forms in which models are deployed, which contradict each other on the fastest."""
+"""Four tables of deployed forms of models; they contradict each other on the fastest."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from measurement.statistics import Interval
 from records.record import Record
 
 AXES = ("workload", "dtype", "quant", "product", "batch_size")
-USUAL = (None, "matmul")  # how products are written: records from before that could be chosen say nothing
+USUAL = (None, "matmul")  # how products are written; None in records from before that choice
 
 
 def published_records(rows: Published) -> list[Record]:

@@ -1,4 +1,4 @@
-"""BERT in the Keras 3 benchmarks: native PyTorch eager and compiled, TensorFlow and JAX, trained and asked."""
+"""BERT in the Keras 3 benchmarks: native PyTorch eager and compiled, TensorFlow and JAX, training and inference."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from experiments.judge import between, greater_of, inconclusive, ratio_of
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from records.record import Record
 
-# The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
-# Keras compiles with.
+# The compiled arms that the source compares: its mode of torch.compile (on a CPU the default replaces it), and those
+# that Keras compiles with.
 COMPILED = {"torch": ("inductor-reduce-overhead", "inductor"), "tensorflow": ("function-xla",), "jax": ("jit",)}
 AXES = ("pass", "dtype", "batch_size", "seq_len")
 
@@ -34,7 +34,7 @@ def compiled(records: Records, framework: str) -> Record | None:
 
 
 def same_arithmetic(pass_name: str, times: float) -> Callable[[Evidence], Answer]:
-    """Return a check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
+    """Return a check that compiled torch is about so many times as fast as eager torch in the same dtype."""
 
     def check(evidence: Evidence) -> Answer:
         answers = []

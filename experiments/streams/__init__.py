@@ -1,4 +1,4 @@
-"""Gain of compiling where every call has another length: shapes compiled one by one, dynamic, padded, recorded."""
+"""Gain of compiling where the length changes every call: shapes compiled one by one, dynamic, padded, recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from measurement.streams import COLD
 from records.streams import StreamRecord
 from reports.numbers import estimate, text_of
 
-REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce-overhead" as it is, and padded
+REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce-overhead", plain and padded
 
 
 def arm(cell: Cell, name: str) -> Arm | None:
@@ -34,17 +34,17 @@ def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float 
 
 
 def total(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return a function that gives the ratio of total times."""
+    """Return a function that returns the ratio of total times."""
     return lambda cell: ratio(cell, this, other, lambda record: record.total_s)
 
 
 def usual(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return a function that gives the ratio of median calls, which wait for no compiler."""
+    """Return a function that returns the ratio of median calls, which wait for no compiler."""
     return lambda cell: ratio(cell, this, other, lambda record: record.p50_ms)
 
 
 def graphs(this: str, other: str) -> Callable[[Cell], Interval | None]:
-    """Return a function that gives the ratio of compilations."""
+    """Return a function that returns the ratio of compilations."""
     return lambda cell: ratio(cell, this, other, lambda record: record.compilations)
 
 

@@ -11,7 +11,7 @@ from experiments.spec import Answer, Claim, Experiment, Published, Table
 from measurement.statistics import Interval
 from records.shapes import Profile
 
-# A profile has no interval; a share of the time is taken to be good to so many percentage points.
+# A profile has no interval; a share of the time is assumed accurate to so many percentage points.
 PROFILE_POINTS = 3.0
 DTYPES = {"off": "fp32", "on": "tf32"}
 

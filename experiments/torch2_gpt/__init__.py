@@ -13,7 +13,7 @@ from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Ta
 from records.record import Record
 from reports.numbers import estimate, text_of
 
-# The published models and what they are called here.
+# The published models and their names here.
 MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}
 MEDIUM, SMALL = MODELS["gpt2"], MODELS["shakespeare"]
 # "About" a percentage: within so many points of it.

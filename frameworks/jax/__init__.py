@@ -140,7 +140,7 @@ FRAMEWORK = Framework(
     devices=_devices,
     user_model_passes=("inference", "training"),
     environment=_environment,
-    # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
+    # cuDNN's kernel; elsewhere XLA composes the operator, and writes the scores.
     attention_kernel=lambda implementation, device_kind, dtype: (
         implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
     ),

@@ -27,7 +27,7 @@ PRECISION = {
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
-CAST_THERE = 1 << 20  # values: from so many on the device casts, which takes NumPy long
+CAST_THERE = 1 << 20  # values: from this size on the device casts, since NumPy is slow
 READ_BACK = (
     "jax_default_matmul_precision",
     "jax_enable_x64",

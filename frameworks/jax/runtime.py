@@ -51,7 +51,7 @@ def problem(device: str) -> str | None:
 
 
 def _plugin_words(version: int) -> str:
-    """Return the error of JAX's CUDA plug-in on this machine: JAX logs it and then knows of no GPU."""
+    """Return the error of JAX's CUDA plug-in on this machine: JAX logs it and then has no GPU."""
     try:
         sys.modules[f"jax_plugins.xla_cuda{version}"]._check_cuda_versions(raise_on_first_error=True)
     except Exception as error:  # also where a version has no such check
@@ -70,7 +70,7 @@ def exporting() -> Iterator[None]:
 
 
 def pool_threads() -> int | None:
-    """Return the size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not say."""
+    """Return the size of XLA's intra-op pool, counted among the process's threads by name: JAX does not report it."""
     names = []
     for path in glob.glob("/proc/self/task/*/comm"):
         with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
@@ -79,7 +79,7 @@ def pool_threads() -> int | None:
 
 
 def shapes(arguments: Any) -> Any:
-    """Return a tree with shapes and dtypes for its arrays, and where those of several devices lie; numbers stay."""
+    """Return a tree with shapes and dtypes for its arrays, and shardings where on several devices; numbers stay."""
 
     def shape(x: Any) -> Any:
         several = isinstance(x, jax.Array) and len(x.sharding.device_set) > 1
@@ -102,14 +102,14 @@ def memory(device: jax.Device | None) -> dict[str, int] | None:
 
 @dataclass(frozen=True)
 class Ballast:
-    """An array that nobody reads, and how much of the device's memory it takes."""
+    """An unused array, and how much of the device's memory it takes."""
 
     array: jax.Array
     bytes: int
 
 
 def ballast(device: jax.Device | None) -> Ballast | None:
-    """Fill memory in use up to the peak there has been; None without statistics or without room."""
+    """Fill memory in use up to the previous peak; None without statistics or without room."""
     before = memory(device)
     if before is None:
         return None
@@ -146,7 +146,7 @@ class Meter(adapter.Meter):
         return self._shared
 
     def reset_peak(self) -> None:
-        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
+        # JAX cannot. Memory is filled up to the old peak instead, so that any memory of a call raises the peak.
         self._ballast = ballast(self._device)
 
     def peak_bytes(self) -> int | None:

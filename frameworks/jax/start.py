@@ -58,7 +58,7 @@ def built(place: Place) -> Built:
 
 
 class Compile(Strategy):
-    """jax.jit of the whole model, stage by stage, with the persistent cache that the process finds."""
+    """jax.jit of the whole model, stage by stage, with the process's persistent cache."""
 
     compiling = "kernels"  # the phase of the last stage
 
@@ -86,7 +86,7 @@ class Cached(Compile):
 
 
 class Shipped(Cached):
-    """The same from a copy of another process's cache, put into the empty one."""
+    """The same from another process's cache, copied to the empty one."""
 
     def step(self, place: Place) -> Step:
         with place.phase("load"):

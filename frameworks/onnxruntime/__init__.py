@@ -1,4 +1,4 @@
-"""ONNX Runtime, a deployment runtime, as the suite knows it without importing it."""
+"""Description of ONNX Runtime, a deployment runtime, without importing it."""
 
 from __future__ import annotations
 

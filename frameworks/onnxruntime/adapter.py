@@ -80,7 +80,7 @@ class Adapter(adapter.Adapter):
         return Step(runner, resident, runner.capture, program=runner.operations, load=runner.load, native=native)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        # Copies: these arrays may be pages of a file, and a value made of an array may be its memory.
+        # Copies: these arrays may be pages of a file, and a value may share its array's memory.
         return tuple(Value.ortvalue_from_numpy(np.array(array, order="C")) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:

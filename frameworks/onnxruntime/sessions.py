@@ -25,7 +25,7 @@ LEVELS = {
     BASELINE: onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
     "optimized": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
-# Of a model that is written: weights apart, since its graph alone is read.
+# Of a written model: with separate weights, since only its graph is read.
 APART = {
     "session.optimized_model_external_initializers_file_name": "executed.weights",
     "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
@@ -46,7 +46,7 @@ class Model:
 
     def file(self, shapes: Shapes, fixed: bool) -> bytes:
         """Return the model for inputs of `shapes`, of which the free axes are open unless `fixed`."""
-        # Axes of one length that change together have one name: what is open is the length, not the axis.
+        # Axes of one length that change together have one name: the length is open, not the axis.
         axes = [
             [f"axis_{axis}" if axis in free and not fixed else n for axis, n in enumerate(shape)]
             for shape, free in zip(shapes, self._free, strict=True)
@@ -91,7 +91,7 @@ def options_of(
 class Runner:
     """A model in one mode: calling it takes an input set and returns its outputs by name.
 
-    A session of fixed shapes answers other shapes by having one opened for them, as a graph compiles again.
+    For shapes other than a session's fixed ones, a call opens a new session, as a graph recompiles.
     """
 
     def __init__(self, model: Model, mode: str, fixed: bool, first: Sequence[Value]):
@@ -128,7 +128,7 @@ class Runner:
 
     @functools.cached_property
     def executed(self) -> onnx.ModelProto:
-        """The model as this mode's sessions execute it, written by one that is opened for that alone."""
+        """The model as this mode's sessions execute it, written by a session opened for that alone."""
         with tempfile.TemporaryDirectory(prefix="onnxruntime-") as folder:
             path = Path(folder) / "executed.onnx"
             self._model.open(self._mode, self._first, self._fixed, APART, optimized_model_filepath=str(path))
@@ -148,7 +148,7 @@ class Runner:
 
     @functools.cached_property
     def _detail(self) -> str:
-        """Which operators the optimiser took out of the model, and which it put in."""
+        """The operators that the optimiser removed from the model and added to it."""
         written = Counter(
             node.op_type for node in onnx.load_from_string(self._model.file(self._first, True)).graph.node
         )

@@ -28,7 +28,7 @@ class Eager(Compiled):
 class Exported(Strategy):
     """A session from an ONNX file."""
 
-    written, opened = BASELINE, OPTIMIZED  # by what the optimiser does to the file, and as it is opened
+    written, opened = BASELINE, OPTIMIZED  # modes in which the file is optimised, and opened
 
     def step(self, place: Place) -> Step:
         with place.phase("build"):

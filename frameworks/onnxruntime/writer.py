@@ -27,7 +27,7 @@ class Weights:
         return self._arrays[name]
 
     def give(self, options: onnxruntime.SessionOptions) -> None:
-        """Have a session that is opened with `options` take them."""
+        """Make a session opened with `options` use them."""
         if self._values:
             options.add_external_initializers(list(self._values), list(self._values.values()))
 
@@ -83,7 +83,7 @@ class Writer:
 
 
 def _renamed(node: NodeProto, names: dict[str, str]) -> NodeProto:
-    """Return the node with some tensors under other names: an operator that gives an output its name would copy it."""
+    """Return the node with some tensors under other names: an operator that renames an output would copy it."""
     renamed = NodeProto()
     renamed.CopyFrom(node)
     renamed.input[:] = [names.get(tensor, tensor) for tensor in node.input]

@@ -1,4 +1,4 @@
-"""PaddlePaddle as the command line, the planner and the reports see it; imports nothing of it."""
+"""Description of PaddlePaddle for command line, planner and reports, without importing it."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ FRAMEWORK = Framework(
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     user_model_passes=("inference", "training"),
     environment=_environment,
-    # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
+    # Flash attention; elsewhere, and in the library's model, attention consists of products and a softmax.
     attention_kernel=lambda implementation, device_kind, dtype: (
         implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
     ),
-    # What its batch norm takes into the running variance, seen in Paddle 3.3 alone, eager and to_static.
+    # Which variance its batch norm accumulates, seen only in Paddle 3.3, eager and to_static.
     conventions=lambda device_kind: (
         {"batch_statistics": "rank"} | ({"running_variance": "biased"} if device_kind == "cpu" else {})
     ),

@@ -32,7 +32,7 @@ FLAGS = [
 class Adapter(adapter.Adapter):
     """Paddle on the CPU or on one GPU, releases 2.6 and 3.x. Inference runs under `no_grad`, eager and graphs alike.
 
-    Outputs of the mode `inference` are the predictor's own memory: they hold until its next call.
+    Outputs of the mode `inference` are the predictor's own memory, valid until its next call.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Adapter(adapter.Adapter):
         index, count = int(device.split(":")[1]), paddle.device.cuda.device_count()
         if index >= count:
             return f"There is no {device}: Paddle sees {count} GPU(s); check nvidia-smi and CUDA_VISIBLE_DEVICES."
-        # Only 3.x says what it was built for; an older build's kernels have to be tried, which the smoke test does.
+        # Only 3.x reports what it was built for; an older build's kernels have to be tried, which the smoke test does.
         built = [int(architecture) for architecture in getattr(paddle.version, "compiled_cuda_archs", ())]
         major, minor = paddle.device.cuda.get_device_capability(index)
         if built and not any(architecture // 10 == major and architecture % 10 <= minor for architecture in built):
@@ -148,7 +148,7 @@ def _require(cell: Cell) -> None:
 
 
 def _openmp_threads() -> int | None:
-    """Return the threads OpenMP would start for this one; Paddle itself has no way to ask."""
+    """Return the threads OpenMP would start for this one; Paddle itself does not report it."""
     try:
         return ctypes.CDLL(os.path.join(paddle.sysconfig.get_lib(), "libiomp5.so")).omp_get_max_threads()
     except OSError:

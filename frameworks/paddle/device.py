@@ -24,7 +24,7 @@ class Meter(adapter.Meter):
     """Memory of the GPU that Paddle's allocator has in use."""
 
     def __init__(self) -> None:
-        self._reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)  # which 2.6 lacks
+        self._reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)  # absent in 2.6
 
     def allocated_bytes(self) -> int:
         return paddle.device.cuda.memory_allocated()
@@ -71,7 +71,7 @@ def cinn_obstacle(device: str) -> str | None:
 
 
 def _uses_cinn(device: str) -> bool:
-    """Return Paddle's own decision, of which its device is a part; Paddle 2 has none but the build's."""
+    """Return Paddle's own decision, which depends on its device; Paddle 2 has only the build's."""
     decide = getattr(utils, "infer_use_cinn_backend", None)
     if decide is None or not paddle.is_compiled_with_cinn():
         return paddle.is_compiled_with_cinn()

@@ -1,4 +1,4 @@
-"""Which GPUs a library has code for, read off the library itself: not every framework says."""
+"""GPUs that a library has code for, read from the library: not every framework reports them."""
 
 from __future__ import annotations
 

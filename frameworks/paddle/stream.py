@@ -49,7 +49,7 @@ class Captured(Eager):
         static, _, _ = graphs.to_static(layer, cell, self.signature())
         function = static.forward
         self._programs = function.program_cache
-        # No part of Paddle's API: what makes a program, and what runs in place of one.
+        # Not in Paddle's API: how a program is made, and what runs without one.
         self._programs._build_once = self._noting(self._programs._build_once, captures=True)
         function._call_dygraph_function = self._noting(function._call_dygraph_function, captures=False)
         if own:

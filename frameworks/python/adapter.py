@@ -55,7 +55,7 @@ class Adapter(adapter.Adapter):
 
 
 def additions(count: int, up: float, down: float, values: Values) -> Values:
-    """Add `up` and `down` in turn, `count` additions for each value; two in a pass, so that the loop weighs little."""
+    """Add `up` and `down` in turn, `count` additions for each value; two per iteration, to reduce the loop's share."""
     results = []
     for x in values:
         for _ in range(count // 2):

@@ -1,4 +1,4 @@
-"""TensorFlow as the suite sees it without importing it."""
+"""Description of TensorFlow, without importing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TERRAFORM = (
     *("TF_REATTACH_PROVIDERS", "TF_REGISTRY_", "TF_STATE_PERSIST_INTERVAL", "TF_TOKEN_", "TF_VAR_", "TF_WORKSPACE"),
 )
 
-DEVICES = "EAGER_VS_GRAPH_DEVICES"  # the variable by which a process knows how many devices it trains on
+DEVICES = "EAGER_VS_GRAPH_DEVICES"  # the variable with the number of devices that a process trains on
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
@@ -42,7 +42,7 @@ FRAMEWORK = Framework(
     switches=("TF_", "XLA_", "KERAS_"),
     no_switches=TERRAFORM,
     modes=(
-        # What is exported or run by Keras' predict is a tf.function.
+        # Exported models, and Keras' predict, run a tf.function.
         Mode("eager", graph=False, summary="one kernel per operator", deployed=False),
         Mode(
             "function", graph=True, summary="tf.function: one graph, optimized by Grappler", call="tf.function(model)"

@@ -24,7 +24,7 @@ _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FL
 
 
 class Adapter(boundary.Adapter):
-    """TensorFlow on one device. Everything but `obstacle` settles the device, which cannot change afterwards."""
+    """TensorFlow on one device. All methods but `obstacle` fix the device for the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Adapter(boundary.Adapter):
         settings["memory_growth"] = tf.config.experimental.get_memory_growth(self._gpu)
         settings["compute_capability"] = _capability(self._gpu)
         name = tf.config.experimental.get_device_details(self._gpu).get("device_name")
-        built = tf.sysconfig.get_build_info()  # what it was built for; TensorFlow does not say what it loaded
+        built = tf.sysconfig.get_build_info()  # what it was built for; TensorFlow does not report what it loaded
         libraries = {title: built[f"{title.lower()}_version"] for title in ("CUDA", "cuDNN")}
         return boundary.Effective(threads, name, tf32, settings, libraries)
 
@@ -122,7 +122,7 @@ class Adapter(boundary.Adapter):
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
 
         A smoke test that runs before `configure` takes the worker's environment for `threads`. Raises RuntimeError
-        where a later call wants something else.
+        where a later call wants other values.
         """
         threads = threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -146,7 +146,7 @@ class Adapter(boundary.Adapter):
 
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for cells that this device, or TensorFlow, cannot run."""
-        of_suite = cell.implementation == "plain"  # what a user's file calls so is the user's
+        of_suite = cell.implementation == "plain"  # in a user's file the name is the user's
         if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
         if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":

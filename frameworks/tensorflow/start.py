@@ -98,7 +98,7 @@ class Captured(Strategy):
 
 
 class Compile(Captured):
-    """tf.function(jit_compile=True). XLA compiles in the first call, which TensorFlow does not time apart."""
+    """tf.function(jit_compile=True). XLA compiles in the first call, which TensorFlow does not time separately."""
 
     mode = XLA
 
@@ -117,7 +117,7 @@ class Cached(Compile):
 
 
 class Shipped(Cached):
-    """The same from a copy of another process's cache, put into the empty one."""
+    """The same from another process's cache, copied to the empty one."""
 
     def step(self, place: Place) -> Step:
         with place.phase("load"):

@@ -31,7 +31,7 @@ class Eager(Server):
 
 
 class Function(Eager):
-    """tf.function, traced for each shape unless asked otherwise; calls that are padded are compiled by XLA."""
+    """tf.function, traced for each shape by default; padded calls are compiled by XLA."""
 
     def __init__(self, place: Place):
         super().__init__(place)

@@ -1,4 +1,4 @@
-"""PyTorch, as the suite knows it without importing it."""
+"""Description of PyTorch, without importing it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         "USE_TORCH": "1",
         "USE_TF": "0",
         "USE_FLAX": "0",
-        # It would make the weights constants of every mode's graph; the mode inductor-freezing asks for it itself.
+        # It would make the weights constants of every mode's graph; the mode inductor-freezing sets it itself.
         "TORCHINDUCTOR_FREEZING": "0",
         "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",  # no tables on stderr
-        "AOTI_RUNTIME_CHECK_INPUTS": "1",  # its packages compute anything of a shape that is not theirs
+        "AOTI_RUNTIME_CHECK_INPUTS": "1",  # otherwise packages accept shapes that are not theirs
     }
 
 
 def _form(name: str, call: str, packages: tuple[str, ...] = (), devices: tuple[str, ...] = ("cpu", "gpu")) -> Mode:
-    """Return a form in which models are deployed; its code is the module of `forms/` that is called like it."""
+    """Return a deployed form of models; its code is the module of the same name in `forms/`."""
     return Mode(
         name,
         graph=True,

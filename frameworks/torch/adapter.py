@@ -24,7 +24,7 @@ from workloads.spec import Arrays, Workload
 class Adapter(adapter.Adapter):
     """PyTorch on the CPU or on one GPU. Inference runs under `torch.inference_mode`, eager and graphs alike.
 
-    In modes with CUDA graphs an output's memory is the graph's: it holds until the next call of any such mode.
+    In modes with CUDA graphs an output's memory is the graph's, valid until the next call of any such mode.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Adapter(adapter.Adapter):
         self.device = _device(cell.device)
         torch.set_num_threads(cell.threads)
         if torch.get_num_interop_threads() != 1:
-            torch.set_num_interop_threads(1)  # possible once; nothing here runs operators side by side
+            torch.set_num_interop_threads(1)  # possible once; nothing here runs operators in parallel
         torch.set_flush_denormal(True)  # before the first parallel region: its threads inherit it
         # One switch for cuBLAS, oneDNN and the code that Inductor generates; cuDNN has its own.
         torch.set_float32_matmul_precision("high" if cell.dtype == "tf32" else "highest")
@@ -80,7 +80,7 @@ class Adapter(adapter.Adapter):
         return self._models[cell.group_id]
 
     def tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
-        # Made outside inference mode, as all tensors here.
+        # Made outside inference mode, like all tensors here.
         floating = np.issubdtype(array.dtype, np.floating)
         return torch.tensor(array, dtype=getattr(torch, dtype) if floating else None, device=self.device)
 

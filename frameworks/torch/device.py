@@ -32,10 +32,10 @@ def gpu_problem(index: int) -> str | None:
 
 
 def _no_gpu() -> str:
-    """Return why there is none, by the words in which torch refuses to use one, else by the driver's answer."""
+    """Return why there is no GPU, from the error of torch, else from the driver."""
     try:
         torch.cuda.init()
-    except Exception as error:  # its class differs with what is wrong
+    except Exception as error:  # its class depends on the cause
         if reason := obstacles.from_words(str(error)):
             return reason
     built_for = torch.version.cuda
@@ -75,7 +75,7 @@ class Meter(adapter.Meter):
         return self._shared
 
     def reset_peak(self) -> None:
-        self.allocated_bytes()  # the new peak begins from what is needed now
+        self.allocated_bytes()  # the new peak starts at the present need
         torch.cuda.reset_peak_memory_stats(self._device)
 
     def peak_bytes(self) -> int:
@@ -140,7 +140,7 @@ def _cpu_settings() -> dict[str, Any]:
 
 
 def _onednn_has(dtype: str) -> bool | None:
-    """Return whether oneDNN has the type on this processor; None where this version of torch does not say."""
+    """Return whether oneDNN has the type on this processor; None where this torch does not report it."""
     try:
         return getattr(torch.ops.mkldnn, f"_is_mkldnn_{dtype}_supported")()
     except AttributeError:

@@ -115,7 +115,7 @@ class Compile(Strategy):
 
     def imports(self) -> None:
         import torch._dynamo
-        import torch._inductor.compile_fx  # noqa: F401 - what the first call would import
+        import torch._inductor.compile_fx  # noqa: F401 - else the first call imports it
 
         self.events = Events()
 
@@ -202,7 +202,7 @@ class AheadOfTime(Strategy):
 
 
 class Events:
-    """Seconds of the main thread by phase from now on: each moment belongs to the innermost event that has one."""
+    """Seconds of the main thread by phase from now on: each moment belongs to the innermost event with a phase."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

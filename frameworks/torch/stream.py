@@ -14,13 +14,13 @@ from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
 
 LACKING = {"polymorphic": "measure STRATEGY=dynamic,marked"}
-DYNAMIC = {"automatic": None, "dynamic": True}  # what torch.compile is given; other strategies give it False
+DYNAMIC = {"automatic": None, "dynamic": True}  # `dynamic` of torch.compile; other strategies pass False
 
 
 class Backend(graphs.CountingBackend):
     """Inductor as torch.compile would call it, with a count of its graphs and a note of each one that runs.
 
-    One strategy has the process, so that caches are torch's own.
+    A process has one strategy, so that caches are torch's own.
     """
 
     ran = False

@@ -1,7 +1,7 @@
-"""Which operator a kernel is a part of: the one it was launched from, or the attention that it was found inside.
+"""Operator of each kernel: the one that launched it, or the attention that contains it.
 
-A kernel's own name says which operation it computes, but not its purpose: where attention is not fused, its matrix
-products are named as any other's.
+A kernel's name gives the operation that it computes, but not its purpose: without fused attention, its matrix products
+have the same names as any others.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from frameworks.traces.events import Event
 from measurement import kernels
 
 # The products of scores and values may have one product of a weight between them and the softmax: the projection of
-# the values, which needs neither. More of them say that the softmax is another one, as of a classifier.
+# the values, which needs neither. More of them mean another softmax, such as a classifier's.
 WEIGHTS_BETWEEN = 1
-TICK = 1e-9  # seconds: ends that are equal differ by as much once they are sums
+TICK = 1e-9  # seconds: equal ends differ by up to this much once they are sums
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """A matrix product with the wrappers around it. `batched` is None where no name says."""
+    """A matrix product with the wrappers around it. `batched` is None where unknown."""
 
     first: int  # its place in the order of starts
     start_s: float
@@ -31,9 +31,9 @@ class _Unit:
 
 
 def enclosing(events: Sequence[Event]) -> list[tuple[int, ...]]:
-    """Return for each event those that hold the whole of it on its lane, by index, the outermost first.
+    """Return for each event the events that contain it on its lane, by index, the outermost first.
 
-    Starts that a profiler rounds (Paddle's, to a microsecond) let events overlap that follow each other.
+    Starts that a profiler rounds (Paddle's, to a microsecond) make successive events overlap.
     """
     around: list[tuple[int, ...]] = [()] * len(events)
     lanes = defaultdict(list)
@@ -55,11 +55,10 @@ def _holds(outer: Event, inner: Event) -> bool:
 
 
 def operators(events: Sequence[Event]) -> list[str]:
-    """Return for each event the operator that it is a part of; empty where it is one of its own.
+    """Return for each event the name of its operator; empty where none is found.
 
-    In this order: the outermost attention operator that it was launched from or lies inside; attention that a model
-    spelled out (`kernels.UNFUSED_ATTENTION`), by the softmax and the two batched products around it; the operator
-    that launched it.
+    In this order: the outermost attention operator that launched it or contains it; attention that a model spelled out
+    (`kernels.UNFUSED_ATTENTION`), by the softmax and the two batched products around it; the operator that launched it.
     """
     around = enclosing(events)
     paths = [(*event.operators, *(events[i].name for i in around[index])) for index, event in enumerate(events)]
@@ -125,9 +124,9 @@ def _products(
 
 
 def _nearest(units: list[_Unit], places: range) -> list[int]:
-    """Return the nearest product of two activations, with those that follow it; none past several of weights.
+    """Return the nearest product of two activations and those that follow; empty beyond several of weights.
 
-    One that no name marks must be the very next.
+    A product of unknown kind must be the very next.
     """
     for position, place in enumerate(places[: WEIGHTS_BETWEEN + 1]):
         if units[place].batched:
@@ -138,7 +137,7 @@ def _nearest(units: list[_Unit], places: range) -> list[int]:
 
 
 def _run(units: list[_Unit], places: range) -> list[int]:
-    """Return the batched products without another one between: a backward pass has two on each side."""
+    """Return the batched products without others in between: a backward pass has two on each side."""
     run = []
     for place in places:
         if not units[place].batched:

@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    """A kernel or operator at work: seconds from the trace's own zero. `lane` is a thread or a stream.
+    """A kernel or operator that ran, in seconds from the trace's zero. `lane` is a thread or a stream.
 
-    `operators` are those that the host launched it from, the outermost first, where the profiler says.
+    `operators` are the host's that launched it, the outermost first, where the profiler reports them.
     """
 
     name: str

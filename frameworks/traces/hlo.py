@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-# Environment with which XLA writes the text of whole models' modules, and not of single operators', into a folder.
+# Environment that makes XLA write whole models' modules, not single operators', as text into a folder.
 DUMPS = {"XLA_FLAGS": "--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_module_re=whole_model|inference"}
 
 # `  %fusion.3 = f32[64,256]{1,0} fusion(%a, %b), kind=kLoop, calls=%computation.3`, and the head of a computation.
@@ -28,7 +28,7 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
 def parse(text: str) -> tuple[str, dict[str, str]]:
     """Return the module's name, and for every instruction its operations in order, including those of called functions.
 
-    A matrix product with batch dimensions, as of attention's scores, is `batched-dot`.
+    A matrix product with batch dimensions, such as attention's scores, is `batched-dot`.
     """
     module = _MODULE.match(text)
     bodies: dict[str, list[tuple[str, str, list[str]]]] = {}

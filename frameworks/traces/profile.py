@@ -12,12 +12,12 @@ from frameworks.adapter import Step
 from frameworks.traces import attribution
 from frameworks.traces.events import Event
 
-LATEST = 1e6  # seconds; a float there has steps of 0.1 ns, and of 240 ns as many seconds as since 1970
+LATEST = 1e6  # seconds; a float resolves 0.1 ns there, but only 240 ns at the seconds since 1970
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Seconds and counts per call, by kernel and by the operator that it is a part of (`attribution.operators`).
+    """Seconds and counts per call, by kernel and by its operator (`attribution.operators`).
 
     `busy_s` is the time in which at least one kernel ran. `wall_s` is the time from the first call's start to the last
     one's end. Both are measured under the profiler. `trace` is the file the framework wrote for a trace viewer.
@@ -32,11 +32,11 @@ class Profile:
 
 
 class Profiler(Protocol):
-    """A framework's profiler: `frameworks/<name>/profiler.py` holds a class of this name.
+    """A framework's profiler: `frameworks/<name>/inspect/profiler.py` has a class of this name.
 
-    It is made once a process, before anything is compiled, with a folder. The environment of `Framework.dumps` makes
+    It is made once per process with a folder, before anything is compiled. The environment of `Framework.dumps` makes
     compilers write their programs there. With `before_timing` a mode is profiled after a few calls, before it is timed.
-    Else it is profiled after, since some frameworks do not remove their profiler without a trace.
+    Otherwise it is profiled afterwards, since some profilers have lasting effects.
     """
 
     before_timing: bool = False
@@ -56,7 +56,7 @@ class Profiler(Protocol):
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
     """Return the profile of `calls` calls that took `wall_s` seconds together.
 
-    Raises ValueError where events count from so long ago that a float's seconds no longer resolve nanoseconds.
+    Raises ValueError where events' zero is so long ago that seconds as floats do not resolve nanoseconds.
     """
     events = [event for event in events if event.duration_s > 0]
     if any(event.end_s > LATEST for event in events):
@@ -85,7 +85,7 @@ def own_times(events: Sequence[Event]) -> list[tuple[Event, float]]:
 
 
 def union_s(events: Iterable[Event]) -> float:
-    """Return the time in which at least one event was under way."""
+    """Return the time in which at least one event was running."""
     total, end = 0.0, float("-inf")
     for event in sorted(events, key=lambda event: event.start_s):
         if event.end_s > end:

@@ -1,4 +1,4 @@
-"""The profiles that XLA and TensorFlow write (`.xplane.pb`), as rows; who reads the file knows its format."""
+"""The profiles that XLA and TensorFlow write (`.xplane.pb`), as rows; callers parse the file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row:
 
 
 def wall_s(rows: Iterable[Row]) -> float:
-    """Return how long the annotated calls took. Raises ValueError where they are not there exactly once."""
+    """Return the seconds of the annotated calls. Raises ValueError unless they occur exactly once."""
     (whole,) = (row for row in rows if row.name == CALLS and not row.plane.startswith(_GPU))
     return whole.duration_ns * NANOSECONDS
 
@@ -64,7 +64,7 @@ def _eager(rows: list[Row]) -> Iterator[Event]:
             operator[lane] = row
         elif row.name == _KERNEL and lane in operator:
             name = operator[lane].name.removeprefix(_EAGER)
-            if not name.startswith(_FUNCTION):  # whose operators have rows of their own
+            if not name.startswith(_FUNCTION):  # whose operators have separate rows
                 yield _event(row, name)
 
 

@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def place(self) -> tuple:
-        """Return where the row stands: GPUs first, then by device, by workload, and the newest run first."""
+        """Return the row's sort key: GPUs first, then by device, by workload, and the newest run first."""
         kind = self.choice.point.record.device_kind
         return kind == "cpu", self.tags["device"], self.tags["workload"], self.answer.setting.name
 

@@ -14,9 +14,9 @@ from reports.content import Card, Chart, Figure, Item, Panel, Row, Section, Tabl
 from reports.page import template
 from reports.report_data import ReportData
 
-# Sections that say where the figures come from; they stand last, folded.
+# Sections on the origin of the figures; they are last, folded.
 FOLDED = {"flags", "failures", "machines"}
-MOST_COMMANDS = 5  # that stand open
+MOST_COMMANDS = 5  # that are unfolded
 LONG = 44  # a text longer than this is broken into lines
 
 
@@ -64,7 +64,7 @@ def _filters(settings: list[str], sections: list[Section], data: ReportData) -> 
     options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(settings[:shown]))
     if not options:
         return ""
-    # Their order says a mode's number.
+    # Their order gives a mode's number.
     modes = "".join(
         f'<label><input type="checkbox" name="mode" value="{escape(name, quote=True)}" checked> {escape(name)}</label>'
         for name in data.points.series
@@ -96,7 +96,7 @@ def fragment(section: Section) -> str:
 
 def panel(content: Panel, place: int, is_answer: bool = False) -> str:
     """Return a panel that folds; the first of a section's settings is open, the page's script opens the chosen one."""
-    # Of panels for settings the first is shown to those without scripts; all others they can unfold.
+    # Without scripts the first setting's panel is open; readers can unfold the others.
     is_open = " open" if place == 0 or not content.setting else ""
     chosen = f' data-setting="{content.setting}"' if content.setting else ""
     items = "".join(f"<li>{escape(note)}" for note in content.notes) if not is_answer else ""

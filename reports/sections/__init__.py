@@ -9,7 +9,7 @@ from reports.report_data import ReportData
 
 
 def build(data: ReportData) -> list[Section]:
-    """Return every section that has something to say."""
+    """Return every section that has content."""
     from reports.sections import answer, breaks, kernels, ladders, notes, scaling
 
     makers: tuple[Callable[[ReportData], Section | None], ...] = (

@@ -64,7 +64,7 @@ def _panel(data: ReportData, key: str, found: list[Answer]) -> Panel:
 
 
 def busiest(found: list[Answer]) -> Answer:
-    """Return the first of the answers that most frameworks have a part in, here or elsewhere."""
+    """Return the first of the answers with most frameworks, here or elsewhere."""
     return max(found, key=lambda answer: len(answer.choices) + len(answer.elsewhere))
 
 
@@ -160,13 +160,13 @@ def _speedup(point: Point) -> str | Figure:
 
 
 def _reached(point: Point) -> str | Figure:
-    """Return which share of the largest possible speedup a mode reaches."""
+    """Return a mode's share of the largest possible speedup."""
     near = None if point.eager else facts.reached(point.record)
     return "" if near is None else Figure(f"{100 * near.share:.0f} %", near.share)
 
 
 def _pays(pair: facts.Pair) -> str | Figure:
-    """Return the calls after which compiling has paid; that it never does only of a slower graph."""
+    """Return the calls after which compiling has paid; `never` only for a slower graph."""
     if pair.pays_after is not None:
         return Figure(answers.break_even(pair), pair.pays_after)
     if pair.extra_s is None or pair.saving_s is None:

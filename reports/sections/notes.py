@@ -47,7 +47,7 @@ def _machines(data: ReportData) -> Table:
 
 
 def _gpus(facts: MachineFacts) -> list[str]:
-    """List the GPUs, those that are alike counted."""
+    """List the GPUs, identical ones counted."""
     described = Counter(
         ", ".join(f"{title}{gpu[key]}" for key, title in _GPU.items() if gpu.get(key))
         for gpu in facts.get("gpus") or ()
@@ -114,7 +114,7 @@ def _some(points: list[Point]) -> str:
 
 
 def failures_section(data: ReportData) -> Section | None:
-    """Return every cell without figures and why; cells that share a reason in one row where they are many."""
+    """Return every cell without figures and why; many cells that share a reason are one row."""
     failed = [point for point in data.points.all if not point.measured]
     if not failed:
         return None
@@ -153,7 +153,7 @@ def _nodes(data: ReportData) -> Panel | None:
 
 
 def _node_sentences(data: ReportData) -> list[str]:
-    """Return how far the nodes are apart at the control cell, and which did not serve."""
+    """Return how much nodes differ at the control cell, and which were not used."""
     controls, notes = _node_latencies(data), []
     if len(controls) > 1:
         low, high = min(controls.values()), max(controls.values())
@@ -169,7 +169,7 @@ def _node_sentences(data: ReportData) -> list[str]:
 
 
 def _node_latencies(data: ReportData) -> dict[str, float]:
-    """Return milliseconds of the control cell by node, the latest where it was measured again."""
+    """Return milliseconds of the control cell by node, the latest if measured again."""
     entries = [entry for facts in data.machines.values() for entry in facts.get("controls") or ()]
     measured = [entry for entry in entries if entry.get("node") and isinstance(entry.get("latency_ms"), float)]
     return {str(entry["node"]): entry["latency_ms"] for entry in measured}

@@ -42,7 +42,7 @@ AXES = (
 
 
 def section(axis: Along, data: ReportData) -> Section | None:
-    """Return one panel for everything that is alike apart from this axis, where it has three values or more."""
+    """Return one panel for each group that differs only along this axis, with three values or more."""
     points = [p for p in data.points.measured if not p.excluded and getattr(p.record, axis.column) is not None]
     groups = [group for group in data.points.groups(points, axis.column) if _varies(group, axis.column)]
     if not groups:
@@ -52,7 +52,7 @@ def section(axis: Along, data: ReportData) -> Section | None:
 
 
 def _varies(group: list[Point], column: str) -> bool:
-    """Return whether one of the series has so many values in a column that a line says something."""
+    """Return whether one of the series has enough values in a column for a line."""
     values: dict[str, set] = defaultdict(set)
     for point in group:
         values[point.series].add(getattr(point.record, column))
@@ -60,7 +60,7 @@ def _varies(group: list[Point], column: str) -> bool:
 
 
 def _panel(group: list[Point], axis: Along, data: ReportData) -> Panel:
-    """Return curves, and milliseconds with a row a mode and a column a value of the axis."""
+    """Return curves, and milliseconds with a row per mode and a column per value."""
     series = grouped(group, lambda point: point.series)
     values = sorted({getattr(point.record, axis.column) for point in group})
     rows, drawn = [], []

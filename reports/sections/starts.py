@@ -56,7 +56,7 @@ def _curve(one: Strategy) -> rounds.Curve:
 
 
 def _seconds(one: Strategy) -> str:
-    """Return at how many seconds a strategy pays, with the calls' interval."""
+    """Return the seconds at which a strategy pays, with the calls' interval."""
     found = one.break_even
     if found is None or math.isinf(found.high) or one.name == EAGER:
         return ""

@@ -1,7 +1,7 @@
 """BERT in TensorFlow, timed by hand.
 
-GPU memory grows as a worker's variables say (TF_FORCE_GPU_ALLOW_GROWTH). With the suite's adapter in the same process,
-TensorFlow is already initialised, and refuses the call for it.
+GPU memory grows as in a worker (TF_FORCE_GPU_ALLOW_GROWTH). With the suite's adapter in the same process, TensorFlow is
+already initialised, and refuses the call for it.
 """
 
 import os

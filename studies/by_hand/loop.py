@@ -1,4 +1,4 @@
-"""The loop that anybody would write: warm up, time some calls, synchronize once, take the median. Knows no suite."""
+"""The loop that anybody would write: warm up, time some calls, synchronize once, take the median. Uses no suite."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Script:
     inputs: Sequence
     synchronize: Callable
     context: Callable = contextlib.nullcontext  # entered around a whole loop
-    each_call: bool = False  # on a CPU every call is waited for, as the suite does; JAX alone would go on meanwhile
+    each_call: bool = False  # on a CPU every call is waited for, as the suite does; JAX alone would continue meanwhile
     alive: int | None = 1  # None: all
 
     def seconds(self, call: Callable, calls: int) -> float:
@@ -83,7 +83,7 @@ def built(build: Callable[[argparse.Namespace], Script], options: argparse.Names
 
 
 def main(build: Callable[[argparse.Namespace], Script]) -> None:
-    """Measure the modes asked for one after the other, and print a line of JSON for each."""
+    """Measure the requested modes in sequence, and print a line of JSON for each."""
     options = arguments().parse_args()
     script = built(build, options)
     for mode in options.mode or script.modes:

@@ -37,7 +37,7 @@ def same_code(framework: str, mode: str) -> contextlib.AbstractContextManager[No
 
 
 def main() -> None:
-    """Pair the modes asked for, one pair of variants after the other taken in the same rounds."""
+    """Pair the requested modes, with all variants interleaved in the same rounds."""
     parser = loop.arguments()
     parser.add_argument("--framework", required=True)
     options = parser.parse_args()

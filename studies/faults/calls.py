@@ -10,7 +10,7 @@ MOST = {"open": 60, "fsync": 40, "replace": 12, "mkdir": 9, "unlink": 4, "flock"
 ERRORS = {"open": ("EIO", "ESTALE", "EMFILE"), "fsync": ("EIO", "ENOSPC", "EDQUOT", "ESTALE")}
 ERRORS |= {"replace": ("EIO", "ESTALE"), "mkdir": ("ENOSPC", "EDQUOT"), "unlink": ("EACCES",)}
 ERRORS |= {"flock": ("ENOLCK", "EOPNOTSUPP", "EIO")}  # as network disks do
-# Loaded by every Python process of the trial; only the runner itself and what makes reference data heed it.
+# Loaded by every Python process of the trial; only the runner and the maker of reference data heed it.
 SHIM = """
 import builtins, errno, fcntl, io, os, sys
 if any(word.endswith("runner.py") or word == "execution.reference_data" for word in sys.orig_argv):

@@ -34,7 +34,7 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named
-# These take the environments of real frameworks, and only these are tried where named.
+# These need the environments of real frameworks, and are tried only where named.
 REAL = ("real", "pairs")
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "plan", "streams", "together")  # what the tests try
@@ -51,7 +51,7 @@ class Fault:
 
 @dataclass
 class Finding:
-    """Violations of one fault; `skipped` says why it could not be tried here."""
+    """Violations of one fault; `skipped`: why it could not be tried here."""
 
     fault: Fault
     violations: list[tuple[str, str]] = field(default_factory=list)
@@ -69,7 +69,7 @@ def chosen(groups: Iterable[str], count: int, seed: int) -> list[Fault]:
 
 
 def attempt(fault: Fault, suite: Suite, folder: Path, seed: int) -> Finding:
-    """Try one fault in a folder of its own, which is kept only where something was violated."""
+    """Try one fault in its own folder, which is kept only after a violation."""
     choices = f"{seed}/{fault.number}/{fault.name}".encode(errors="surrogateescape")  # names of files may be no UTF-8
     trial = Trial(suite, folder / f"{fault.number:04d}", random.Random(choices))
     finding = Finding(fault, trial.violations)
@@ -77,7 +77,7 @@ def attempt(fault: Fault, suite: Suite, folder: Path, seed: int) -> Finding:
         GROUPS[fault.group][fault.name](trial, fault.name)
     except PermissionError as error:
         finding.skipped = str(error)
-    except Exception as error:  # the campaign goes on; what it could not look at is a violation as well
+    except Exception as error:  # the campaign continues; a failed trial is a violation as well
         last = traceback.extract_tb(error.__traceback__)[-1]
         trial.saw("could not be checked", f"{type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})")
     finally:
@@ -97,7 +97,7 @@ def run(
             for finding in pool.map(lambda fault: attempt(fault, suite, folder, seed), faults):
                 findings.append(finding)
                 told(finding)
-        except KeyboardInterrupt:  # the faults being tried are tried to their end, and no more
+        except KeyboardInterrupt:  # faults in progress finish, and no others start
             pool.shutdown(cancel_futures=True)
     return findings
 

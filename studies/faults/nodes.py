@@ -15,7 +15,7 @@ from doubles.one_box import PATIENCE, OneBox, why_not
 from studies.faults.system import mounted
 from studies.faults.trial import DONE, FAKE, INTERRUPTED, REFUSED, Trial
 
-ONE = threading.Lock()  # there is one cluster, and trials may go side by side
+ONE = threading.Lock()  # there is one cluster, and trials may run in parallel
 _BOX: list[OneBox] = []
 SHAPES = (*FAKE, "--batch", "1..4..1", "--launcher", "slurm")
 WORDS = (*SHAPES, "--mode", "eager,graph")
@@ -37,7 +37,7 @@ def box(nodes: int = 2) -> OneBox:
 
 
 def begun(trial: Trial, cluster: OneBox, *words: str, longest: float = 6.0) -> tuple[subprocess.Popen, dict]:
-    """Begin a run in a job of its own, and wait for a random while after it was started."""
+    """Begin a run in its own job, and wait for a random time after its start."""
     variables = cluster.allocate()
     process = trial.begin(*(words or WORDS), "--out", str(trial.out), environment=variables)
     trial.until(cluster.steps, process)
@@ -46,7 +46,7 @@ def begun(trial: Trial, cluster: OneBox, *words: str, longest: float = 6.0) -> t
 
 
 def whole(trial: Trial, cluster: OneBox, process: subprocess.Popen, variables: dict, codes=DONE | REFUSED) -> None:
-    """Let the run end, go on with it where it is not whole, and hold it to the plan and to leaving nothing behind."""
+    """Let the run end, resume an incomplete one, and check it against the plan and for anything left behind."""
     ended = trial.end(process, codes)
     finished = [record["cell"] for record in trial.records()]
     if ended.code not in DONE:
@@ -75,7 +75,7 @@ def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
 
 
 def no_step(trial: Trial, cluster: OneBox) -> None:
-    """Note steps that go on.
+    """Note steps that still run.
 
     Where a daemon was killed and is back Slurm may list steps without a process until the job ends: those of a node
     that is back at once, and those that ended while the controller was away. `Trial.nothing_left` looks for processes.
@@ -158,7 +158,7 @@ def going_on(trial: Trial) -> tuple[str, ...]:
 
 
 def job(trial: Trial, what: str) -> None:
-    """Cancel the job; or end one that submitted itself and put it into the queue again."""
+    """Cancel the job; or end one that submitted itself and requeue it."""
     with ONE:
         cluster = box()
         if what == "cancelled":
@@ -169,7 +169,7 @@ def job(trial: Trial, what: str) -> None:
         words = (*WORDS, "--nodes", "2", "--out", str(trial.out))
         trial.end(trial.begin(*words, environment=cluster.environment), frozenset({0}), left=False)
         number = (trial.out / "submitted.json").read_text().split('"')[3]
-        kept = trial.out / "processes" / "reports.jsonl"  # a job that got nowhere is not put in the queue again
+        kept = trial.out / "processes" / "reports.jsonl"  # a job without results is not requeued
         cluster.wait(lambda: kept.exists() if what == "time limit" else trial.begun and cluster.steps())
         trial.later(2)
         for command in {

@@ -45,7 +45,7 @@ def moved(trial: Trial, what: str) -> None:
 
 
 def linked(trial: Trial, what: str) -> None:
-    """Name the folder through a symbolic link, which may be turned to another folder meanwhile."""
+    """Name the folder through a symbolic link, which may change to another folder meanwhile."""
     real, link, other = (trial.folder / name for name in ("real", "link", "other"))
     real.mkdir()
     other.mkdir()

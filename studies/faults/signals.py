@@ -52,7 +52,7 @@ def runner_hit(trial: Trial, name: str, words: tuple[str, ...] = (*FAKE, *SHAPES
 
 
 def stubborn(trial: Trial, name: str) -> None:
-    """Kill the runner while its worker hangs, is stopped, or has children of its own."""
+    """Kill the runner while its worker hangs, is stopped, or has children."""
     mode = name.split()[-1]
     words = (*FAKE, "--mode", f"eager,{mode}", "--out", str(trial.out), "--timeout", "1000")
     process = trial.begin(*words)
@@ -74,7 +74,7 @@ def send(number: int, name: str) -> None:
 def real_words(trial: Trial, which: str) -> tuple[str, ...]:
     framework, modes = REAL[which]
     trial.python = str(ROOT / ".venvs" / f"{framework}-cpu" / "bin" / "python")
-    trial.silence, trial.patience = 20 * TIMEOUT, 8 * PATIENCE  # importing and compiling take as long as they take
+    trial.silence, trial.patience = 20 * TIMEOUT, 8 * PATIENCE  # importing and compiling may take long
     words = (*TINY, "--framework", framework, "--python", trial.python, "--timeout", f"{trial.silence:g}")
     return (*words, "--mode", modes)
 
@@ -87,9 +87,9 @@ def real(trial: Trial, what: str) -> None:
 
 
 def pairs(trial: Trial, which: str) -> None:
-    """Kill the runner at any instant and go on, `PAIRS` times; a run that is complete by then is followed by another.
+    """Kill the runner at any instant and resume, `PAIRS` times; a complete run is followed by another.
 
-    Whatever the instant: records that there were stay as they are, no process goes on, and the plan is completed.
+    At any instant, existing records stay unchanged, no process survives, and the plan is completed.
     """
     words, runs = real_words(trial, which), 0
     for _ in range(PAIRS):

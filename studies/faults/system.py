@@ -70,7 +70,7 @@ def access(trial: Trial, what: str) -> None:
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
         if what == "records a folder":
             (trial.out / "records.jsonl").rmdir()
-        if what == "deleted":  # what is left of it may be refused
+        if what == "deleted":  # its remains may be refused
             trial.out = disk / "another"
         trial.go_on(WORDS)
 
@@ -85,7 +85,7 @@ def streams(trial: Trial, redirection: str) -> None:
 
 
 def together(trial: Trial, what: str) -> None:
-    """Start several at once on one folder; check that one continues, and the others say so and change nothing."""
+    """Start several at once on one folder; check that one continues, and the others report it and change nothing."""
     count, kind = what.split()
     words = (*WORDS, "--out", str(trial.out))
     if kind == "resumes":
@@ -139,7 +139,7 @@ def environment(trial: Trial, what: str) -> None:
     elif what in LIMITS:
         kind, value = LIMITS[what]
         ended = trial.run(*WORDS, *out, codes=None, limit=(kind, (value, value)))
-        if not trial.begun or len(list(trial.records())) < len(trial.planned()):  # then it must say so
+        if not trial.begun or len(list(trial.records())) < len(trial.planned()):  # then it must report it
             if ended.code == WHOLE:
                 trial.saw("exit code", f"{ended.code} though cells lack")
             return

@@ -15,7 +15,7 @@ import numpy as np
 from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
-LOCK = threading.Lock()  # trials go on side by side
+LOCK = threading.Lock()  # trials run in parallel
 DEEP = b"[" * 100_000
 
 
@@ -71,7 +71,7 @@ def edited(data: bytes, **changes) -> bytes:
 
 
 def finished_run(trial: Trial) -> list[str]:
-    """Put a finished run where this trial's is, of which half the records may be missing; its planned cells."""
+    """Put a finished run, perhaps without half its records, in this trial's place; return its planned cells."""
     template = trial.suite.folder / "template"
     with LOCK:
         if not template.exists():
@@ -139,7 +139,7 @@ def reference_data(trial: Trial, what: str) -> None:
 
 
 def with_own_cache(trial: Trial) -> Path:
-    """Give the trial a copy of the suite; where it keeps things between runs."""
+    """Give the trial a copy of the suite; return the copy's cache folder."""
     folder = trial.folder / "suite"
     shutil.copytree(trial.suite.folder, folder, ignore=shutil.ignore_patterns("results", "template", ".cache"))
     (folder / ".venvs").unlink(missing_ok=True)

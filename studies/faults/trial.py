@@ -1,4 +1,4 @@
-"""One fault: a scratch folder, the real command line with its processes, and what is expected of all faults alike."""
+"""One fault: a scratch folder, the real command line with its processes, and the expectations of all faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from doubles.suite import Suite
 from records import values
 from records.statuses import MEASURED
 
-# How long the slowest machine may take for a run of a few tiny cells; what does not end by then is said to hang.
+# How long the slowest machine may take for a run of a few tiny cells; a run that takes longer counts as hung.
 PATIENCE = 240.0
 TIMEOUT = 15.0  # seconds of silence that a worker is allowed: more than its start takes on a busy machine
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--threads", "1", "--budget", "0.1")
@@ -62,7 +62,7 @@ class Trial:
         self.out = self.folder / "run"
         self.outputs: dict[int, Path] = {}
         self.last_code: int | None = None  # of the last command that ended
-        self.longest_path = 0  # of names that a refusal has to say
+        self.longest_path = 0  # of names that a refusal must contain
 
     def saw(self, kind: str, what: str) -> None:
         self.violations.append((kind, " ".join(what.split())[:300]))
@@ -76,7 +76,7 @@ class Trial:
         limit: tuple | None = None,
         umask: int = -1,
     ) -> subprocess.Popen:
-        """Start the command line in a session of its own, as a terminal does, heeding all signals."""
+        """Start the command line in its own session, as a terminal does, heeding all signals."""
 
         def prepare() -> None:
             for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -115,7 +115,7 @@ class Trial:
         left: bool = True,
         seen: bool = True,
     ) -> Ended:
-        """Wait for its end, and hold it to what is expected of every command; what it says may not be `seen` here."""
+        """Wait for its end, and check the rules of every command; its sentence is checked only if `seen`."""
         if not self.ends(process, patience or self.patience):
             self.saw("does not end", f"still running after {patience or self.patience:g} s")
             process.kill()
@@ -161,7 +161,7 @@ class Trial:
         return self.end(self.begin(*words, **how), codes)
 
     def resume(self, *begin: str, codes: frozenset[int] = DONE, **how) -> Ended:
-        """Go on with the run; or begin it, where these words are given."""
+        """Resume the run, or begin it with these words, if given."""
         words = begin or ("--resume", str(self.out), "--python", self.python, "--timeout", f"{self.silence:g}")
         return self.run(*words, codes=codes, **how)
 
@@ -195,7 +195,7 @@ class Trial:
         ]
 
     def nothing_left(self, seconds: float = TIMEOUT + 5) -> None:
-        """Note processes that go on; end them."""
+        """Note processes that still run; end them."""
         deadline = time.monotonic() + seconds
         time.sleep(0.05)  # one that is about to become another program has no variables for a moment
         while (left := self.processes()) and time.monotonic() < deadline:
@@ -206,7 +206,7 @@ class Trial:
                 os.kill(number, signal.SIGKILL)
 
     def until(self, condition: Callable[[], object], process: subprocess.Popen) -> bool:
-        """Wait for a condition while the process goes on; whether it came."""
+        """Wait for a condition while the process runs; return whether it holds."""
         deadline = time.monotonic() + self.patience
         while not condition():
             if process.poll() is not None or time.monotonic() > deadline:

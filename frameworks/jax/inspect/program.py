@@ -1,7 +1,7 @@
 """The primitives that JAX runs op by op, and those that a jitted function's jaxpr holds, in one normal form.
 
 Both sides are lists of the same primitives, since XLA decomposes them only afterwards. Jitted functions, such as most
-of `jax.numpy`, stand for their primitives on both sides; so do gradient rules, rematerialization and loops.
+of `jax.numpy`, count as their primitives on both sides; so do gradient rules, rematerialization and loops.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from frameworks.jax.modes import compiling
 from frameworks.program import Operation, Program
 from measurement.cells import Cell
 
-try:  # no part of JAX's API, and the only place where it shows what it runs op by op
+try:  # no part of JAX's API, but the only access to its op-by-op execution
     from jax._src import core
 
     _EvalTrace, _set_current_trace, _eval_trace = core.EvalTrace, core.set_current_trace, core.eval_trace
 except (ImportError, AttributeError):
     _EvalTrace, _set_current_trace, _eval_trace = object, None, None
 
-# Primitives that stand for the jaxprs they hold.
+# Primitives replaced by the jaxprs they hold.
 CALLS = (
     "jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call",
     "custom_vjp_call_jaxpr", "custom_partitioning", "eval_jaxpr", "scan", "while", "cond",
 )  # fmt: skip
-# What renames memory or brings a value to the device; reading one micro-batch is a slice here and part of `scan` there.
+# They rename memory or copy a value to the device; reading one micro-batch is a slice here and part of `scan` there.
 RENAMES = (
     "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "unstack", "copy", "copy_p", "stop_gradient",
     "stage",
@@ -46,7 +46,7 @@ PLAIN_TYPES = (bool, int, float, str, tuple, list, np.dtype, np.generic, enum.En
 
 
 class Listing(_EvalTrace):
-    """Executes op by op, as JAX does where nothing traces, and keeps the executed primitives."""
+    """Executes op by op, as JAX does where nothing traces, and records the executed primitives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Dispatches(_EvalTrace):
 
 
 def dispatched(call: Callable, inputs: Sequence[Any]) -> Counter[str]:
-    """Return how often `call(*inputs)` dispatches each primitive and jitted function, whatever these hold."""
+    """Return how often `call(*inputs)` dispatches each primitive and jitted function, not their contents."""
     trace = Dispatches()
     _run_under(trace, call, inputs)
     return trace.counts

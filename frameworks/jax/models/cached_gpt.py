@@ -37,7 +37,7 @@ def norm(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Array, None]:
-    """Return states (..., H), which nothing turns: each position has an embedding of its own."""
+    """Return states (..., H) without a rotation: each position has its own embedding."""
     table = params["positions"]
     places = table[: ids.shape[1]] if at is None else jax.lax.dynamic_slice_in_dim(table, at, 1)  # (T or 1, H)
     return jnp.take(params["words"], ids, axis=0) + places, None

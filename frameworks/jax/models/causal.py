@@ -1,9 +1,9 @@
-"""Models with a cache as pure functions over parameters, whatever their blocks are made of.
+"""Models with a cache as pure functions over parameters, for any kind of block.
 
-The cache is a list with a layer's keys and values each, (B, nkv, C, hs); a call gives a new one, in the old one's
-memory where that was donated. Where `stacked` made one pair of it, and one tree of the blocks' parameters, a call is a
+The cache is a list of each layer's keys and values, (B, nkv, C, hs); a call returns a new one, in the old one's memory
+where that is donated. Where `stacked` merges it into one pair, and the blocks' parameters into one tree, a call is a
 `jax.lax.scan` over the layers. A kind of model is a module with `parameters`, `embedded`, `projected`, `fed_forward`
-and `logits`; matrices are (out, in), as checkpoints have them.
+and `logits`; matrices are (out, in), as in checkpoints.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Cache = list[Pair] | Pair  # a layer's each, or stacked
 
 
 def empty(model: Causal, batch: int, places: int, dtype: np.dtype) -> list[Pair]:
-    """Return a cache with nothing in it."""
+    """Return an empty cache."""
     shape = (batch, model.kv_heads, places, model.head_size)
     return [(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(model.layers)]
 
@@ -112,7 +112,7 @@ def every_logit(
 ) -> dict:
     """Map `input_ids` (B, T), int32 -> logits of every token's successor (B, T, V), without a cache.
 
-    `around` makes of a layer's function the one that is called; `divided` puts states where their sequences lie.
+    `around` wraps the layer's function; `divided` places states with their sequences.
     """
     batch, length = input_ids.shape
     x, turn = kind.embedded({**params, **params[STATE]}, input_ids, None)  # (B, T, H)

@@ -15,7 +15,7 @@ from workloads.spec import Arrays
 
 # Parts of names under which matrices are looked up by row and not multiplied with.
 TABLES = {"embeddings", "embedding", "wte", "wpe"}
-# Where the tree of a model's parameters, and what it returns under training, hold what no gradient reaches, by name.
+# Key of values without a gradient, by name, in a model's parameters and in its outputs under training.
 STATE = "state without gradients"
 
 

@@ -14,7 +14,7 @@ from workloads.spec import Arrays
 
 
 def parameters(model: Llama, weights: Arrays, load: Callable[[np.ndarray], jax.Array], places: int) -> dict:
-    """Return the model's parameters; products that have their input in common are one."""
+    """Return the model's parameters; products that share their input are one."""
 
     def linear(prefix: str, *names: str) -> Matrix:
         parts = [load(weights[f"{prefix}.{name}_proj.weight"]) for name in names]

@@ -12,13 +12,12 @@ import jax
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
-OWN = "whole_model_"  # how the names of functions begin that a graph mode compiles
+OWN = "whole_model_"  # prefix of the functions that a graph mode compiles
 BLOCKS = "jit-blocks"
 UNFUSED = (BLOCKS, "jit-unfused", "jit-unfused-uncaptured")
 UNCAPTURED = (BLOCKS, "jit-unfused-uncaptured", "jit-uncaptured")
-# What keeps XLA from putting several operators into one kernel: its passes by name (a name that a version lacks does
-# nothing), and on a CPU what its library of kernels may take together; products stay that library's. `fused` says
-# whether these were all.
+# Options that keep XLA from merging operators into one kernel: its passes by name (a name that a version lacks does
+# nothing), and on a CPU the fusion by its library of kernels, which keeps the products. `fused` checks the result.
 NO_FUSION = {
     "cpu": {
         "xla_disable_hlo_passes": "fusion,cpu_multi_output_fusion",
@@ -56,12 +55,12 @@ def _has(name: str, value: str) -> bool:
 
 
 def compiled(cell: Cell, function: Callable, **how) -> Callable:
-    """Return `jax.jit` of a function as the cell's mode has it."""
+    """Return `jax.jit` of a function for the cell's mode."""
     return jax.jit(function, compiler_options=options(cell) or None, **how)
 
 
 def name(cell: Cell) -> str:
-    """Return the name of the cell's compiled functions, by which their compilation events are known from other modes'.
+    """Return the name of the cell's compiled functions, which separates their compilation events from other modes'.
 
     The name is part of the key of JAX's compile cache too, so it must be the same in every process.
     """
@@ -69,7 +68,7 @@ def name(cell: Cell) -> str:
 
 
 def blocks(cell: Cell) -> Callable[[Callable], Callable]:
-    """Return a decorator for parts of a model: jitted apart in a mode of blocks, else the function itself."""
+    """Return a decorator for parts of a model: jitted separately in a mode of blocks, else unchanged."""
 
     def jitted(part: Callable) -> Callable:
         def block(*arguments):
@@ -84,14 +83,14 @@ def blocks(cell: Cell) -> Callable[[Callable], Callable]:
 def fused(hlo: str) -> int:
     """Return how many fusions of an optimized module hold more than one operator.
 
-    On a GPU XLA wraps each operator that is not fused into a fusion of its own.
+    On a GPU XLA wraps each operator that is not fused into its own fusion.
     """
     kinds = re.findall(r"fusion\(.*?calls=(%?[\w.-]+)", hlo)
     return sum(_operators(hlo, name) > 1 for name in kinds)
 
 
 def _operators(hlo: str, computation: str) -> int:
-    """Return the operators of a computation, parameters and constants apart."""
+    """Return the operators of a computation, without parameters and constants."""
     body = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
     lines = body[1].splitlines() if body else []
     return sum(not re.search(r"= \S+ (parameter|constant)\(", line) for line in lines)

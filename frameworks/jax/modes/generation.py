@@ -1,4 +1,4 @@
-"""The passes with a cache, which goes from call to call, in a jitted one donated to the next."""
+"""The passes with a cache, which each call passes to the next; jitted calls donate it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_FUSED_CACHE = (
 
 
 class Generator:
-    """Calling it runs the model on its cache. `advance(params, cache, *inputs)` gives the new cache and outputs."""
+    """Calling it runs the model on its cache. `advance(params, cache, *inputs)` returns the new cache and outputs."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
         kind, model = KINDS[workload.family], workload.model.given(dict(cell.parameters))
@@ -44,13 +44,13 @@ class Generator:
                 raise Unsupported(NO_FUSED_CACHE)
             self.params, self.cache = arranged(cell, params, causal.past(model, batch, weights, load))
             self._decodes, self.forward = True, partial(causal.decode, kind, model)
-            # What calls write over, which `restore` puts back.
+            # Values that calls overwrite, and `restore` puts back.
             self._first = jax.tree.map(lambda part: part[..., -STEPS:, :], self.cache)
         else:
             attend = causal.explicit_attention
             if attends == "fused":
                 attend, self.detail = attention.fused(gpt.fused_attention, model, cell, dtype)
-            # Put there, as a jitted function's results are: else the first call would have a graph of its own.
+            # Committed, as a jitted function's results are: else the first call would have a separate graph.
             self.params, empty = arranged(cell, params, causal.empty(model, batch, places, dtype))
             self.cache, self._decodes = jax.device_put(empty, params["last_norm"].sharding), False
             self.forward = partial(causal.prefill, kind, model, attend)
@@ -75,7 +75,7 @@ class Generator:
 
 
 class Cached:
-    """Parameters and a cache that both parts of a generation write to. Without `attention` but that written out."""
+    """Parameters and a cache that both parts of a generation write to. Raises Unsupported for fused attention."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
         if cell.parameter("attention") == "fused":
@@ -89,7 +89,7 @@ class Cached:
         self.proceed = _choosing(partial(causal.decode, kind, model))
 
     def part(self, cell: Cell, name: str, forward: Callable, inputs: tuple, compilations: graphs.Compilations) -> Step:
-        """Return one of the parts as the cell's mode calls it; `name` keeps its compilations apart from the other's."""
+        """Return one of the parts as the cell's mode calls it; `name` separates its compilations from the other's."""
         cell = replace(cell, pass_name=f"{cell.pass_name}-{name}")
         arguments = (self.params, self.cache, *inputs)
         advance, capture = compilations.callable(cell, forward, arguments, "", donated=(1,))
@@ -102,7 +102,7 @@ class Cached:
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return the step of the cell's pass: a model with a cache of its own, which a jitted call takes from the last."""
+    """Return the step of the cell's pass: a model with its own cache, which a jitted call takes from the last."""
     if cell.parameter("cache") == "dynamic":
         raise Unsupported(
             "XLA compiles for one shape, and a growing cache has a new shape at each token: choose KV_CACHE=static."
@@ -123,7 +123,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 
 
 def arranged(cell: Cell, params: dict, cache: list[causal.Pair]) -> tuple[dict, causal.Cache]:
-    """Return parameters and cache as the mode has them: a layer after the other, or stacked to be scanned over."""
+    """Return parameters and cache as the mode has them: layer by layer, or stacked for a scan."""
     if cell.mode != SCAN:
         return params, cache
     return params | {"blocks": causal.stacked(params["blocks"])}, causal.stacked(cache)
@@ -183,7 +183,7 @@ def _choosing(forward: Callable) -> Callable:
 
 
 class Written:
-    """A call's part of the cache, read once it is asked for, which must be before the next call."""
+    """A call's part of the cache, read on demand, which must be before the next call."""
 
     def __init__(self, generator: Generator, given: jax.Array):
         self._generator, self._given = generator, given

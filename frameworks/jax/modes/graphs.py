@@ -16,8 +16,8 @@ from frameworks.jax.modes import compiling
 from measurement.cells import Cell
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
-OVERWRITTEN = "tf.aliasing_output"  # of an argument in StableHLO: a result of the call lies in its memory
-OFFERED, TAKEN = "jax.buffer_donor", "-alias)"  # on several devices XLA decides, and its module says so
+OVERWRITTEN = "tf.aliasing_output"  # of an argument in StableHLO: a result of the call reuses its memory
+OFFERED, TAKEN = "jax.buffer_donor", "-alias)"  # on several devices XLA decides, and its module shows it
 CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
 
 
@@ -47,7 +47,7 @@ class Compilations:
     ) -> tuple[Callable, Callable[[], Capture]]:
         """Return `function` as the cell's mode calls it, and the report of its capture.
 
-        `arguments` have the shapes of a call's; those numbered in `donated` give their memory to the results.
+        `arguments` have the shapes of a call's; those numbered in `donated` donate their memory to the results.
         """
         backend = f"xla:{cell.device_kind}"
         if cell.mode == "eager":

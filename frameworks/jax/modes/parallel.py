@@ -22,7 +22,7 @@ def mesh(cell: Cell, first: jax.Device) -> Mesh:
 
 
 def of_batch(cell: Cell, first: jax.Device) -> NamedSharding:
-    """Return where a global batch lies: a part on each device."""
+    """Return a global batch's sharding: a part per device."""
     return NamedSharding(mesh(cell, first), PartitionSpec(AXIS))
 
 
@@ -33,7 +33,7 @@ def divided(parameter: jax.Array) -> Callable[[jax.Array], jax.Array]:
 
 
 def of_state(cell: Cell, first: jax.Device) -> Callable[[Any], NamedSharding]:
-    """Return a function that gives the sharding of a parameter or moment: whole on each device, or with `fsdp` a part.
+    """Return a function from a parameter or moment to its sharding: whole on each device, or with `fsdp` a part.
 
     It divides the longest axis that the number of devices divides.
     """
@@ -50,7 +50,7 @@ def of_state(cell: Cell, first: jax.Device) -> Callable[[Any], NamedSharding]:
 
 
 def kept_where_it_is(iterate: Callable, sharding: Callable[[Any], NamedSharding]) -> Callable:
-    """Return an iteration whose new state lies where the old one did."""
+    """Return an iteration that keeps the placement of the state."""
 
     def of_ranks(state: tuple, *inputs: jax.Array) -> tuple:
         state, loss = iterate(state, *inputs)

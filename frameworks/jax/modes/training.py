@@ -76,7 +76,7 @@ def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
 def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
     """Return a function from (state, *inputs) to (new state, loss); `objective` is as `objective_of` makes it.
 
-    Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
+    Every input stacks micro-batches along its first axis; `scanned` runs them as one XLA loop, otherwise Python's.
     """
     gradients_of = jax.value_and_grad(objective, has_aux=True)
     adamw = optimizer()
@@ -110,7 +110,7 @@ def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return an optimizer iteration in the cell's mode. Modes have a state each, unless it is sharded."""
+    """Return an optimizer iteration in the cell's mode. Modes have separate states, unless sharded."""
     sets = [adapter.place(cell, arrays) for arrays in inputs]
     sharding = parallel.of_state(cell, adapter.device) if cell.ranks > 1 else None
     dtype = jnp.dtype(DTYPES[cell.dtype])
@@ -159,7 +159,7 @@ class Held:
 
     def restore(self) -> None:
         """Begin again with the first weights."""
-        self.state = None  # before there is another one
+        self.state = None  # free it before making another
         params, rest = jax.tree.map(self._put, (self._first, self._rest))
         self.state = jax.tree.map(self._put, (params, rest, optimizer().init(params)))
         jax.block_until_ready(self.state)

@@ -51,7 +51,7 @@ class Place:
 
 
 class Reached:
-    """Values reachable from those that `plain` got.
+    """Values reachable from the arguments of `plain`.
 
     `arrays` has each array once; `removed` are names of compiled functions. Nothing is exchanged before `put`.
     """
@@ -75,7 +75,7 @@ class Reached:
         return value
 
     def only(self, wanted: Callable[[Any], bool]) -> None:
-        """Exchange the arrays that are wanted alone: others are constants of the code."""
+        """Exchange only the arrays that are wanted: others are constants of the code."""
         self.arrays = list(filter(wanted, self._all))
         numbers = {id(array): number for number, array in enumerate(self.arrays)}
         for place in filter(None, self._places.values()):
@@ -93,7 +93,7 @@ class Reached:
 
     @contextlib.contextmanager
     def holding(self, arrays: Sequence[Any]) -> Iterator[None]:
-        """Exchange arrays within a block, which leaves nothing behind."""
+        """Exchange arrays within a block, and restore them at its end."""
         contents = [(container, container.copy()) for container, _ in self._contents]
         held = [(p.owner, p.name, _get(p.owner, p.name)) for p in self._places.values() if p]
         try:
@@ -254,7 +254,7 @@ def held(jaxpr: Any) -> tuple[list[str], list[str]]:
 
 
 def is_array(value: Any) -> bool:
-    """Say whether a value is an array that a model computes with."""
+    """Return whether a value is an array that a model computes with."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0 and value.dtype.kind in "fcV" and value.dtype.names is None
     return isinstance(value, jax.Array)
@@ -278,7 +278,7 @@ def is_users(value: Any) -> bool:
 
 
 def _is_librarys(value: Any) -> bool:
-    """Say whether a library has a compiled function under the name that it was given there."""
+    """Return whether a library has a compiled function under the name that it was given there."""
     inner = value
     while hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__

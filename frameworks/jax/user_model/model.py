@@ -38,7 +38,7 @@ STATEFUL = (
     "(function, parameters) from model()."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
-# Calls in StableHLO that compute nothing, or that XLA takes apart.
+# Calls in StableHLO that compute nothing, or that XLA decomposes.
 COUNTED_CALLS = ("Sharding", "SPMD", "annotate_device_placement", "mhlo.", "chlo.", "LayoutConstraint")
 
 
@@ -171,7 +171,7 @@ class Applied:
         return self._called(_copied(given))
 
     def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Call it with parameters, and leave nothing behind."""
+        """Call it with parameters, and restore the old ones."""
         given, arrays = params
         with self.reached.holding(arrays):
             callee = self._called(_copied(given))
@@ -322,7 +322,7 @@ class Jitted:
             self.keep(inputs)
 
     def keep(self, inputs: Inputs) -> None:
-        """Take an input set apart before it is called with."""
+        """Partition an input set before the call with it."""
         self._known[identity(*inputs)] = Partitioned.from_tree(inputs)
         self._sets.append(inputs)
 
@@ -388,7 +388,7 @@ def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
 
 
 def counted(function: Callable, *arguments: Any) -> Counted | None:
-    """Return XLA's cost of a call before fusion; None where it has no rule for a part of it."""
+    """Return XLA's cost of a call before fusion; None where it lacks a rule for a part."""
     traced = jax.jit(function).trace(*arguments)
     lowered = traced.lower()
     calls = re.findall(r"custom_call @([\w.]+)", lowered.as_text())
@@ -445,7 +445,7 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
         reached.put(reached.arrays)
         graph, state = nnx.split(made)
         reached.restore()
-        # Variables of NNX are written to only where they were made: inside of what traces.
+        # NNX writes to variables only where they were made: inside the traced function.
         return Applied(reached, state, partial(nnx.merge, graph)), "flax.nnx, split and merged"
     if linen and isinstance(made, linen.Module):
         args, kwargs = inputs
@@ -466,13 +466,13 @@ def _is_pair(made: Any) -> bool:
 
 def _with_parameters(reached: Reached, function: Callable, params: Any) -> Applied:
     function, params = reached.plain((function, params))
-    if jax.tree_util.all_leaves([function]):  # what is static costs time in every call
+    if jax.tree_util.all_leaves([function]):  # static values cost time in every call
         return Applied(reached, params, lambda given: partial(function, given))
     return Applied(reached, (function, params), lambda given: partial(*given))
 
 
 def _register(leaf: Any) -> None:
-    """Register the class of a dataclass among the inputs as a pytree, which it is for nobody else."""
+    """Register the class of a dataclass among the inputs as a pytree; nothing else does."""
     if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
         return
     names = [field.name for field in dataclasses.fields(leaf) if field.init]
@@ -511,7 +511,7 @@ def _widest(product: Operation) -> str:
 
 
 def _copied(tree: Any) -> Any:
-    """Return a tree with containers of its own."""
+    """Return a tree with copied containers."""
     return jax.tree.map(lambda leaf: leaf, tree)
 
 
@@ -534,7 +534,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _is_dynamic(leaf: Any) -> bool:
-    """Say whether a leaf is an argument of a jitted function; whole numbers and flags choose its operators instead."""
+    """Return whether a leaf is an argument of a jitted function; integers and flags choose its operators instead."""
     return _is_array(leaf) or type(leaf) in (float, complex)
 
 

@@ -78,7 +78,7 @@ class Training(user_model.Training):
 
 
 def prepare(model: Model, cell: Cell) -> Step:
-    """Return an optimizer iteration in the cell's mode, on parameters of its own."""
+    """Return an optimizer iteration in the cell's mode, on its own parameters."""
     subject = Training(model, jnp.dtype(DTYPES[cell.dtype]))
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
     held = training.Held(subject.params, partial(jax.device_put, device=model.adapter.device))

@@ -2,7 +2,7 @@
 
 Both lists are read from the graph that a session writes: eager mode's holds the model's own nodes, the optimised one's
 the nodes that replaced them. A fused node stands for its parts. So two lists differ where the optimiser changed the
-computation, or in a node that this table does not know.
+computation, or in a node that this table lacks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import onnx
 
 from frameworks.program import Operation
 
-# What renames or moves values, which the optimiser puts elsewhere or into products, and what shapes are made of.
+# Nodes that rename or move values, which the optimiser moves or merges into products, and nodes of shapes.
 LEFT_OUT = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Split", "Cast", "Slice")
 # Fused node -> its parts. `?` follows a part that is there with its input alone: (part, number of the input).
 PARTS: dict[str, tuple[str | tuple[str, int], ...]] = {
@@ -35,7 +35,7 @@ KINDS = {
 def captured(graph: onnx.GraphProto) -> list[Operation]:
     """Return the operators of `graph`; a function of constants alone is a constant.
 
-    Their order is that in which the outputs need them: the nodes of a file may stand in any that fits.
+    Their order is that in which the outputs need them: a file's nodes may have any valid order.
     """
     constant = {tensor.name for tensor in graph.initializer}
     listed = []
@@ -68,7 +68,7 @@ def _ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _parts(node: onnx.NodeProto) -> list[Operation]:
-    """Return one node in normal form; the attributes of a fused one say which further parts it has."""
+    """Return one node in normal form; the attributes of a fused one determine its further parts."""
     attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     parts = []
     for part in PARTS.get(node.op_type, (node.op_type,)):

@@ -1,4 +1,4 @@
-"""Parts that models have in common, written as PyTorch's exporter writes them."""
+"""Layers that models share, written as PyTorch's exporter writes them."""
 
 from __future__ import annotations
 

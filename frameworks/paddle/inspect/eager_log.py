@@ -24,7 +24,7 @@ import paddle
 from measurement.cells import Cell
 
 # Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
-# function (Paddle's ops.yaml), and what they are where they are not given.
+# function (Paddle's ops.yaml), and their defaults.
 ATTRIBUTES: dict[str, dict[str, tuple[int, Any]]] = {
     "matmul": {"transpose_x": (2, False), "transpose_y": (3, False)},
     "softmax": {"axis": (1, -1)},
@@ -53,7 +53,7 @@ _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTIL
 
 @dataclass(frozen=True)
 class Dispatch:
-    """One operator as Paddle has it.
+    """One operator as Paddle logs it.
 
     `operands`, under the operator's own names for them, and `results` are texts such as `float32 (1,32,768)`.
     """
@@ -98,7 +98,7 @@ def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
                 raise ValueError(
                     f"Paddle's log lists the operands of {event['api']} after the operator {name or 'none'}."
                 )
-            while running and running[-1] == name:  # called itself once its operands were cast
+            while running and running[-1] == name:  # called again after casting its operands
                 running.pop()
             parts = _OPERAND.split(event["operands"])
             operands = {key: _tensors(text, cell) for key, text in zip(parts[1::2], parts[2::2], strict=True)}
@@ -112,7 +112,7 @@ def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
 def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
     """Return `float32 (1,32,768)`, with None for a length that a program leaves open.
 
-    Of a program that serves every shape its rank alone.
+    For a program that serves every shape, only the rank.
     """
     if cell and cell.shapes == "dynamic":
         return f"{dtype} rank {len(shape)}"
@@ -157,7 +157,7 @@ def _logged() -> Iterator[Callable[[], str]]:
 
 @contextlib.contextmanager
 def _taken_to_numpy() -> Iterator[list[str]]:
-    """Collect the files whose code turns tensors into arrays meanwhile; Paddle does so itself for `float(tensor)`."""
+    """Collect the files whose code turns tensors into arrays in the block, except Paddle's (`float(tensor)`)."""
     taken: list[str] = []
     names = ("numpy", "__array__")
     functions = {name: getattr(paddle.Tensor, name) for name in names}
@@ -183,13 +183,13 @@ def _taken_to_numpy() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _arguments_written() -> Iterator[None]:
-    """Have the functions of operators in `ATTRIBUTES` log their arguments, wherever Python holds them."""
+    """Make the functions of operators in `ATTRIBUTES` log their arguments, wherever Python holds them."""
     product = paddle.Tensor.__matmul__  # `@`
     functions = {spelling: name for name in ATTRIBUTES for spelling in (name, f"{name}_")}
     functions["linear"] = "matmul"  # a function of eager mode alone, which calls matmul and add
     functions = {getattr(paddle._C_ops, key, None): (key, name) for key, name in functions.items()}
     functions.pop(None, None)
-    places = _places(list(functions))  # before the stand-ins hold them as well
+    places = _places(list(functions))  # before the replacements hold them too
     try:
         paddle.Tensor.__matmul__ = _logging("matmul", product)
         for function, (spelling, name) in functions.items():

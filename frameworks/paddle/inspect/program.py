@@ -25,7 +25,7 @@ KINDS = {
     "layer_norm": "normalisation", "rms_norm": "normalisation", "batch_norm": "normalisation",
     "group_norm": "normalisation",
 }  # fmt: skip
-# Names that one of the two has for an operator of the other's.
+# Names that one side has for an operator of the other.
 ALIASES = {"div_scale": "scale", "elementwise_pow": "pow"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
@@ -34,7 +34,7 @@ CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
-WRITES = {"assign_out"}  # of state at the end of a program; eager mode gives it another tensor
+WRITES = {"assign_out"}  # of state at the end of a program; eager mode uses another tensor
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
 
@@ -60,7 +60,7 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
-    """Say whether an operator is a cast to the dtype that its operand has."""
+    """Return whether an operator is a cast to the dtype that its operand has."""
     given = [text.partition(" ")[0] for texts in dispatch.operands.values() for text in texts]
     return name == "cast" and given == [dispatch.results[0].partition(" ")[0]]
 
@@ -75,10 +75,10 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
     if before and before.name == "full" and arguments.get("y") == before.results[0]:
         dtype, _, size = arguments["y"].partition(" ")
         if size in ("()", "(1)", "rank 0") or arguments["y"] == arguments["x"]:
-            arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
+            arguments["y"] = f"{dtype} number"  # which eager mode gives its operand's shape
         if name == "pow":
             del arguments["y"]  # in eager mode an attribute
-    if kind == "attention":  # named in this order: first what decides most
+    if kind == "attention":  # named in this order: the most important first
         masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
         arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
@@ -88,7 +88,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
 
 def _text(value: Any) -> str:
     """Return one text for an eager call's argument and a program's attribute, which is a float32 where that is none."""
-    if value in ("tanh", "none"):  # what GELU may be given
+    if value in ("tanh", "none"):  # values of GELU's argument
         return str(value == "tanh")
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -107,7 +107,7 @@ def captured(graph: Any, cell: Cell) -> Program | None:
 
 
 def _of_a_shape(operator: Any) -> bool:
-    """Say whether an operator computes a number or list of numbers from tensors' shapes alone.
+    """Return whether an operator computes a number or list of numbers from tensors' shapes alone.
 
     Where a dimension is left open the program does so itself; in eager mode Python does, and passes numbers.
     """
@@ -119,7 +119,7 @@ def _of_a_shape(operator: Any) -> bool:
 
 
 def _is_length(value: Any) -> bool:
-    """Say whether a value is an integer or a list of integers, as shapes and values derived from them are."""
+    """Return whether a value is an integer or a list of integers, as shapes and values derived from them are."""
     if not value.is_dense_tensor_type():
         return False
     dtype, shape = _type(value)

@@ -1,4 +1,4 @@
-"""Which model a cell means."""
+"""Choice of a cell's model."""
 
 from __future__ import annotations
 

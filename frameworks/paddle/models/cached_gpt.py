@@ -45,7 +45,7 @@ class GptModel(causal.CausalModel):
         self.blocks = nn.LayerList(Block(model, weights, f"h.{i}", batch, places) for i in range(model.layers))
 
     def embedded(self, ids, place):
-        """Return states (..., H), which nothing turns: each position has an embedding of its own."""
+        """Return states (..., H) without a rotation: each position has its own embedding."""
         places = paddle.arange(ids.shape[1]) if place is None else place  # (T,) or (1,)
         return F.embedding(ids, self.words) + F.embedding(places, self.positions), None  # (..., H)
 

@@ -7,7 +7,7 @@ from paddle import nn
 
 
 def named(model, names: tuple[str, ...]):
-    """Return `model`, whose one or several results come under their names."""
+    """Return `model` with its results, one or several, under their names."""
 
     def call(*inputs):
         outputs = model(*inputs)

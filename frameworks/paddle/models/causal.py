@@ -1,4 +1,4 @@
-"""Models with a static cache in buffers, whatever their blocks are made of: attention, and the passes' layers."""
+"""Models with a static cache in buffers, for any kind of block: attention, and the passes' layers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class CausalModel(nn.Layer):
 
 
 class Cache:
-    """A model's cache in buffers, without the model: an exported program has weights of its own.
+    """A model's cache in buffers, without the model: an exported program has its own weights.
 
     For `decode` it begins with the past that `weights` hold.
     """
@@ -127,7 +127,7 @@ class Cache:
             for tensor, name in zip(pair, PAST, strict=True):
                 past = paddle.to_tensor(np.array(weights[name][layer]), tensor.dtype)  # (nkv, C, hs)
                 tensor.set_value(past.unsqueeze(0).expand(tensor.shape))
-                self._first.append((tensor, past[:, -STEPS:].clone()))  # what calls write over
+                self._first.append((tensor, past[:, -STEPS:].clone()))  # what calls overwrite
 
     def restore(self) -> None:
         """Restore the cache's contents from before the first call; a prompt writes all of it again."""
@@ -135,7 +135,7 @@ class Cache:
             tensor[:, :, -STEPS:] = first
 
     def compared(self, last) -> dict[str, paddle.Tensor]:
-        """Return the cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
+        """Return the compared places of the cache after a call with this last input: (layers, B, nkv, n, hs)."""
         if self._cell.pass_name == "decode":
             places = paddle.concat([last - 1, last])
         else:

@@ -12,7 +12,7 @@ from frameworks.paddle.models.plain import load
 from frameworks.spellings import respelt
 from workloads.spec import Arrays, Workload
 
-# Checkpoint spelling -> PaddleNLP's, tried in order: the longer, more specific ones stand first.
+# Checkpoint spelling -> PaddleNLP's, tried in order: the longer, more specific ones first.
 _SPELLINGS = (
     ("embeddings.LayerNorm.", "embeddings.layer_norm."),
     ("encoder.layer.", "encoder.layers."),

@@ -28,7 +28,7 @@ LENGTH = 1  # the axis of keys and values along which a cache grows
 
 
 class LibraryLlama(nn.Layer):
-    """The library's model, called as its users call it; it gives logits or, where it `chooses`, the likeliest token."""
+    """The library's model, called as its users call it; it returns logits or, if it `chooses`, the likeliest token."""
 
     def __init__(self, model: LlamaForCausalLM, chooses: bool):
         super().__init__()
@@ -79,7 +79,7 @@ def _paddlenlp_name(name: str) -> str | None:
 
 
 def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: Arrays, inputs: Sequence[tuple]) -> Step:
-    """Return model's calls in the cell's pass and mode; those that give logits give the cache's content as well."""
+    """Return model's calls in the cell's pass and mode; those with logits also return the cache's content."""
     in_mode, growth = partial(_in_mode, workload, cell), Growth()
     places = [paddle.to_tensor(place) for place in workload.places_given(dict(cell.parameters))]
     if cell.pass_name == "generate":

@@ -19,7 +19,7 @@ from workloads.spec import Arrays
 class Block(causal.Block):
     """Attention and a gated perceptron, each behind a norm and added to the residual.
 
-    Products that have their input in common are one.
+    Products that share their input are one.
     """
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int):
@@ -82,7 +82,7 @@ class LlamaModel(causal.CausalModel):
 
 
 def norm(x, weight):
-    """Return the RMS norm, of the framework's operators for its parts, in float32 whatever the dtype."""
+    """Return the RMS norm, composed of simpler operators, in float32 whatever the dtype."""
     wide = x.astype("float32")
     wide = wide * paddle.rsqrt(paddle.mean(paddle.square(wide), axis=-1, keepdim=True) + NORM_EPSILON)
     return wide.astype(x.dtype) * weight

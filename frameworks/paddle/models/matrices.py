@@ -1,4 +1,4 @@
-"""Matrices of linear layers: how they are stored, as `workloads.quantized` says, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDED = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 class Linear(nn.Layer):
     """Made of a matrix (out, in), float32, as Paddle's default type holds it; stored as (in, out). Without a bias.
 
-    `kind` says whether it is in 8 bits, with a scale for each output channel.
+    `kind`: whether it is in 8 bits, with a scale for each output channel.
     """
 
     def __init__(self, weight: np.ndarray, kind: str, form: str):

@@ -147,7 +147,7 @@ class PointwiseChain(nn.Layer):
         super().__init__()
         self.repeat = repeat
         self.factor = self.create_parameter([1])
-        # `*` broadcasts the factor, at a tenth of the speed: `frameworks.policies` says which one is measured.
+        # `*` broadcasts the factor, at a tenth of the speed: `frameworks.policies` decides which one is measured.
         self.multiply = paddle.scale if os.environ.get("SUITE_PADDLE_MULTIPLY") == "scale" else paddle.multiply
 
     def forward(self, x):
@@ -237,9 +237,9 @@ MODELS = {
 def load(
     model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str | None], turned: tuple[str, ...] = ()
 ) -> nn.Layer:
-    """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
+    """Copy every weight into the parameter of its name, linear ones (out, in) transposed to Paddle's (in, out).
 
-    Weights named in `turned` are turned as well; one whose parameter is None is skipped. They take the parameters' own
+    Weights named in `turned` are transposed too; one whose parameter is None is skipped. They take the parameters' own
     type: Paddle's default one when the model was made. Raises ValueError for a weight without a parameter, a parameter
     without a weight, and a wrong shape.
     """

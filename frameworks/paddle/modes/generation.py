@@ -1,4 +1,4 @@
-"""The passes with a cache: which model a cell means, and generations of its two parts in the cell's mode."""
+"""The passes with a cache: a cell's model, and generations of its two parts in the cell's mode."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Choosing(nn.Layer):
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return the step of the cell's pass in its mode; calls that give logits give the cache's content as well."""
+    """Return the step of the cell's pass in its mode; calls with logits also return the cache's content."""
     model, sets = inference.model_of(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
     if cell.implementation == "library":
         from frameworks.paddle.models import library_llama  # as in `models`

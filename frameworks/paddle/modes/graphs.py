@@ -90,7 +90,7 @@ PREDICTORS = {
 
 @dataclass(frozen=True)
 class Output:
-    """Where an output of an exported program lies in the model's own, by its number."""
+    """The place of an exported program's output in the model's output, by number."""
 
     number: int
 
@@ -108,16 +108,16 @@ class Predictor:
         for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
             handle.share_external_data(tensor)
         self._predictor.run()
-        # The predictor leaves OpenMP at one thread, and the modes called in between would be stuck with that.
+        # The predictor leaves OpenMP at one thread, and the modes called in between would keep that.
         paddle.base.core.set_num_threads(self._cell.threads)
         return self._outputs
 
     def wanted(self) -> tuple[bool, bool]:
-        """Return whether IR passes, and whether oneDNN."""
+        """Return whether to use IR passes, and oneDNN."""
         return PREDICTORS[self._cell.mode]
 
     def configured(self, folder: str | Path) -> inference.Config:
-        """Return how the program in a folder is opened."""
+        """Return the configuration of a folder's program."""
         names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
         program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
         config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
@@ -129,7 +129,7 @@ class Predictor:
         return config
 
     def open(self, config: inference.Config) -> None:
-        """Make the predictor that calls run."""
+        """Make the predictor for calls."""
         if self._cell.device_kind == "gpu":
             # A kernel that the build lacks leaves an error behind (only --force gets here with such a build), which
             # the predictor would take for its own; asking for free memory raises it, once.
@@ -162,7 +162,7 @@ class Exported(Predictor):
         super().__init__(cell)
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._program: Any = None
-        self._results: Any = None  # of the captured program, nested as the model gives them
+        self._results: Any = None  # of the captured program, nested as in the model's output
         self.captured = Capture(
             whole=False, graphs=0, compilations=0, detail="The program is not exported or loaded yet."
         )
@@ -195,7 +195,7 @@ class Exported(Predictor):
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
             capture, self._program = captured(self._model, backend), traced(self._model)
-            self._model = None  # the predictor loads weights of its own
+            self._model = None  # the predictor loads its own weights
             gc.collect()
             self.open(config)
         self.captured = capture

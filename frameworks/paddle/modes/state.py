@@ -37,5 +37,5 @@ class State:
 
 
 def has_memory(tensor: paddle.Tensor) -> bool:
-    """Say whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
+    """Return whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
     return tensor._is_initialized()

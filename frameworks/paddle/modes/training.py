@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 class Objective(nn.Layer):
-    """A model and its loss, which a graph captures. `to_static` wants the inputs named, so every family has its own."""
+    """A model and its loss, which a graph captures. `to_static` needs named inputs, so every family has its own."""
 
     def __init__(self, model: nn.Layer):
         super().__init__()
@@ -40,7 +40,7 @@ class MlpObjective(Objective):
 
 class BertObjective(Objective):
     def forward(self, input_ids, mask_or_labels, labels=None):
-        """Leave the mask out where there is none."""
+        """Return the loss; the mask is optional."""
         mask = None
         if labels is None:
             labels = mask_or_labels
@@ -125,7 +125,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     objective.train()
     tensors = [adapter.place(cell, arrays) for arrays in inputs]
     accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
-    # What is captured is a micro-batch; several lie along a first axis.
+    # A micro-batch is captured; several are stacked along a first axis.
     micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
     loss, capture, operators = objective, partial(Capture, whole=False, graphs=0), None
     if cell.mode != "eager":

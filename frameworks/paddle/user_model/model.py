@@ -70,7 +70,7 @@ class PaddleRules(Rules):
 
 
 class Called(nn.Layer):
-    """A user's layer as `to_static` captures it, which wants parameters that have names: `args` and `kwargs`."""
+    """A user's layer as `to_static` captures it, which needs named parameters: `args` and `kwargs`."""
 
     def __init__(self, layer: nn.Layer, loss: Callable[[Any], paddle.Tensor] | None = None):
         super().__init__()
@@ -94,7 +94,7 @@ class Exportable(nn.Layer):
 
     def forward(self, tensors):
         args, kwargs = self._filled(tensors)
-        return {"output": self.called(args, kwargs)}  # which Paddle puts into a list, as it does not every container
+        return {"output": self.called(args, kwargs)}  # which Paddle turns into a list, unlike other containers
 
 
 class Model(user_model.UserModel):
@@ -165,11 +165,11 @@ class Model(user_model.UserModel):
         `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within, which eager
         mode and the other graphs share.
         """
-        self.restore()  # a call of eager mode may have bound other buffers, which are never put back
+        self.restore()  # a call of eager mode may have bound other buffers, which nothing restores
         return self.copy(*self.module.parameters(), *self.module.buffers())
 
     def copy(self, *shared: paddle.Tensor) -> nn.Layer:
-        """Return a copy of the user's layer that has the tensors `shared` in common with it."""
+        """Return a copy of the user's layer that shares the tensors `shared` with it."""
         empty = [buffer for buffer in self.module.buffers() if not has_memory(buffer)]  # those have no copy
         try:
             return copy.deepcopy(self.module, {id(tensor): tensor for tensor in (*shared, *empty)})
@@ -246,7 +246,7 @@ def captured(layer: Called, model: Model, cell: Cell, autograd: Callable, rest: 
 class Predicted:
     """A call of the exported program on an input set. Its outputs are the predictor's own memory, by eager's names.
 
-    Raises `Unsupported` for input sets of which one holds other scalars or another structure than the first.
+    Raises `Unsupported` for an input set with other scalars or another structure than the first.
     """
 
     def __init__(self, model: Model, cell: Cell):
@@ -314,7 +314,7 @@ def with_recompilations(capture: Capture, static: nn.Layer, name: str) -> Captur
 
 
 def _raise(error: Exception, source: str) -> NoReturn:
-    """Raise an error of capture with Paddle's own reason and the user's line, and others as they are."""
+    """Raise an error of capture with Paddle's own reason and the user's line, and others unchanged."""
     found = graphs.reason_of(error)
     if found is None:
         raise error
@@ -343,7 +343,7 @@ def plain(layer: nn.Layer) -> tuple[nn.Layer, list[str]]:
 
 
 def _put_back(owner: Any, attribute: str, static: StaticFunction) -> None:
-    """Give an owner the function again that `to_static` was given."""
+    """Give an owner back the function that `to_static` wrapped."""
     function = static._dygraph_function
     if not isinstance(owner, nn.Layer):
         setattr(owner, attribute, function)

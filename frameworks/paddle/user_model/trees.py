@@ -13,7 +13,7 @@ from paddle import nn
 
 from frameworks.values import attributes, held, named_attributes, walk
 
-# What is handed on as it is: it holds no tensors, or is a model or code.
+# Values handed on unchanged: without tensors, or a model or code.
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
 # The key of its class among the fields of a dataclass, which Paddle's graphs take as a dict.
 _CLASS = "dataclass"
@@ -91,7 +91,7 @@ def unpacked(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """Return an output as a graph gives it: an object with tensors that is no container of Paddle's becomes a dict."""
+    """Return an output in a graph's form: an object with tensors that is no container of Paddle's becomes a dict."""
     if isinstance(value, (*_VALUES, *_PLAIN)):
         return value
     if isinstance(value, Mapping):
@@ -127,7 +127,7 @@ def _is_compared(value: Any) -> bool:
 
 
 def _is_code(value: Any) -> bool:
-    """Say whether a value is called and holds no tensor."""
+    """Return whether a value is called and holds no tensor."""
     return callable(value) and not tensors(value)
 
 

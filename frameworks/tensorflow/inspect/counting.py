@@ -15,7 +15,7 @@ BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
     "operands and results"
 )
-# Operators that compute much and that the profiler has no rule for: nothing is counted of a graph with one.
+# Operators that compute much and have no rule in the profiler: a graph with one is not counted.
 _WITHOUT_RULE = (
     *(
         "Conv3DBackprop",
@@ -31,7 +31,7 @@ _WITHOUT_RULE = (
     *("Sparse", "CSRSparse", "Cholesky", "Matrix", "Qr", "Svd", "SelfAdjointEig", "Eig", "Lu", "FFT", "IFFT", "RFFT"),
     *("IRFFT", "CTC", "Tridiagonal", "PyFunc", "EagerPyFunc", "UniformQuantized"),
 )
-# Begin as one of these does, and compute little.
+# Begin like one of these, and compute little.
 _WITH_RULE = (
     "SparseSegment",
     "SparseSoftmaxCrossEntropy",
@@ -43,7 +43,7 @@ _WITH_RULE = (
 
 
 def _unknown(kind: str) -> bool:
-    """Say whether an operator may compute much of which nothing is counted."""
+    """Return whether an operator may compute much that is not counted."""
     return kind in CALLS or (kind.startswith(_WITHOUT_RULE) and not kind.startswith(_WITH_RULE))
 
 
@@ -82,7 +82,7 @@ def _einsum(op: tf.Operation) -> int | None:
 
 
 def _nbytes(tensors: Sequence[Any]) -> int | None:
-    """Return bytes of all tensors, handles of variables apart; None where a shape is open."""
+    """Return bytes of all tensors except handles of variables; None where a shape is open."""
     sizes = [
         None if tensor.shape.num_elements() is None else tensor.shape.num_elements() * tensor.dtype.size
         for tensor in tensors

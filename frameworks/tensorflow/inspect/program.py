@@ -1,6 +1,6 @@
 """The operators that TensorFlow runs eagerly, and those that a `tf.function`'s graph holds, in one normal form.
 
-The graph is the traced one, before Grappler or XLA take it apart; `function` and `function-xla` share it.
+The graph is the traced one, before Grappler or XLA transform it; `function` and `function-xla` share it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import tensorflow as tf
 from frameworks.program import Operation, Program
 from measurement.cells import Cell
 
-try:  # no part of TensorFlow's API, and the only place where it shows what it runs eagerly
+try:  # no part of TensorFlow's API, but the only access to its eager operators
     from tensorflow.python.eager import context, wrap_function
     from tensorflow.python.framework import function_def_to_graph, op_callbacks, op_def_registry
 except ImportError:
     context = wrap_function = function_def_to_graph = op_callbacks = op_def_registry = None
 
-# Values, names of values, and shapes, which Python knows in a graph and TensorFlow computes eagerly.
+# Values, names of values, and shapes, which Python has in a graph and TensorFlow computes eagerly.
 LEFT_OUT = {
     "Const", "Placeholder", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient",
     "PreventGradient", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "BroadcastGradientArgs", "Fill",
@@ -34,14 +34,14 @@ LEFT_OUT = {
     # The pieces of a concatenation's gradient: one operator eagerly, one for each piece in graphs.
     "SplitV", "Slice", "ConcatOffset",
 }  # fmt: skip
-# Operators that stand for the functions which these attributes name.
+# Operators replaced by the functions that these attributes name.
 CALLS = {
     "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",),
     "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
     "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
     "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
-SYNONYMS = {"Tile": "BroadcastTo"}  # the gradient of a mean repeats it with the one in graphs, the other eagerly
+SYNONYMS = {"Tile": "BroadcastTo"}  # the gradient of a mean uses the first in graphs, the second eagerly
 KINDS = {
     "MatMul": "matmul", "BatchMatMul": "matmul", "BatchMatMulV2": "matmul", "BatchMatMulV3": "matmul",
     "Einsum": "matmul", "_FusedMatMul": "matmul", "Conv2D": "convolution", "DepthwiseConv2dNative": "convolution",
@@ -53,7 +53,7 @@ KEPT = (
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are listed; behind them is what the forward operator set aside
+OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are listed; the forward operator saved the others
 RANK_OF_SCORES = 4
 
 
@@ -65,7 +65,7 @@ def executed(call: Callable, inputs: tuple) -> Program:
     operations: list[Operation] = []
 
     def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
-        if name.startswith("__"):  # a function that was called eagerly goes by its own name
+        if name.startswith("__"):  # a function called eagerly, under its own name
             operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), ()))
         else:
             operations.extend(_normal(name, operands, attributes, results))
@@ -186,7 +186,7 @@ class _Run:
 
 
 def _branch(node: Any, run: _Run) -> int:
-    """Return which of its functions a node calls: by a truth value, or by a number, where the last one is the rest."""
+    """Return the index of the function that a node calls: by a truth value, or by a number, by default the last."""
     if len(CALLS[node.type]) == 2:
         return 0 if run.value(node.inputs[0]) else 1
     if CALLS[node.type] != ("branches",):
@@ -196,7 +196,7 @@ def _branch(node: Any, run: _Run) -> int:
 
 
 def _functions(node: Any, key: str) -> list[Any]:
-    """Return the graphs of functions that a node calls: as traced, or from their definitions, which hold less."""
+    """Return the graphs of functions that a node calls: as traced, or from their definitions, which contain less."""
     if traced := getattr(node, f"_{key}_graph", None):
         return [traced]
     shapes = [x.shape for x in node.inputs[1 if "branch" in key else 0 :]]
@@ -272,7 +272,7 @@ def _type(tensor: Any) -> str:
 
 
 def _text(name: str, key: str, value: Any) -> str:
-    if value is None:  # eager calls leave it out where it is the operator's default
+    if value is None:  # eager calls omit it where it is the operator's default
         attribute = next(a for a in op_def_registry.get(name).attr if a.name == key)
         value = getattr(attribute.default_value, attribute.default_value.WhichOneof("value"))
     if isinstance(value, tuple):  # a graph holds lists

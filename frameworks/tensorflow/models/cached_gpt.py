@@ -48,7 +48,7 @@ class GptModel(causal.CausalModel):
         self.norm = LayerNorm(weights, "ln_f", LAYER_NORM_EPSILON, types)
 
     def embedded(self, ids: tf.Tensor, place: tf.Tensor | None) -> tuple[tf.Tensor, tuple]:
-        """Return states (..., H), which nothing turns: each position has an embedding of its own."""
+        """Return states (..., H) without a rotation: each position has its own embedding."""
         places = tf.range(ids.shape[1]) if place is None else place  # (T,) or (1,)
         x = tf.gather(self.words, ids) + tf.gather(self.positions, places)  # (..., H)
         return tf.reshape(x, (-1, x.shape[-1])), ()

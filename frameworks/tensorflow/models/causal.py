@@ -1,4 +1,4 @@
-"""Models with a static cache in variables, whatever their blocks are made of: attention, and the passes' modules."""
+"""Models with a static cache in variables, for any kind of block: attention, and the passes' modules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class CausalModel(tf.Module):
         self.batch = int(cell.parameter("batch_size"))
         self.places = workload.places(dict(cell.parameters))
         self.blocks: list[Block] = []
-        # Which places a token of each sequence and head has, but for its own: (B, nkv, 3), the last 0.
+        # Indices of a token in each sequence and head, with 0 for its own place, last: (B, nkv, 3).
         indices = np.stack(np.meshgrid(range(self.batch), range(workload.model.kv_heads), 0, indexing="ij"), -1)
         self._slots = tf.constant(indices[:, :, 0], tf.int64)
         self._first: list = []
@@ -116,7 +116,7 @@ class CausalModel(tf.Module):
             for cache, name in zip((block.keys, block.values), PAST, strict=True):
                 past = tf.constant(weights[name][layer][None], cache.dtype)  # (1, nkv, C, hs)
                 cache.assign(tf.tile(past, (self.batch, 1, 1, 1)))
-                self._first.append((cache, past[:, :, -STEPS:]))  # what calls write over
+                self._first.append((cache, past[:, :, -STEPS:]))  # what calls overwrite
 
     def restore(self) -> None:
         """Restore the cache's contents from before the first call; a prompt writes all of it again."""
@@ -124,7 +124,7 @@ class CausalModel(tf.Module):
             cache[:, :, -STEPS:].assign(tf.tile(first, (self.batch, 1, 1, 1)))
 
     def compared(self, last: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
+        """Return the compared places of the cache after a call with this last input: (layers, B, nkv, n, hs)."""
         if self.cell.pass_name == "decode":
             places = tf.concat((last - 1, last), 0)
         else:

@@ -1,4 +1,4 @@
-"""Layers that several models have in common, and the types they compute in."""
+"""Layers that several models share, and the types they compute in."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Types:
         return cls(tf.float32 if cell.pass_name == "training" else compute, compute)
 
     def cast(self, x: tf.Tensor | tf.Variable) -> tf.Tensor | tf.Variable:
-        """Return `x` as it is computed with."""
+        """Return `x` in the computing dtype."""
         return x if self.variables == self.compute else tf.cast(x, self.compute)
 
 

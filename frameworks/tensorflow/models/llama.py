@@ -17,7 +17,7 @@ from workloads.spec import Arrays, Workload
 class Block(causal.Block):
     """Attention and a gated perceptron, each behind a norm and added to the residual.
 
-    Products that have their input in common are one, and kernels are (in, out).
+    Products that share their input are one, and kernels are (in, out).
     """
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int, dtype: tf.DType):
@@ -78,7 +78,7 @@ class LlamaModel(causal.CausalModel):
 
 
 def norm(x: tf.Tensor, weight: tf.Variable) -> tf.Tensor:
-    """Return the RMS norm, of the framework's operators for its parts, in float32 whatever the dtype."""
+    """Return the RMS norm, composed of simpler operators, in float32 whatever the dtype."""
     wide = tf.cast(x, tf.float32)
     wide = wide * tf.math.rsqrt(tf.reduce_mean(tf.square(wide), axis=-1, keepdims=True) + NORM_EPSILON)
     return tf.cast(wide, x.dtype) * weight

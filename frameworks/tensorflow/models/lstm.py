@@ -71,7 +71,7 @@ class FusedLayer(tf.Module):
             for tensor in ("weight", "bias")
         )
         self.kernel = tf.Variable(np.concatenate([kernel.T for kernel in kernels]), dtype=types.variables)  # (2H, 4H)
-        self.biases = [tf.Variable(bias, dtype=types.variables) for bias in biases]  # two of (4H,), trained apart
+        self.biases = [tf.Variable(bias, dtype=types.variables) for bias in biases]  # two of (4H,), trained separately
 
     def __call__(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return all states (S, B, H), and the last one (B, H)."""

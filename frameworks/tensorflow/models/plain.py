@@ -159,7 +159,7 @@ class OpOverhead(tf.Module):
         self.up, self.down = (tf.Variable(weights[name], dtype=dtype) for name in ("up", "down"))
 
     def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
-        terms = (self.up.read_value(), self.down.read_value())  # once: reading a variable is an operator of its own
+        terms = (self.up.read_value(), self.down.read_value())  # once: reading a variable is a separate operator
         for index in range(self.additions):
             x = x + terms[index % 2]  # (N,)
         return {"output": x}

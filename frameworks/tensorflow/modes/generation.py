@@ -1,4 +1,4 @@
-"""The passes with a cache: which model a cell means, and how the content of its cache is read."""
+"""The passes with a cache: the cell's model, and how the content of its cache is read."""
 
 from __future__ import annotations
 

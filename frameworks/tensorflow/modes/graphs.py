@@ -23,12 +23,12 @@ class Unoptimized:
     """A `tf.function` each of whose calls makes TensorFlow's runtime keep the graph as traced.
 
     Grappler's switch belongs to the process; a call passes a copy of it to the runtime, and a function is optimized for
-    each such copy apart. Raises `Unsupported` where this version of TensorFlow has no such options.
+    each such copy separately. Raises `Unsupported` where this version of TensorFlow has no such options.
     """
 
     def __init__(self, function: Callable[..., Any]):
         try:
-            from tensorflow.python.eager import context  # no part of TensorFlow's API, which has the process's switch
+            from tensorflow.python.eager import context  # no part of TensorFlow's API, with the process's switch
 
             self._context = context.context()
             usual = self._context.function_call_options.config_proto_serialized
@@ -135,7 +135,7 @@ class Captured:
 def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple) -> Callable:
     """Return the `tf.function` that the cell's mode calls; nothing is traced yet.
 
-    Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since `tf.function`
+    Without a signature each shape is traced once; an extra trace increases the counter. A lambda, since `tf.function`
     holds a bound method's object weakly. Autograph off: no Python control flow in these models depends on a tensor.
     """
     return tf.function(
@@ -149,7 +149,7 @@ def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple)
 def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
     """Return specifications of the inputs, with open sizes where they depend on batch size and sequence length."""
     axes = workload.dynamic_axes(dict(cell.parameters))
-    if int(cell.parameter("accumulate", 1)) > 1:  # micro-batches lie along a first axis of fixed length
+    if int(cell.parameter("accumulate", 1)) > 1:  # micro-batches have a first axis of fixed length
         axes = tuple(tuple(axis + 1 for axis in free) for free in axes)
     return [
         tf.TensorSpec([None if axis in free else length for axis, length in enumerate(tensor.shape)], tensor.dtype)

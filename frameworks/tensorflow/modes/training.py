@@ -17,7 +17,7 @@ from measurement.cells import Cell
 from workloads import training
 from workloads.spec import Arrays, Workload
 
-keras.backend.set_floatx("float32")  # of the learning rate, whatever ~/.keras/keras.json says
+keras.backend.set_floatx("float32")  # of the learning rate, despite ~/.keras/keras.json
 SETTINGS = {
     "optimizer": f"keras.optimizers.AdamW (Keras {keras.__version__}), inside the tf.function where there is one",
     "dtype": "variables and moments in fp32, variables cast to the cell's dtype where they are used",
@@ -101,7 +101,7 @@ class Trainer(tf.Module):
         return [*self.trained, *self.state.values(), *self.optimizer.variables]
 
     def _gradients(self, *inputs: tf.Tensor) -> tuple:
-        """Return the mean loss over the micro-batches, and its gradients. Micro-batches lie along the first axis."""
+        """Return the mean loss over the micro-batches, and its gradients. Micro-batches form the first axis."""
         if self.accumulate == 1:
             return self._micro_batch(inputs)
 

@@ -19,7 +19,7 @@ _asked: dict[str, str] = {}  # other backends that users' files name
 
 
 class Library:
-    """`keras:MobileNetV2` as a user's file is. Raises `Unsupported` for another library."""
+    """`keras:MobileNetV2` as a user's file. Raises `Unsupported` for another library."""
 
     def __init__(self, source: str):
         self.name = source
@@ -29,7 +29,7 @@ class Library:
         self._size = 224
         import keras
 
-        keras.backend.set_image_data_format("channels_last")  # as the images are, whatever ~/.keras/keras.json says
+        keras.backend.set_image_data_format("channels_last")  # as the images are, despite ~/.keras/keras.json
         self._applications = keras.applications
 
     def call(self, function: str, **arguments: Any) -> Any:
@@ -54,7 +54,7 @@ def opened(source: str, is_file: bool) -> UserFile | Library:
 
 
 def refuse_other_backends(file: str) -> None:
-    """Raise Unsupported where a user's file has Keras 3 compute with something else than TensorFlow.
+    """Raise Unsupported where a user's file has Keras 3 compute with another backend than TensorFlow.
 
     The variable is put back, since other files may share the process.
     """
@@ -70,7 +70,7 @@ def refuse_other_backends(file: str) -> None:
 
 
 def compute_in(layer: Any, dtype: str) -> None:
-    """Have a layer of Keras 3 or Keras 2 compute in a dtype, whatever its policy is."""
+    """Make a layer of Keras 3 or Keras 2 compute in a dtype, whatever its policy."""
     if hasattr(layer, "_set_dtype_policy"):
         layer._set_dtype_policy(dtype)
     else:

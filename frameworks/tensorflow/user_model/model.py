@@ -40,9 +40,9 @@ LIBRARIES = ("tensorflow", "keras", "tf_keras")
 SAVED_MODEL = "tensorflow.python.saved_model"
 # Modules through which TensorFlow runs a graph that others call.
 RUNS_GRAPHS = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.util", SAVED_MODEL)
-# By how much a tensor that is computed in another dtype may differ; one that is drawn in it differs by more than 1.
+# Largest difference of a tensor computed in another dtype; one that is drawn in it differs by more than 1.
 ANOTHER_DTYPE = 0.25
-# What errors of a call say that cannot be compiled or traced, and whose limit it is.
+# Texts of errors of calls that cannot be compiled or traced, and whose limit it is.
 REFUSED = {
     "Detected unsupported operations": "XLA",
     "must be a compile-time constant": "XLA",
@@ -130,7 +130,7 @@ class Model(user_model.UserModel):
         return hubs.opened(workload.source, workload.is_file)
 
     def made(self) -> None:
-        """Make nothing yet: each dtype gets a model of its own."""
+        """Make nothing yet: each dtype gets its own model."""
 
     @staticmethod
     def fits(made: Any) -> bool:
@@ -204,7 +204,7 @@ class Model(user_model.UserModel):
             created.append(make(**arguments))
             return created[-1]
 
-        args, kwargs = cast(self.fresh(self.sets[0]), dtype)  # whose variables are not the model's
+        args, kwargs = cast(self.fresh(self.sets[0]), dtype)  # with variables other than the model's
         with _making(dtype), tf.variable_creator_scope(keep):
             self.seed(self.seed_of_weights)
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
@@ -352,7 +352,7 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
 
 
 def _has_original(value: Any) -> bool:
-    """Say whether a value is a tf.function that was made of a Python function, not of a SavedModel."""
+    """Return whether a value is a tf.function that was made from a Python function, not from a SavedModel."""
     return isinstance(value, FUNCTION) and hasattr(value, "python_function") and not _is_restored(value)
 
 
@@ -505,7 +505,7 @@ def _is_keras3(variable: Any) -> bool:
 
 
 def _alike(one: tf.Tensor, other: tf.Tensor) -> bool:
-    """Say whether two tensors hold the same values, up to the error of another dtype."""
+    """Return whether two tensors hold the same values, up to the error of another dtype."""
     first, second = (tf.cast(tensor, tf.float64).numpy() for tensor in (one, other))
     return first.shape == second.shape and bool(
         np.nansum((first - second) ** 2) <= ANOTHER_DTYPE**2 * np.nansum(first**2)
@@ -513,11 +513,11 @@ def _alike(one: tf.Tensor, other: tf.Tensor) -> bool:
 
 
 def _takes_training(model: Any, trains: bool, args: tuple[Any, ...]) -> bool:
-    """Say whether a model is called with `training`, which Keras hands on to layers whatever `call` itself takes.
+    """Return whether a model is called with `training`, which Keras hands on to layers whatever `call` itself takes.
 
     Inputs may hold it already, by its place.
     """
-    with contextlib.suppress(TypeError, ValueError):  # of what has no signature, or is called otherwise
+    with contextlib.suppress(TypeError, ValueError):  # of a callable without signature, or called otherwise
         signature = inspect.signature(getattr(model, "call", model))
         if "training" in signature.parameters:
             return "training" not in signature.bind_partial(*args).arguments
@@ -533,7 +533,7 @@ def _kept_in_float32(model: Any) -> set[int]:
 
 @contextlib.contextmanager
 def _making(dtype: tf.DType) -> Iterator[None]:
-    """Have Keras, of either kind, make layers in a dtype."""
+    """Make Keras 2 and Keras 3 create layers in a dtype."""
     before = [(keras, keras.backend.floatx(), _policy(keras)) for keras in hubs.installed_keras()]
     try:
         for keras, floatx, _ in before:
@@ -555,7 +555,7 @@ def _policy(keras: Any) -> Any:
 
 
 def _default(keras: Any, floatx: str, policy: Any) -> None:
-    """Set both, since a policy that was asked for, or set, does not follow `floatx` any more."""
+    """Set both, since a policy that was read or set does not follow `floatx`."""
     keras.backend.set_floatx(floatx)
     set_policy = keras.config.set_dtype_policy if _is_version_3(keras) else keras.mixed_precision.set_global_policy
     set_policy(policy)

@@ -35,7 +35,7 @@ class Training(user_model.Training):
 
 
 def prepare(model: Model, cell: Cell) -> Step:
-    """Return an iteration in the cell's mode, on variables of its own."""
+    """Return an iteration in the cell's mode, on its own variables."""
     if cell.dtype == "bf16":
         raise Unsupported("TensorFlow trains user models in fp32 only: set DTYPE=fp32.")
     subject = Training(model, in_float32=True)

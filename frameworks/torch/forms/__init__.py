@@ -1,6 +1,6 @@
 """Forms in which models are deployed: a program of torch.export is built into a file, which is opened and called.
 
-A form is a module of this folder, called like its mode, with a class `Form` in it.
+A form is a module of this folder, named like its mode, with a class `Form`.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class Deployed:
         self._opened: Callable[..., Tensors] | None = None
 
     def step(self, call: Callable[..., Any], inputs: Sequence[tuple], **fields: Any) -> Step:
-        """Return the step whose calls are `call`, which calls this."""
+        """Return the step of `call`, which calls this object."""
         return Step(call, inputs, self.capture, program=self._program, load=self._load, build=self._build, **fields)
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
         return self._module.joined(self._opened(*tensors))
 
     def capture(self) -> Capture:
-        """Return one graph, the whole model, which is in the artefact."""
+        """Return the capture: one graph, the whole model, in the artefact."""
         if self._opened is None:
             return Capture(whole=False, detail="the artefact is not open")
         detail = "; ".join(filter(None, ("weights are constants of the artefact", self._form.detail)))
@@ -109,7 +109,7 @@ class Deployed:
         try:
             self._opened = self._form.open(Path(self._folder.name))
         finally:
-            self._folder.cleanup()  # what is open stays, as files do
+            self._folder.cleanup()  # open files stay readable
 
     def _program(self) -> Program | str:
         with self._autograd():
@@ -117,7 +117,7 @@ class Deployed:
 
 
 class _Flat(torch.nn.Module):
-    """A call of a module by tensors, of which the outputs are tensors."""
+    """A call of a module that takes and returns tensors."""
 
     def __init__(self, module: torch.nn.Module, call: Callable[..., Any]):
         super().__init__()
@@ -125,7 +125,7 @@ class _Flat(torch.nn.Module):
         rest: flat.Rest = ([], None)
 
         def called(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            nonlocal rest  # no attribute: export puts those back to what they were
+            nonlocal rest  # no attribute: export restores the old values of those
             outputs, rest = flat.apart(call(*tensors))
             return tuple(outputs)
 
@@ -150,6 +150,6 @@ def exported_of(
 
 
 def refusal(what: str, error: Exception) -> Unsupported:
-    """Return the error of a model that a form cannot take, with the reason in the error's words."""
+    """Return Unsupported for a model that a form cannot take, with the error's class and text."""
     words = " ".join(str(error).split())[:300]
     return Unsupported(f"{what} ({type(error).__name__}: {words}).")

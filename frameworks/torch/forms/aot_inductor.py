@@ -59,7 +59,7 @@ def opened(package: Path) -> Callable[..., Any]:
 
 
 def _unpacked() -> set[Path]:
-    """Return the temporary folders of packages that this process has libraries of."""
+    """Return the temporary folders of packages whose libraries this process has loaded."""
     root, lines = Path(tempfile.gettempdir()), Path("/proc/self/maps").read_text().splitlines()
     libraries = {Path(line.split(maxsplit=5)[-1]) for line in lines if WITHIN in line}
     return {root / one.relative_to(root).parts[0] for one in libraries if one.is_relative_to(root)}

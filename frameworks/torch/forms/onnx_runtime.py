@@ -17,7 +17,7 @@ from frameworks.torch.forms import Tensors
 
 MODEL = "model.onnx"
 PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-TYPES = {  # by what a session calls them: https://onnx.ai/onnx/api/classes.html
+TYPES = {  # by their names in a session: https://onnx.ai/onnx/api/classes.html
     "tensor(float)": (torch.float32, onnx.TensorProto.FLOAT),
     "tensor(float16)": (torch.float16, onnx.TensorProto.FLOAT16),
     "tensor(bfloat16)": (torch.bfloat16, onnx.TensorProto.BFLOAT16),
@@ -61,11 +61,11 @@ class Form(forms.Form):
         return self._bound(session)
 
     def _on_gpu(self) -> dict[str, str]:
-        """Return the provider's options: calls are queued on a stream of torch's, and products in TF32 if asked for."""
+        """Return the provider's options: calls are queued on a stream of torch's, and products use TF32 on request."""
         self._stream = torch.cuda.Stream(self.device)
         return {
             "device_id": str(self.device.index or 0),
-            "use_tf32": str(int(self.dtype == "tf32")),  # which is its default
+            "use_tf32": str(int(self.dtype == "tf32")),  # its default
             "user_compute_stream": str(self._stream.cuda_stream),
         }
 

@@ -13,7 +13,7 @@ from frameworks.adapter import Unsupported
 from frameworks.torch import forms
 from frameworks.torch.forms import Tensors
 
-sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] # it would report to its makers
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] # it would send telemetry
 
 import openvino  # noqa: E402
 
@@ -80,7 +80,7 @@ class Form(forms.Form):
 
         def call(*tensors: torch.Tensor) -> list[torch.Tensor]:
             results = [torch.empty(shape, dtype=dtype) for shape, dtype in outputs]
-            for index, result in enumerate(results):  # written in place: by itself it copies them out
+            for index, result in enumerate(results):  # written in place: by default it copies them
                 request.set_output_tensor(index, _shared(result))
             request.infer([_shared(tensor) for tensor in tensors], share_inputs=True, share_outputs=True)
             return results

@@ -21,7 +21,7 @@ CHOICES = {
     "EFFICIENT_ATTENTION": "memory-efficient",
     "CUDNN_ATTENTION": "cuDNN",
 }
-# What torch asks itself on a GPU, each of which says why when asked to.
+# torch's own checks on a GPU, each of which reports its reason on request.
 CHECKS = {
     "flash": "can_use_flash_attention",
     "memory-efficient": "can_use_efficient_attention",
@@ -44,12 +44,12 @@ class Tensor:
     def described(cls, tensor: torch.Tensor) -> Tensor:
         dtype, kind = tensor.dtype, tensor.device.type
         if dtype == torch.float32 and torch.is_autocast_enabled(kind):
-            dtype = torch.get_autocast_dtype(kind)  # autocast casts behind the call that is seen here
+            dtype = torch.get_autocast_dtype(kind)  # autocast casts after the call that is recorded here
         sizes, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
         return cls(sizes, strides, dtype, tensor.device, tensor.requires_grad)
 
     def again(self) -> torch.Tensor:
-        """Return a tensor of this form, of whatever values: strides of 0 take as little memory as they did."""
+        """Return a tensor of this form with any values: strides of 0 take as little memory as before."""
         made = torch.empty_strided(self.sizes, self.strides, dtype=self.dtype, device=self.device)
         return made.requires_grad_() if self.requires_grad else made
 
@@ -84,10 +84,10 @@ def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
 
 
 def calls_of(step: Step, eager: bool) -> dict[Call, int]:
-    """Return the calls in one run of the step's program, with how often each is made.
+    """Return the calls in one run of the step's program, with their counts.
 
-    A step that does not list its program is called itself, where it is eager. A graph that does not list it gives no
-    calls: a call would show Dynamo's actions, and not the graph's.
+    An eager step that does not list its program is called instead. A graph that does not list it has no calls: a call
+    would show Dynamo's actions, and not the graph's.
     """
     counts: dict[Call, int] = {}
 
@@ -103,7 +103,7 @@ def calls_of(step: Step, eager: bool) -> dict[Call, int]:
 
 
 def described(step: Step, eager: bool) -> list[dict]:
-    """Return a dictionary a call: how it is made, how often, the kernel that torch chooses, why it refuses others."""
+    """Return a dictionary per call: its arguments, its count, the kernel that torch chooses, why it refuses others."""
     calls = []
     for call, count in calls_of(step, eager).items():
         chosen, refused = choice(call)
@@ -142,7 +142,7 @@ def _refused_on_gpu(tensors: list[torch.Tensor], mask: torch.Tensor | None, call
 
 def _refused_on_cpu(tensors: list[torch.Tensor], mask: torch.Tensor | None, call: Call) -> str:
     def choose() -> None:
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # torch says why when it has no other choice
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # torch gives reasons when it has no other choice
             _chosen(tensors, mask, call)
 
     return _said(choose)[1]

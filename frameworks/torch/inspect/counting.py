@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 from frameworks.torch.inspect.program import uncompiled
 from frameworks.user_model import Counted, Uncounted
 
-# Operators outside of these hold kernels of somebody else; and ATen's own of which torch counts nothing.
+# Namespaces outside of which kernels are third-party; and ATen's own operators that torch does not count.
 OWN_NAMESPACES = ("aten", "prim", "prims", "profiler")
 _HEAVY = re.compile(
     r"_?sparse_|_?linalg_(?!vector_norm|cross)|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
@@ -52,7 +52,7 @@ ATTENTION_ON_CPUS = {
 
 @contextlib.contextmanager
 def _taken_apart() -> Iterator[None]:
-    """Switch off the fused paths of `nn.MultiheadAttention` and the encoder's layer, of which nothing is counted."""
+    """Switch off the fused paths of `nn.MultiheadAttention` and the encoder's layer, which are not counted."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -79,7 +79,7 @@ class _Bytes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         known = func._overloadpacket in self._rules
         if not known:
-            with self:  # what it consists of, as the FLOPs are counted
+            with self:  # count its components, as for FLOPs
                 result = func.decompose(*args, **(kwargs or {}))
             if result is not NotImplemented:
                 return result
@@ -94,8 +94,8 @@ class _Bytes(TorchDispatchMode):
 def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
     """Return FLOPs and bytes of `call(*fresh())`; weights, buffers, inputs and outputs must move once.
 
-    `fresh` makes inputs of their own for each of two calls, and is not counted. Raises Uncounted where it runs kernels
-    that may compute much and have no rule.
+    `fresh` makes separate inputs for each of two calls, and is not counted. Raises Uncounted where it runs kernels that
+    may compute much and have no rule.
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
@@ -119,7 +119,7 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
 
 
 def nbytes(values: Any) -> int:
-    """Return bytes of all tensors in a tree, each memory once."""
+    """Return bytes of all tensors in a tree, each storage once."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     return sum({id(tensor): _bytes_of(tensor) for tensor in tensors}.values())
 

@@ -23,7 +23,7 @@ CALLS = "calls"
 OPERATORS, GENERATED = "::", re.compile(r"^graph_\d+_|^(?=cpp_)")
 MICROSECONDS = 1e-6
 PROFILED = 4  # calls of several ranks
-COLLECTIVES = ("gloo:", "nccl")  # how these events begin
+COLLECTIVES = ("gloo:", "nccl")  # prefixes of these events
 ON_CPU = ("gloo:", "aten::", "mkldnn::", "## Call CompiledFxGraph")  # those and computation
 
 
@@ -71,7 +71,7 @@ def _recorded(step: Step, synchronize: Callable[[Any], None], calls: int, ahead:
     """Return the record of so many calls after those `ahead`, and the event that spans them."""
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * _on_gpu()
     with profile(activities=activities) as recorded:
-        for _ in range(ahead):  # several ranks do not begin to record at the same time
+        for _ in range(ahead):  # ranks do not start recording at the same time
             synchronize(step())
         with record_function(CALLS):
             for _ in range(calls):
@@ -97,7 +97,7 @@ def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
 
 
 def _links(recorded: Any) -> dict[int, int]:
-    """Return by a launch's number that of the host's operator; empty where torch, whose API it is not, has none."""
+    """Return the host operator's number by the launch's; empty where torch lacks this private API."""
     try:
         events = recorded.profiler.kineto_results.events()
         return {e.correlation_id(): e.linked_correlation_id() for e in events if e.device_type() == DeviceType.CUDA}
@@ -106,7 +106,7 @@ def _links(recorded: Any) -> dict[int, int]:
 
 
 def _path(event: Any) -> tuple[str, ...]:
-    """Return the operators around an operator and itself, the outermost first."""
+    """Return an operator and those around it, the outermost first."""
     names: list[str] = []
     while event is not None:
         names += [event.name] if OPERATORS in event.name else []

@@ -31,18 +31,18 @@ _KINDS = {
     "softmax": r"softmax",
     "normalisation": r"(layer|batch|group|instance|rms)_norm",
 }
-READING = "_local_scalar_dense"  # what `item()` and a branch on a tensor's value dispatch
-# They rename memory, as views do, though their schemas do not say so.
+READING = "_local_scalar_dense"  # dispatched by `item()` and a branch on a tensor's value
+# They rename memory, as views do, though their schemas do not show it.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _watchers: list[Callable[..., None]] = []
 
 
 def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
-    """Return the operators of `call(*inputs)`, in order, which it runs once.
+    """Run `call(*inputs)` once; return its operators, in order.
 
-    `autograd`: the call records gradients, for which autograd takes attention apart before it is dispatched.
-    Nothing here waits for a device or reads a value, so the call may be under stream capture.
+    `autograd`: the call records gradients, for which autograd decomposes attention before it is dispatched. Nothing
+    here waits for a device or reads a value, so the call may be under stream capture.
     """
     listed: list[Operation] = []
     recorder = _Recorder(listed)
@@ -55,7 +55,7 @@ def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: boo
 
 def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
     """Return the operators of a graph; `context` puts a call into the context of the captured one."""
-    return executed(*graph.call(context))  # as eager mode is listed: before autocast, or behind it
+    return executed(*graph.call(context))  # as eager mode is listed: before autocast, or after it
 
 
 def uncompiled() -> contextlib.AbstractContextManager:
@@ -79,7 +79,7 @@ def watched(watcher: Callable[..., None]) -> Iterator[None]:
 class CapturedGraph:
     """The graph that Dynamo handed to a backend, with everything needed to run it again.
 
-    It holds no memory of its own: inputs are the model's weights and the tensors of the first call.
+    It holds no additional memory: inputs are the model's weights and the tensors of the first call.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class CapturedGraph:
 
 
 class _AttentionCalls(TorchFunctionMode):
-    """Sees `scaled_dot_product_attention` where autograd takes it apart before it is dispatched."""
+    """Sees `scaled_dot_product_attention` where autograd decomposes it before it is dispatched."""
 
     def __init__(self, recorder: _Recorder):
         super().__init__()
@@ -126,9 +126,9 @@ class _Recorder(TorchDispatchMode):
         if _name(func) == ATTENTION and not self._in_attention:
             with self:
                 return self.attention(func, args, kwargs)
-        # A tensor's class of its own may take an operator apart into itself, without end: it is listed whole.
+        # A tensor subclass may decompose an operator into itself endlessly: it is listed whole.
         if not types and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
-            with self:  # without autograd such operators arrive whole; their own C++ takes them apart, not the tracers'
+            with self:  # without autograd such operators arrive whole; their own C++ decomposes them, not the tracers'
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
         if _name(func) == READING and args[0] is self._latest:

@@ -44,7 +44,7 @@ class GptModel(causal.CausalModel):
         )
 
     def embedded(self, ids: torch.Tensor, places: torch.Tensor | None) -> tuple[torch.Tensor, Tensors]:
-        """Return states (..., H), which nothing turns: each position has an embedding of its own."""
+        """Return states (..., H) without a rotation: each position has its own embedding."""
         places = torch.arange(ids.size(1), device=ids.device) if places is None else places
         return F.embedding(ids, self.words) + F.embedding(places, self.positions), {}  # (..., H)
 

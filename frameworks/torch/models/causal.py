@@ -47,7 +47,7 @@ class GrowingLayer:
         self.keys, self.values = keys, values
 
     def written(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return all keys and values, with a token's (B, nkv, 1, hs) behind them."""
+        """Return all keys and values, with a token's (B, nkv, 1, hs) after them."""
         self.keys, self.values = torch.cat((self.keys, k), 2), torch.cat((self.values, v), 2)
         return self.keys, self.values
 
@@ -68,7 +68,7 @@ class Block(nn.Module):
         raise NotImplementedError
 
     def decode(self, x: torch.Tensor, turn: Tensors, write: Write, mask: torch.Tensor | None) -> torch.Tensor:
-        """Map states (B, H) of a token -> the block's; `write` puts its keys and values into the cache, gives all.
+        """Map states (B, H) of a token -> the block's; `write` stores its keys and values, and returns all.
 
         `mask` (C,) is added to scores.
         """
@@ -110,8 +110,8 @@ class CausalModel(nn.Module):
     def __init__(self, blocks: list[Block], places: int):
         super().__init__()
         self.blocks, self.places = nn.ModuleList(blocks), places
-        self.cache = nn.ModuleList()  # of a model with a dynamic one
-        self.past: Layers | None = None  # what a dynamic one holds at first, where that is more than nothing
+        self.cache = nn.ModuleList()  # empty with a dynamic cache
+        self.past: Layers | None = None  # the initial content of a dynamic cache, unless empty
 
     def embedded(self, ids: torch.Tensor, places: torch.Tensor | None) -> tuple[torch.Tensor, Tensors]:
         """Map tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), heads' turns."""
@@ -145,7 +145,7 @@ class CausalModel(nn.Module):
             if fills:
                 self.cache[index].fill(k, v)
             else:
-                layers.append((k.contiguous(), v.contiguous()))  # as what grows of them will be: else another graph
+                layers.append((k.contiguous(), v.contiguous()))  # as the grown ones will be: else another graph
         return self.logits(x[:, -1]), layers
 
     def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:

@@ -136,7 +136,7 @@ def _of_part(prefix: str, part: resnet.Convolution) -> dict[str, str]:
 
 
 def vit_tensors(weights: dict[str, torch.Tensor], renamed: bool) -> dict[str, torch.Tensor]:
-    """Return a ViT's tensors under the library's names, new or old: it keeps query, key and value apart."""
+    """Return a ViT's tensors under the library's names, new or old: it has separate query, key and value."""
     *spellings, parts = _NEW if renamed else _OLD
     tensors = {}
     for name, tensor in weights.items():

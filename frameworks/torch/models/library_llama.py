@@ -64,12 +64,12 @@ class LibraryLlama(CausalModel):
         return self.logits_after(tokens[:, None], self.growing, position_ids=place[None]), self._grown()
 
     def go_to(self, place: torch.Tensor) -> None:
-        """Let the static cache go on at this place (1,)."""
+        """Continue the static cache at this place (1,)."""
         counts = [layer.cumulative_length for layer in self.static.layers]
         torch._foreach_copy_(counts, [place[0]] * len(counts))
 
     def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **given: torch.Tensor) -> torch.Tensor:
-        """Return those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
+        """Return logits of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
         return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **given).logits[:, -1]
 
     def _grown(self) -> Layers:

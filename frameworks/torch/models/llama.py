@@ -19,7 +19,7 @@ from workloads.quantized import NONE
 class Block(causal.Block):
     """Attention and a gated perceptron, each behind a norm and added to the residual.
 
-    Products that have their input in common are one.
+    Products that share their input are one.
     """
 
     def __init__(self, model: Llama, weights: Tensors, prefix: str, fused: bool):

@@ -62,7 +62,7 @@ def step(gates: torch.Tensor, memory: torch.Tensor) -> tuple[torch.Tensor, torch
 
 
 def build(workload: lstm.Lstm, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """Return the model holding `weights`, on a GPU in the one block of memory that cuDNN wants.
+    """Return the model holding `weights`, on a GPU in the one block of memory that cuDNN needs.
 
     A missing or left-over tensor is a RuntimeError. Raises `Unsupported` for a scan.
     """

@@ -1,4 +1,4 @@
-"""Matrices of linear layers: how they are stored, as `workloads.quantized` says, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
 
 from __future__ import annotations
 

@@ -56,14 +56,14 @@ class Recorder:
         Raises `Unsupported` for a call that cannot be captured.
         """
         graph = _new_graph()
-        # cuBLAS keeps a workspace a stream, which others (CUDA graph trees) may give back to the allocator while this
+        # cuBLAS keeps a workspace per stream, which others (CUDA graph trees) may return to the allocator while this
         # graph still writes to it; one that is taken during the capture lies in the graph's own pool.
         getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
         try:
             with torch.cuda.graph(graph, stream=torch.cuda.Stream(self._device)):
                 output = call()
         except RuntimeError as error:
-            cause = error.__context__ or error  # what the call raised, not that the capture then could not end
+            cause = error.__context__ or error  # the call's error, not the subsequent one of the capture
             if "captur" not in f"{cause} {error}":
                 raise
             raise Unsupported(f"a CUDA graph cannot hold this call: {str(cause).strip().splitlines()[0]}.") from error
@@ -78,7 +78,7 @@ class Recorder:
 class Replayed:
     """`call`, recorded at its first call at each shape; from then on inputs are copied into the recording's buffers.
 
-    Weights are used in place. An output is the graph's memory: it holds until the next call. `after_warm_up` undoes
+    Weights are used in place. An output is the graph's memory, valid until the next call. `after_warm_up` undoes
     changes by the calls before the capture.
     """
 

@@ -1,4 +1,4 @@
-"""Arguments and outputs of a model, apart into tensors and the rest, and joined again."""
+"""Arguments and outputs of a model, split into tensors and the rest, and joined again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Rest = tuple[list[Any], Any]  # the leaves, with a `Given` in place of each tens
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """Stands for a tensor in the rest."""
+    """Replaces a tensor in the rest."""
 
     number: int
 
 
 def apart(tree: Any) -> tuple[list[torch.Tensor], Rest]:
-    """Return the tensors of a tree, each once, and the rest of it: its leaves and its form."""
+    """Return the tensors of a tree, each once, and the rest: its leaves and its form."""
     leaves, form = pytree.tree_flatten(tree)
     tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
     numbers = {identity: Given(number) for number, identity in enumerate(tensors)}
@@ -28,6 +28,6 @@ def apart(tree: Any) -> tuple[list[torch.Tensor], Rest]:
 
 
 def joined(tensors: Sequence[torch.Tensor], rest: Rest) -> Any:
-    """Return the tree of which `apart` gave the rest, with these tensors in it."""
+    """Return the tree of a rest from `apart`, with these tensors in it."""
     leaves, form = rest
     return pytree.tree_unflatten([tensors[leaf.number] if isinstance(leaf, Given) else leaf for leaf in leaves], form)

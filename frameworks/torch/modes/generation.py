@@ -51,7 +51,7 @@ def empty(model: Causal, batch: int, places: int, like: torch.Tensor) -> Layers:
 
 
 class Part(torch.nn.Module):
-    """A part of a model as a module: it gives logits or, in a generation, the likeliest next token and its logit, (B,).
+    """A part of a model as a module: it returns logits or, in generation, the likeliest next token and its logit, (B,).
 
     Each kind has its own `forward`, for Dynamo counts compilations by function.
     """
@@ -84,7 +84,7 @@ class Proceeding(Part):
 
 
 class Growing(Part):
-    """The same on a dynamic cache, of which the longer one is given as `layers`."""
+    """The same on a dynamic cache; the longer one is returned as `layers`."""
 
     def forward(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> dict:
         logits, layers = self.model.grow(tokens, place, layers)
@@ -92,7 +92,7 @@ class Growing(Part):
 
 
 def mark_lengths(layers: Layers) -> None:
-    """Have one graph serve all lengths of a cache: Dynamo makes its own for a length that it may take for fixed."""
+    """Make one graph serve all lengths of a cache: Dynamo compiles one for each length that may be fixed."""
     for tensor in (tensor for pair in layers for tensor in pair):
         if tensor.size(LENGTH) < 2:
             raise Unsupported(
@@ -108,7 +108,7 @@ def cached_at(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def has_dynamic_cache(cell: Cell) -> bool:
-    """Return whether the cell's cache grows, for its mode or its own sake."""
+    """Return whether the cell's cache grows, by its mode or its own parameter."""
     return (FRAMEWORK.mode(cell.mode).cache or cell.parameter("cache")) == "dynamic"
 
 
@@ -141,7 +141,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     if not dynamic:
         return decoding(model, in_mode, sets)
     layers = model.past or static_layers(model)
-    with torch.inference_mode():  # as calls make them: else a graph of its own
+    with torch.inference_mode():  # as in calls: else there is a separate graph
         growth.begin([tuple(part[:, :, : model.places - STEPS].clone() for part in pair) for pair in layers], STEPS)
     inner = in_mode(Growing(model, chooses=False), [(*sets[0], growth.layers)])
     call = with_cache(
@@ -153,7 +153,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
 def decoding(model: CausalModel, in_mode: InMode, sets: Sequence[tuple]) -> Step:
     """Return tokens one after the other, at the end of the static cache."""
     parts = [part for pair in static_layers(model) for part in pair]
-    firsts = [part[:, :, -STEPS:].clone() for part in parts]  # what calls write over
+    firsts = [part[:, :, -STEPS:].clone() for part in parts]  # what calls overwrite
 
     def restore() -> None:
         for part, first in zip(parts, firsts, strict=True):
@@ -175,7 +175,7 @@ def generating(
 ) -> Step:
     """Return generations of the model's two parts, each in the mode; `example` are inputs of the second.
 
-    Where there is one, `growth` is the cache of both. `kept` keeps a token that the next call would write over.
+    `growth`, if given, is the cache of both. `kept` copies a token that the next call would overwrite.
     """
     proceeds = Growing if growth else Proceeding
     read = in_mode(Reading(model, chooses=True, grows=growth is not None), prompts)

@@ -1,4 +1,4 @@
-"""torch.compile, with captures, compilations and compile caches kept apart by mode."""
+"""torch.compile, with separate captures, compilations and compile caches per mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from frameworks.torch import FRAMEWORK
 from frameworks.torch.inspect import program
 from frameworks.values import held, walk
 
-# Our graph modes: the backend each runs, and what torch.compile calls the mode.
+# Our graph modes: the backend of each, and torch.compile's name of the mode.
 BACKENDS = {
     "inductor": ("inductor", "default"),
     "inductor-reduce-overhead": ("inductor", "reduce-overhead"),
@@ -153,17 +153,17 @@ def _has_own_kernels() -> bool:
 class CountingBackend:
     """The backend that torch.compile would have chosen, behind a count of the graphs it was given.
 
-    Dynamo's own counters are the process's; several modes share it, so each has to count for itself.
+    Dynamo's own counters belong to the process, which several modes share, so each mode counts itself.
     """
 
     def __init__(self, mode: str, device: torch.device):
-        # torch knows its own backends by name and treats others differently.
+        # torch recognises its own backends by name and treats others differently.
         self.__name__, torch_mode = BACKENDS[mode]
         if self.__name__ == "inductor":
             self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, OPTIONS.get(mode), False)
         else:
             self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
-        # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
+        # Here, since errors raised while Dynamo compiles become Dynamo's errors.
         self._compile_context = internal("torch._guards", "CompileContext")
         # Not its item "inductor": a copy takes that one's place when Inductor builds its patterns, once a process.
         self._counters = internal("torch._dynamo.utils", "counters")
@@ -171,9 +171,9 @@ class CountingBackend:
         self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
         self._compile_ids: list = []
-        self._constants = 0  # weights that the latest graph holds itself
+        self._constants = 0  # weights that the latest graph contains
         self.captured = program.CapturedGraph()
-        self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
+        self._notes: dict[str, int] = {}  # Inductor's counts while it compiled for this mode
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
         compile_id = self._compile_context.current_compile_id()
@@ -245,7 +245,7 @@ class CountingBackend:
         get_manager = internal("torch._inductor.cudagraph_trees", "get_manager")
         manager = get_manager(self._device.index, create_if_none_exists=False)
         nodes = [node for roots in manager.roots.values() for node in roots] if manager else []
-        for node in nodes:  # grows while it is walked
+        for node in nodes:  # grows during the loop
             nodes.extend(child for children in node.children.values() for child in children)
         # Only Inductor notes in the tree which compilation a function came from.
         compile_ids = self._compile_ids if self.__name__ == "inductor" else [None]
@@ -286,7 +286,7 @@ def missing_toolchain(mode: str, device: torch.device) -> str | None:
 def own_caches(mode: str) -> Iterator[None]:
     """Compile in cache directories of the mode's own, with nothing kept in memory.
 
-    Modes have kernels in common, and one compiled after another would find them built: 4 s instead of 29 in a trial.
+    Modes share kernels, and a later mode would find them built: 4 s instead of 29 in a trial.
     """
     root = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
     clear_caches = internal("torch._inductor.utils", "clear_caches")

@@ -27,7 +27,7 @@ NO_BLOCKS = "this model has no list of blocks that could be compiled between FSD
 
 
 def prepare(adapter: Adapter, cell: Cell, make: Make, trained: Callable, resident: Sequence[tuple]) -> Step:
-    """Return an iteration of this rank, on input sets that lie on the device.
+    """Return an iteration of this rank, on input sets on the device.
 
     `make` returns the objective, and calls its argument with each block; `trained(objective, loss)` is its trainer.
     """

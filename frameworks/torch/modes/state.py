@@ -8,7 +8,7 @@ import torch
 class State:
     """A module's buffers, and its `parameters` where training changes them, as they are now.
 
-    `restore` puts them back in place: a graph reads and writes them where they lie.
+    `restore` puts them back in place: a graph reads and writes the same memory.
     """
 
     def __init__(self, module: torch.nn.Module, parameters: bool = True):

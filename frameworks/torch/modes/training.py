@@ -80,9 +80,9 @@ class Objective(nn.Module):
 class Trainer:
     """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or compiled.
 
-    Gradients are set to None after each update, or summed into memory of their own (`keep_gradients`): where `loss`
-    runs in CUDA graphs, those that backward returns lie in a graph's memory, which the next replay overwrites. Where
-    the whole iteration is to be captured (`capturable`), AdamW counts its steps on the device.
+    Gradients are set to None after each update, or summed into separate memory (`keep_gradients`): where `loss` runs in
+    CUDA graphs, those that backward returns are in a graph's memory, which the next replay overwrites. Where the whole
+    iteration is to be captured (`capturable`), AdamW counts its steps on the device.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Trainer:
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step.
 
-        In place: a graph that holds the optimizer's step reads and writes them where they lie.
+        In place: a graph that holds the optimizer's step reads and writes the same memory.
         """
         self._first.restore()
         with torch.no_grad():
@@ -128,7 +128,7 @@ class Trainer:
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return an iteration. Every mode has parameters of its own, for each changes them, unless they are sharded."""
+    """Return an iteration. Every mode changes its own copy of the parameters, unless they are sharded."""
     resident = [adapter.place(cell, arrays) for arrays in inputs]
     make = partial(objective_of, adapter, workload, cell, weights)
     if cell.ranks > 1:
@@ -194,10 +194,10 @@ def step(
     user_model: Subject | None = None,
     replayed_by: Callable[..., Any] = cuda_graph.Replayed,
 ) -> Step:
-    """Return the step of `cell`, on input sets that lie on the device.
+    """Return the step of `cell`, on input sets on the device.
 
     `compiled` maps a function to the compiled one, the report of its capture, and the list of its operators. Where a
-    call takes several micro-batches, they lie along the first axis of every input.
+    call takes several micro-batches, every input stacks them along its first axis.
     """
     accumulate = int(cell.parameter("accumulate") or 1)
     first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
@@ -216,7 +216,7 @@ def step(
     if cell.mode != "eager":
         loss, capture, graph = compiled(objective)
         fields = {"capture": capture, "program": graph}
-    # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
+    # Each replay overwrites the gradients that the last one returned: sums over micro-batches are elsewhere.
     keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
     trainer = Trainer(objective, loss, accumulate, keep_gradients=keep)
     return Step(trainer, resident, restore=trainer.restore, user_model=user_model, **fields)

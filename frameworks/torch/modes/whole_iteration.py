@@ -28,12 +28,12 @@ class Trainer:
 
     def __init__(self, objective: torch.nn.Module, accumulate: int, compiled: Callable[[Callable], tuple]):
         self._objective, self._accumulate = objective, accumulate
-        # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
+        # Detached: else a caller might differentiate this function again, and keep all that this needs.
         self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}
         self._buffers = dict(objective.named_buffers())
         self._first = State(objective)
         weights = list(self._weights.values())
-        # First and second moments, and how many steps were taken, one tensor a weight each.
+        # First and second moments, and how many steps were taken, one tensor per weight each.
         self._state = (
             [torch.zeros_like(tensor) for tensor in weights],
             [torch.zeros_like(tensor) for tensor in weights],
@@ -80,7 +80,7 @@ class Trainer:
         return gradients, loss
 
     def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        """Return the loss and copies of the buffers after it: a differentiated function may write to its own alone."""
+        """Return the loss and copies of the buffers after it: a differentiated function may write only to its own."""
         copies = {name: buffer.clone() for name, buffer in buffers.items()}
         loss = functional_call(self._objective, weights | copies, inputs)
         return loss if self._accumulate == 1 else loss / self._accumulate, copies

@@ -33,7 +33,7 @@ _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
-# What torch.compile is given for the cell's shapes: users who say nothing have it find out what changes.
+# `dynamic` of torch.compile for the cell's shapes: by default torch detects which sizes change.
 DYNAMIC = {"static": None, "dynamic": True}
 _PYTHON = f"{Path(os.__file__).parent}/"
 
@@ -44,8 +44,8 @@ class _Journal(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.current: Backend | None = None
-        self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
-        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch says once what it skips
+        self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch reports the stop
+        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch reports once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
         logging.getLogger("torch._dynamo.convert_frame").addHandler(self)  # warns where it gives up
         for artifact, modules in _LOGS.items():
@@ -99,7 +99,7 @@ class Backend(graphs.CountingBackend):
         return run
 
     def note(self, text: str) -> None:
-        """Keep torch's text on one break or one recompilation, once a place."""
+        """Keep torch's text on one break or one recompilation, once per place."""
         if match := _RECOMPILED.match(text):
             guard = _GUARD.search(match["rest"])
             self._keep(
@@ -110,7 +110,7 @@ class Backend(graphs.CountingBackend):
         elif match := _BREAK.search(text):
             explained = _EXPLANATION.search(match["rest"])
             place, (_, _, traced) = (match["file"], match["line"]), match["rest"].partition("User code traceback:")
-            # Of a break for the second time torch gives no traceback; what stops in Python's library, stops many files.
+            # torch gives no traceback for a repeated break; a break in Python's library stops many files.
             if mine := self._innermost(traced):
                 self._journal.places[place] = mine
             place = self._journal.places.get(place, place)
@@ -121,7 +121,7 @@ class Backend(graphs.CountingBackend):
             self._keep_break(place, "Dynamo cannot resume here, so the whole function runs without a graph")
 
     def _note_limit(self, limit: re.Match) -> None:
-        """Keep that torch compiles a function no more, which runs without a graph from now on."""
+        """Note that torch stops compiling a function, which then runs without a graph."""
         where, last = _WHERE.search(limit["rest"]), _LAST.search(limit["rest"])
         guard = _without_comment(last["guard"])[:REASON_CHARACTERS] if last else "torch names no guard"
         self._gave_up = f"gave up after {limit['count']} compilations: {guard}"
@@ -162,7 +162,7 @@ class Backend(graphs.CountingBackend):
         return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
 
     def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
-        """Return the operators of the one graph, called under `context`; or that there are several."""
+        """Return the operators of the one graph, called under `context`; a text if several."""
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
         return program.captured(self.captured, context)
@@ -176,7 +176,7 @@ def compiled(function: Callable, cell: Cell, device: torch.device, source: str) 
 
 
 def _without_comment(guard: str) -> str:
-    """Return a guard without the source line that torch writes behind it."""
+    """Return a guard without the source line that torch appends."""
     return " ".join(guard.partition("  # ")[0].split())
 
 

@@ -16,7 +16,7 @@ from frameworks.user_file import Fault
 
 
 class Library:
-    """`torchvision:resnet50`, `timm:vit_base_patch16_224` or `transformers:<folder or hub name>` as a user's file is.
+    """`torchvision:resnet50`, `timm:vit_base_patch16_224` or `transformers:<folder or hub name>` as a user's file.
 
     Raises `Unsupported` where the library is not installed.
     """

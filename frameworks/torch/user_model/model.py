@@ -29,14 +29,14 @@ from workloads.user_model import UserModel
 
 # How a model may be called, the cheapest first: one that differentiates in forward needs more than the first.
 AUTOGRAD = {"inference_mode": torch.inference_mode, "no_grad": torch.no_grad, "enabled": torch.enable_grad}
-# Complex numbers of 16 bits have hardly an operator.
+# Hardly any operator supports 16-bit complex numbers.
 COMPLEX = {torch.float64: torch.complex128}
-# Frames that torch traces of its own accord: those of control flow, and flex_attention's.
+# Frames that torch traces by itself: those of control flow, and flex_attention's.
 OPERATORS, FLEX = "/torch/_higher_order_ops/", "_flex_attention_hop_wrapper"
 ON_META = "a tensor on the meta device, which holds no values: make it on the CPU."
 _compiling: set[str] = set()  # files whose models call torch.compile
-ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a function: the function
-DISABLED = "_torchdynamo_disable"  # of what torch.compiler.disable made, which has the former as well
+ALREADY = "_torchdynamo_orig_callable"  # of a function that torch.compile wrapped: the original
+DISABLED = "_torchdynamo_disable"  # of results of torch.compiler.disable, which have ALREADY too
 
 
 class TorchRules(Rules):
@@ -185,7 +185,7 @@ class Model(user_model.UserModel):
         return needed, torch.cuda.mem_get_info(self.device)[0] + kept
 
     def confirmed(self) -> bool:
-        """Return whether the first outputs are those under no_grad: in inference mode torch 2.11's func.grad gives 0.
+        """Return whether the first outputs are those under no_grad: in inference mode torch 2.11's func.grad returns 0.
 
         The same call is made twice, so only an operator that adds in any order may differ, by its rounding.
         """
@@ -203,7 +203,7 @@ class Model(user_model.UserModel):
 
 
 def prepare(model: Model, cell: Cell) -> Step:
-    """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step says where."""
+    """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step reports where."""
     fields: dict[str, Any] = {"restore": model.restore, "user_model": model}
     if cell.mode == "eager":
         return Step(model.call, model.sets, program=lambda: model.listed, **fields)
@@ -222,7 +222,7 @@ def prepare(model: Model, cell: Cell) -> Step:
             return compiled(*args, **kwargs)
 
     listed = partial(backend.listed, lambda call: autograd()(call))
-    # A forward that records gradients runs graphs of its backward where none can be timed apart.
+    # A forward that records gradients runs graphs of its backward where none can be timed separately.
     watch = backend.watch if model.settings["autograd"] == "inference_mode" else None
     return Step(call, model.sets, backend.capture, program=listed, watch=watch, **fields)
 
@@ -329,7 +329,7 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
 
 @contextlib.contextmanager
 def _refusing_scripts(name: str) -> Iterator[None]:
-    """Raise Unsupported within the block where TorchScript is called that is no module of the model."""
+    """Raise Unsupported within the block where a TorchScript function or method is called."""
     kinds = [torch._C.ScriptFunction, torch._C.ScriptMethod]
     before = [kind.__call__ for kind in kinds]
 
@@ -400,7 +400,7 @@ def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
             return _cast(leaf.detach().to(where), dtype).requires_grad_(leaf.requires_grad)
         if not _is_object(leaf):
             return leaf
-        itself = _moves_itself(leaf)  # and knows what stays on the CPU, such as the batch sizes of packed sequences
+        itself = _moves_itself(leaf)  # and keeps some on the CPU, such as the batch sizes of packed sequences
         here = leaf.to(where) if itself else leaf
         here = leaf if here is None else here  # which may have moved in place
         for inner in filter(_is_tensor, walk(here, _parts)):
@@ -411,7 +411,7 @@ def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
 
 
 def _moves_itself(value: Any) -> bool:
-    """Say whether a value is no tensor and knows how to move to a device, as packed sequences and graphs do."""
+    """Return whether a value is no tensor but has a method to move to a device, like packed sequences and graphs."""
     return not isinstance(value, torch.Tensor | type) and callable(getattr(value, "to", None))
 
 
