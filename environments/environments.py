@@ -151,7 +151,7 @@ def ensure(
     python: str | None = None,
     report: Callable[[str], None] = print,
 ) -> Path:
-    """Return the interpreter of a worker; make its environment first where it is missing or its lock has changed.
+    """Return the interpreter of a worker; make its environment first if it is missing or its lock has changed.
 
     Packages that one of `modes` adds are installed there as well. `python` names an interpreter to use instead, which
     is only checked. Raises SetupError. Safe to call from several processes at once.

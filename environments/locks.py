@@ -72,7 +72,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _holder(word: bytes) -> str:
-    """Return `process 12 since …`, from the line that a holder wrote."""
+    """Return `process 12 since …`, from a holder's line."""
     try:
         held = json.loads(word)
         elsewhere = "" if held["host"] == socket.gethostname() else f" on {held['host']}"

@@ -148,7 +148,7 @@ def _stop(guard: subprocess.Popen, alive: BinaryIO, status: BinaryIO) -> None:
         alive.close()
         _readable(status, 2 * KILL_SECONDS)
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(guard.pid, signal.SIGKILL)  # where the guard itself was stopped or killed
+            os.killpg(guard.pid, signal.SIGKILL)  # if the guard itself was stopped or killed
         with contextlib.suppress(subprocess.TimeoutExpired):
             guard.wait(KILL_SECONDS)
 

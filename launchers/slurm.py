@@ -115,7 +115,7 @@ def _on(job: str, node: str) -> list[str]:
 
 
 def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str] | None = None) -> str | None:
-    """Return the output of one of Slurm's commands; None where it fails or does not answer."""
+    """Return the output of one of Slurm's commands; None if it fails or does not answer."""
     found = programs.answer(command, seconds, env=environment)
     return None if found is None else found.strip()
 

@@ -104,7 +104,7 @@ def _ruled(reader: Reader, rules: tuple[Rule, ...], value: Any, where: str) -> A
 
 
 def _series(reader: Reader, value: Any, where: str) -> tuple:
-    """Return a tuple of one type (`tuple[float, ...]`)."""
+    """Return a tuple of any length (`tuple[float, ...]`)."""
     if not isinstance(value, (list, tuple)) or len(value) > MOST_ITEMS:
         raise Misfit(f"{where} is not a list, or is too long")
     return tuple([reader(entry, where) for entry in value])

@@ -93,7 +93,7 @@ def digest_line(path: Path) -> str:
 
 
 def fits(path: Path) -> bool:
-    """Return whether a file, or a folder's files, match their digest; False where one is missing."""
+    """Return whether a file, or a folder's files, match their digest; False if one is missing."""
     try:
         return beside(path).read_text() == digest_line(path)
     except (OSError, ValueError):

@@ -43,12 +43,12 @@ class Counter(Protocol):
         """Return the total in J."""
 
     def watts(self) -> float | None:
-        """Return the power in W; None where only the total is known."""
+        """Return the power in W; None if only the total is known."""
 
 
 @dataclass(frozen=True)
 class Energy:
-    """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power where known.
+    """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power if known.
 
     `idle_w` is the power while no call runs. `problem` explains missing windows.
     """
@@ -62,7 +62,7 @@ class Energy:
     problem: str = ""
 
 
-Window = tuple[float, float, float, float | None]  # J, s, calls, and J by integrated power where known
+Window = tuple[float, float, float, float | None]  # J, s, calls, and J by integrated power if known
 
 
 def counter(device: str) -> Counter:

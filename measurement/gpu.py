@@ -27,7 +27,7 @@ _GRAPHICS_SM, _MEMORY = 1, 2  # nvmlClockType_t
 
 @dataclass(frozen=True)
 class GpuState:
-    """One GPU over one timed region. None where the driver does not report a value."""
+    """One GPU over one timed region. None if the driver does not report a value."""
 
     sm_mhz: float | None  # median of the readings
     memory_mhz: float | None

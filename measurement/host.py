@@ -81,7 +81,7 @@ class Turns(NamedTuple):
     samples: Sequence[float]
     loops: Sequence[float]
     host_s: float | None  # of a call until its submission returns; None on a CPU
-    device_s: float | None  # of a call in which the device is busy; None where that was not measured
+    device_s: float | None  # of a call in which the device is busy; None if that was not measured
 
 
 def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:

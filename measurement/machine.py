@@ -36,7 +36,7 @@ def _cpu_field(name: str) -> str | None:
 
 
 def memory_bytes() -> int | None:
-    """Return the physical memory in bytes; None where the system does not report it."""
+    """Return the physical memory in bytes; None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -71,7 +71,7 @@ def visible_gpus() -> tuple[dict[str, str], ...]:
 
 
 def _gpu_node(gpu: dict[str, str]) -> int:
-    """Return the NUMA node of the GPU; -1 where the kernel does not report it."""
+    """Return the NUMA node of the GPU; -1 if the kernel does not report it."""
     domain, _, rest = gpu.get("pci.bus_id", "").lower().partition(":")
     text = _read(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").strip()
     return int(text) if text else -1

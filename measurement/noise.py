@@ -15,7 +15,7 @@ from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks
 
 @dataclass(frozen=True)
 class Noise:
-    """Disturbance over one timed region. Shares are relative to its wall time; None where the system reports none."""
+    """Disturbance over one timed region. Shares are relative to its wall time; None if the system reports none."""
 
     seconds: float
     other_load_cores: float | None  # cores kept busy by all other processes
@@ -23,7 +23,7 @@ class Noise:
     involuntary_switches_per_s: float
     frequency_change: float | None  # relative, end against start
     load_average: float
-    gpu: GpuState | None = None  # where a GPU was measured
+    gpu: GpuState | None = None  # if a GPU was measured
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

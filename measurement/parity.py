@@ -50,7 +50,7 @@ class Difference:
 
     @property
     def needed(self) -> float:
-        """Return the smallest tolerance that the errors are within."""
+        """Return the smallest tolerance that the errors meet."""
         return max(self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED)
 
     def worst(self, other: Difference) -> Difference:

@@ -17,7 +17,7 @@ def may_be_cached(bytes_touched: float, device: str) -> bool:
 
 @dataclass(frozen=True)
 class Peaks:
-    """Rates on one device in one dtype; None where they are not known.
+    """Rates on one device in one dtype; None if they are not known.
 
     `cached_bytes_per_s` is the bandwidth of a vector that the caches hold. `transcendentals_per_s` is the rate of
     cosines. `matvec_bytes_per_s` is the rate at which a product of one row reads its weights from memory.

@@ -16,7 +16,7 @@ class Profile:
     """Budgets and stopping rules. Times in seconds, half-widths relative to the estimate.
 
     A process samples at least `minimum_rounds`, until the cell's share of `seconds_per_cell` (over the fewest
-    processes) is spent. It never exceeds `maximum_seconds_per_cell`, even where that allows fewer rounds. With
+    processes) is spent. It never exceeds `maximum_seconds_per_cell`, even if that allows fewer rounds. With
     `stop_early` it stops as soon as the intervals are within `target_half_width`. Processes are added from
     `minimum_processes` to `maximum_processes` until the intervals over processes are within it.
     """

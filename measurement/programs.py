@@ -33,7 +33,7 @@ class Answer:
 def answer(
     command: Sequence[str], seconds: float = SECONDS, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return a program's output; None where it is missing, fails, prints over `MOST` bytes or takes too long."""
+    """Return a program's output; None if it is missing, fails, prints over `MOST` bytes or takes too long."""
     try:
         done = run(command, seconds, cwd=cwd, env=env)
     except OSError:
@@ -115,5 +115,5 @@ def _has_ended(process: subprocess.Popen) -> bool:
     """Return whether it has ended, without reaping: its id stays reserved until its group is killed."""
     try:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # where the system drops children that end (SIGCHLD ignored)
+    except ChildProcessError:  # if the system drops children that end (SIGCHLD ignored)
         return True

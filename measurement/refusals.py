@@ -37,7 +37,7 @@ class UsageError(Exception):
 
 
 def sentence(error: OSError) -> str:
-    """Return a sentence on the operating system's error, with the way out where one is known."""
+    """Return a sentence on the operating system's error, with the way out if known."""
     name = getattr(error, "filename", None)
     where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
     why = error.strerror or str(error) or type(error).__name__

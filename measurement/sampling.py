@@ -47,7 +47,7 @@ class Variant:
     synchronize_each_call: bool = True
     first_call_s: float = 0.0
     warmup_calls: int = 0
-    steady: bool | None = None  # None where the warm-up compared nothing
+    steady: bool | None = None  # None if the warm-up compared nothing
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
     loops: list[float] = field(default_factory=list)  # seconds of the host's loop around each, the slower of two
@@ -60,7 +60,7 @@ class Variant:
     wall_seconds: float = 0.0
     compilations_before: int | None = None
     timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by an independent timer
-    get_ready: Callable[[], None] | None = None  # makes the next call's inputs, where each call needs new ones
+    get_ready: Callable[[], None] | None = None  # makes the next call's inputs, if each call needs new ones
 
     @property
     def cpu_per_wall(self) -> float | None:

@@ -76,7 +76,7 @@ MOST_UNACCOUNTED = 0.03  # of the wall time
 class StartJob:
     """Job of a process whose start is measured.
 
-    It compares its first output with the file `reference`, and with `eager` where that has errors of its own. With
+    It compares its first output with the file `reference`, and with `eager` if that has errors of its own. With
     `fills` it makes the strategy's artefact in the folder instead; with `refers` it makes the reference.
     """
 
@@ -95,7 +95,7 @@ class Start:
 
     wall_s: Positive
     phases: dict[str, Duration]
-    parity: Duration | None  # the smallest tolerance that the first output is within; None where nothing is comparable
+    parity: Duration | None  # the smallest tolerance that the first output meets; None if nothing is comparable
     tolerance: Duration
     right: bool
     memory_bytes: Count

@@ -44,7 +44,7 @@ class Interval(NamedTuple):
 
 
 def interval_of(value: float | None, low: float | None, high: float | None) -> Interval | None:
-    """Return an interval of three figures; None where one is missing."""
+    """Return an interval of three figures; None if one is missing."""
     return None if value is None or low is None or high is None else Interval(value, low, high)
 
 

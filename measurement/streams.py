@@ -88,8 +88,8 @@ class StreamJob:
 class Stream:
     """Report of a stream: seconds of each call, compilations, memory, and whether outputs are within tolerance.
 
-    `compilations` are counted where the compiler is entered, `reported` by the framework's own counter. `fell_back` is
-    the first call, from 0, that ran no graph.
+    `compilations` are counted at entry to the compiler, `reported` by the framework's own counter. `fell_back` is the
+    first call, from 0, that ran no graph.
     """
 
     calls_s: tuple[Positive, ...]
@@ -99,7 +99,7 @@ class Stream:
     recorded: Count
     compile_s: Duration | None
     fell_back: int | None
-    parity: Duration | None  # the smallest tolerance that all outputs are within; None where nothing is comparable
+    parity: Duration | None  # the smallest tolerance that all outputs meet; None if nothing is comparable
     tolerance: Duration
     right: bool
     memory_before_bytes: Count

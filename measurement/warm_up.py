@@ -100,7 +100,7 @@ def shorten_samples(variant: Variant, profile: Profile) -> None:
 def queue_seconds(single: float, mean: float, calls: int) -> float:
     """Return the time to fill and empty the queue, from a single call's t + q and the mean t + q / n of n queued.
 
-    Negative where scatter hides it.
+    Negative if scatter hides it.
     """
     return (single - mean) * calls / (calls - 1)
 

@@ -67,7 +67,7 @@ class Explanation(GroupWork):
         self.adapter.release()
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
-        """Return one mode, built and warm. Raises Unsupported where the framework has no profiler on this device."""
+        """Return one mode, built and warm. Raises Unsupported if the framework has no profiler on this device."""
         before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
         if before_timing:

@@ -39,7 +39,7 @@ def submission(adapter: Adapter, step: Step, clocks: Clocks) -> tuple[float, flo
 
 
 def device_seconds(meter: Meter | None, step: Step, seconds_per_call: float) -> float | None:
-    """Return seconds of a call in which the device is busy; None without a meter, or where calls need new inputs."""
+    """Return seconds of a call in which the device is busy; None without a meter, or if calls need new inputs."""
     if meter is None or step.fresh:
         return None
     return meter.device_seconds(step, 1 if seconds_per_call > SECONDS else min(calls_within(seconds_per_call), 10))

@@ -35,7 +35,7 @@ class Member:
     captured: Capture
     prepare_s: float
     memory: PeakMemory
-    load_s: float | None  # None where nothing is loaded before the first call
+    load_s: float | None  # None if nothing is loaded before the first call
     build_s: float | None = None  # this and the next of a mode that builds an artefact
     artefact_bytes: int | None = None
     peak_bytes: int | None = None

@@ -61,7 +61,7 @@ def get(name: str, pass_name: str = "inference") -> Workload:
 
 
 def flags_of(name: str, pass_name: str) -> set[str]:
-    """Return the flags that a workload's parameters have in a pass; none where it lacks the pass."""
+    """Return the flags that a workload's parameters have in a pass; none if it lacks the pass."""
     definition = get(name, pass_name)
     return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
 

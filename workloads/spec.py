@@ -182,7 +182,7 @@ class Workload(ABC):
         return int(parameters.get("batch_size", 1))
 
     def tokens_per_call(self, parameters: Parameters) -> int | None:
-        """Return how many tokens one call handles, or None where the workload has no tokens."""
+        """Return how many tokens one call handles, or None if the workload has no tokens."""
         length = parameters.get("seq_len")
         return None if length is None else self.items_per_call(parameters) * int(length)
 
@@ -209,7 +209,7 @@ class Workload(ABC):
         return self.tokens_per_call(parameters)
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """Return the FLOPs of one call without padding, in any dtype; all of `cost` where nothing is padded."""
+        """Return the FLOPs of one call without padding, in any dtype; all of `cost` if nothing is padded."""
         return self.cost(parameters, "fp32", fused_attention).flops
 
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
