@@ -27,28 +27,28 @@ from workloads.user_model import UserModel
 
 
 def speedup(result: CellResult, baseline: CellResult | None) -> Interval | None:
-    """Return eager time over this mode's, from the rounds of each process that measured both; None without any."""
+    """Return eager's time divided by this mode's, from rounds of processes that measured both; None without any."""
     pairs, _ = paired(result, baseline)
     interval = over_processes(pairs)
     return interval.map(math.exp) if interval else None
 
 
 def paired(result: CellResult, baseline: CellResult | None) -> tuple[list[list[float]], bool]:
-    """Return ln of eager's time over this mode's in the rounds that count, a list a process that measured both.
+    """Return ln(eager's time / this mode's) of the rounds that count, one list per process that measured both.
 
-    A round counts where both turns do. Also returns whether the host was slow in too many processes, so that all count.
+    A round counts if both turns do. Also return whether the host was slow in too many processes, so that all count.
     """
     rounds, slowed = _rounds(result, baseline)
     return [[math.log(theirs / ours) for theirs, ours in process] for process in rounds], slowed
 
 
 def good_rounds(result: CellResult, baseline: CellResult) -> list[list[bool]]:
-    """Return for each round whether both turns count, a list a process that measured both."""
+    """Return for each round whether both turns count, one list per process that measured both."""
     return _pairs(result, baseline)[1]
 
 
 def _rounds(result: CellResult, baseline: CellResult | None) -> tuple[list[list[tuple[float, float]]], bool]:
-    """Return seconds of eager and of this mode in these rounds, a list a process, and whether the host was slow."""
+    """Return seconds of eager and this mode in these rounds, one list per process, and whether the host was slow."""
     both, good = _pairs(result, baseline)
     places, slowed = host.counting(good)
     full_s = full_speed_s(list(itertools.chain(*both)))
@@ -59,7 +59,7 @@ def _rounds(result: CellResult, baseline: CellResult | None) -> tuple[list[list[
 
 
 def _pairs(result: CellResult, baseline: CellResult | None) -> tuple[list[tuple[Report, Report]], list[list[bool]]]:
-    """Return eager's report and this mode's of each process with both, and which of its rounds count."""
+    """Return eager's and this mode's report of each process with both, and whether each of its rounds counts."""
     theirs = {_process(report): report for report in baseline.reports} if baseline else {}
     both = [(theirs[_process(ours)], ours) for ours in result.reports if _process(ours) in theirs]
     full_s = full_speed_s(list(itertools.chain(*both)))
@@ -67,7 +67,7 @@ def _pairs(result: CellResult, baseline: CellResult | None) -> tuple[list[tuple[
 
 
 def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:
-    """Return seconds that a call saves, eager's less this mode's in each round, with an interval over processes."""
+    """Return the seconds that a call saves (eager's minus this mode's, by round) with an interval over processes."""
     rounds, _ = _rounds(result, baseline)
     return over_processes([[theirs - ours for theirs, ours in process] for process in rounds])
 
@@ -86,7 +86,7 @@ def record(
 ) -> Record:
     """Return the record of a finished cell, without the columns that `rooflines.completed` adds later.
 
-    `baseline` is the group's eager result where it was measured, `peaks` those that the cell's framework reaches.
+    `baseline` is the group's eager result, if it was measured; `peaks` are those that the cell's framework reaches.
     """
     row = _identity(result, weights, context)
     failure = result.failure
@@ -166,7 +166,7 @@ def _identity(result: CellResult, weights: str, context: Context) -> dict[str, A
 
 
 def _cost(result: CellResult) -> dict[str, Any]:
-    """Return the columns of a call's cost; empty where a user's model was not counted."""
+    """Return the columns of a call's cost; empty if the operations of a user's model were not counted."""
     cell, user_model = result.cell, result.reports[0].user_model if result.reports else None
     cost = known_cost(cell, user_model)
     if cost is None:
@@ -197,7 +197,7 @@ def _user_model(result: CellResult) -> dict[str, Any]:
 
 
 def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, Any]:
-    """Return settings as set and read back, the compiler's report of itself and its graph, and places of processes."""
+    """Return settings as set and read back, the compiler's report, the processes' GPU and CPUs, and the policies."""
     report = result.reports[0] if result.reports else None
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
@@ -213,13 +213,13 @@ def _settings(result: CellResult, hello: Hello, context: Context) -> dict[str, A
 
 
 def _versions(result: CellResult) -> str | None:
-    """Return the deciding packages' versions, with those of the GPU's libraries as the framework reports them."""
+    """Return the versions of the deciding packages and of the GPU libraries that the framework reports, as JSON."""
     versions = {**result.hello.versions, **result.hello.effective.libraries} if result.hello else {}
     return json.dumps(versions) if versions else None
 
 
 def _framework_version(result: CellResult, context: Context) -> str | None:
-    """Return the version of the first installed one of the framework's distributions (paddle has one per device)."""
+    """Return the version of the framework's first installed distribution (paddle has one per device), or None."""
     versions = result.hello.versions if result.hello else {}
     return next((versions[n] for n in context.distributions[result.cell.framework] if n in versions), None)
 
@@ -289,7 +289,7 @@ def _captured(result: CellResult) -> dict[str, Any]:
 
 
 def _program(result: CellResult) -> dict[str, Any]:
-    """Return whether eager and graph ran the same program: in every process that knows, else not known."""
+    """Return the columns on whether eager and graph ran the same program: the worst verdict of any process."""
     known = [report for report in result.reports if report.program]
     for verdict in ("differs", "unknown", "same"):
         for report in known:
@@ -318,7 +318,7 @@ def _rates(result: CellResult, workload: Workload, row: dict[str, Any]) -> dict[
 
 
 def bandwidth(row: dict[str, Any]) -> dict[str, Any]:
-    """Return how fast the compulsory bytes moved, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
+    """Return the rate of the compulsory bytes, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
     if "bytes" not in row or may_be_cached(row["bytes"], row["device"]):
         return {}
     achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])
@@ -327,7 +327,7 @@ def bandwidth(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
-    """Return the vendor's peak, and those that the cell's framework reaches; the machine's depend on all records."""
+    """Return the columns of the vendor's and the framework's peaks; the machine's peaks depend on all records."""
     sheet = datasheet(row["device_name"])
     columns = {
         "datasheet_tflops": sheet.tflops.get(row["dtype"]) if sheet else None,
@@ -347,7 +347,7 @@ def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
 
 
 def _unseen(result: CellResult) -> dict[str, Any]:
-    """Return the columns of the first call at another sequence length, and of the mode's latency from then on."""
+    """Return the columns of the first call at another sequence length, and of the mode's latency after it."""
     seen = [report.unseen for report in result.reports if report.unseen]
     if not seen:
         return {}
@@ -363,7 +363,7 @@ def _unseen(result: CellResult) -> dict[str, Any]:
 
 
 def _communication(result: CellResult) -> dict[str, Any]:
-    """Return the columns of the time that ranks spend on each other in a call, or why it is not known."""
+    """Return the columns of the communication time of ranks per call, or why it is unknown."""
     found = next((report.communication for report in result.reports if report.communication), None)
     if found is None or found.seconds is None or found.exposed_s is None:
         return {"communication_problem": found.problem if found else None}
@@ -375,5 +375,5 @@ def _communication(result: CellResult) -> dict[str, Any]:
 
 
 def parameters_text(shape: dict[str, Any]) -> str:
-    """Return a workload's other parameters as a record holds them."""
+    """Return parameters in the text form of a record: `name=value`, separated by semicolons."""
     return ";".join(f"{name}={value}" for name, value in shape.items())

@@ -1,4 +1,4 @@
-"""Which records of a run's folder belong to the run."""
+"""Select the records of a run's folder that belong to the run."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def of_run(loaded: Loaded, folder: Path) -> Loaded:
 
 
 def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[str]]:
-    """Return which of the records of a run, given by their cells, belong to it, and sentences on the others.
+    """Return the positions of the records that belong to a run, from the cells of all, and sentences on the others.
 
-    The first of a cell counts: later records of the run were compared with it. Without a plan all belong; with one from
-    before plans had a digest, those of other cells too, for several runs may have been put together by hand.
+    The first record of a cell counts: later records of the run were compared with it. Without a plan all belong. If the
+    plan has no digest, cells outside the plan belong too, because somebody may have merged several runs by hand.
     """
     plan, everything = folder / manifest.PLAN, list(range(len(cells)))
     if not plan.exists():
@@ -38,7 +38,7 @@ def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[st
     again = foreign = 0
     for index, cell in enumerate(cells):
         if not isinstance(cell, str):
-            kept[index] = index  # a table that lacks the column; of records `recordfile` judges that
+            kept[index] = index  # the table lacks the column; `recordfile` checks records for it
         elif planned is not None and cell not in planned:
             foreign += 1
         elif cell in kept:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 
 def saving_s(eager_s: float, speedup: float) -> float:
-    """Return seconds that a call saves: the part of eager mode's time by the paired speedup."""
+    """Return the seconds that a call saves, from eager mode's time and the paired speedup."""
     return eager_s * (1 - 1 / speedup)
 
 
 def calls(extra_s: float, eager_s: float, speedup: float | None) -> float | None:
-    """Return the calls after which `extra_s` have paid, 0 where there are none; None if never or without a speedup."""
+    """Return the calls that save `extra_s`, 0 if it is not positive; None if never or without a speedup."""
     return after(extra_s, saving_s(eager_s, speedup) if speedup else 0.0)
 
 
 def after(extra_s: float, saved_s: float) -> float | None:
-    """Return the same where a call saves so many seconds; None where it saves none."""
+    """Return the calls that save `extra_s` if each saves `saved_s`; None if a call saves nothing."""
     return max(extra_s, 0.0) / saved_s if saved_s > 0 else None

@@ -12,12 +12,12 @@ SHOWN = 5  # places in a sentence; the record has all
 
 
 def places(result: CellResult, kind: str) -> dict[str, str]:
-    """Return the reasons by place, of `breaks` or `recompiled`, in any process."""
+    """Return the reasons of `breaks` or `recompiled` by place, from all processes."""
     return {place: why for report in result.reports for place, why in getattr(report.capture, kind)}
 
 
 def outside_share(result: CellResult) -> float | None:
-    """Return the share of a call's time outside of graphs, median over processes; None where nothing was broken."""
+    """Return the share of a call's time outside graphs, as a median over processes; None without graph breaks."""
     shares = [
         max(0.0, 1 - model.inside_s / model.whole_s)
         for report in result.reports
@@ -39,7 +39,7 @@ def columns(result: CellResult) -> dict[str, Any]:
 
 
 def sentence(result: CellResult) -> str | None:
-    """Return a sentence on the model's graph breaks and the most that one without them gains; None without breaks."""
+    """Return a sentence on the model's graph breaks and the largest possible gain without them; None without any."""
     broken, share = places(result, "breaks"), outside_share(result)
     if not broken:
         return None

@@ -22,7 +22,7 @@ from records.intervals import over_processes
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell has no figures."""
+    """The reason why a cell has no figures."""
 
     status: str
     reason: str
@@ -30,24 +30,24 @@ class Failure:
 
     @classmethod
     def over(cls, error: Exception) -> Failure:
-        """Return the failure of a cell whose worker left something that no record can be made of."""
+        """Return the failure of a cell whose report cannot be turned into a record."""
         words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
         return cls("error", f"The worker's report could not be turned into a record: {words}")
 
 
 @dataclass(frozen=True)
 class Parity:
-    """Difference of a cell's outputs from the reference's, its limit (relative), and the name of the reference.
+    """Difference of a cell's outputs from the reference's, its relative limit, and the name of the reference.
 
-    `first_differing` is the first step at which another token was generated, None if none was.
+    `first_differing` is the first step that generated a different token, None if no step did.
     """
 
     difference: Difference
     tolerance: float
     reference: str
     first_differing: int | None = None
-    unequal: float = 0.0  # the share allowed of values that must agree exactly
-    eager: float = 0.0  # of a user model: eager mode's own error in tolerances of the dtype, where above 1
+    unequal: float = 0.0  # allowed share of differing values among those that must agree exactly
+    eager: float = 0.0  # of a user model: eager mode's own error in units of the dtype's tolerance, if above 1
 
     @property
     def holds(self) -> bool:
@@ -56,32 +56,32 @@ class Parity:
 
 @dataclass(frozen=True)
 class Kept:
-    """A saved part of a cell's results, to resume: its failure, its report of one process, or eager mode's profile."""
+    """A part of a cell's results saved to resume: its failure, one process's report, or eager mode's profile."""
 
     cell: str
     started_at: str = ""
     failure: Failure | None = None
     hello: Hello | None = None
     report: Report | None = None
-    node: str = ""  # of a cluster on which it failed, and the step there
+    node: str = ""  # the cluster's node on which it failed, and the step there
     step: str = ""
-    busy_s: float | None = None  # of a call, by a profile that this `code` took
+    busy_s: float | None = None  # of a call, from a profile by this `code`
     code: str = ""
 
 
 def _holds_arrays(path: Path) -> bool:
     """Return whether the file's arrays can be read; a report may be on disk before its outputs are."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             return False
         with np.load(path) as arrays:
             return all(arrays[name] is not None for name in arrays.files)
-    except Exception:  # whatever a truncated file makes NumPy, zipfile and zlib raise
+    except Exception:  # NumPy, zipfile and zlib raise many kinds for a truncated file
         return False
 
 
 def full_speed_s(reports: Sequence[Report]) -> float | None:
-    """Return seconds of the host's loop at full speed, as these processes know it; None where none timed it."""
+    """Return the seconds of the host's loop at full speed, from these processes; None if none timed it."""
     known = [report.full_speed_s or host.full_seconds(report.host_loop_s) for report in reports]
     return min((seconds for seconds in known if seconds), default=None)
 
@@ -92,14 +92,14 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
 
 
 def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:
-    """Return seconds per call of cells that took turns, a list for each process; as on a core at full speed."""
+    """Return the seconds per call of cells that took turns, one list per process, scaled to a core at full speed."""
     turns = [[host.Turns(r.samples, r.host_loop_s, r.host_s, r.device_s) for r in reports] for reports in cells]
     return host.at_full_speed(turns, full_s)
 
 
 @dataclass
 class CellResult:
-    """All that is known of one cell: a report per process, or a failure."""
+    """The results of one cell: one report per process, or a failure."""
 
     cell: Cell
     started_at: str = ""
@@ -108,8 +108,8 @@ class CellResult:
     failure: Failure | None = None
     parity: Parity | None = None
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
-    failed_step: str = ""  # of a job on a cluster
-    busy_s: float | None = None  # of eager mode: seconds of a call in which the device is busy, from a profile
+    failed_step: str = ""  # the Slurm step in which it failed, on a cluster
+    busy_s: float | None = None  # of eager mode: seconds per call in which the device is busy, from a profile
 
     @property
     def comparable(self) -> bool:
@@ -123,7 +123,7 @@ class CellResult:
 
     @property
     def full_speed_s(self) -> float | None:
-        """Return seconds of the host's loop at full speed."""
+        """Return the seconds of the host's loop at full speed; None if no process timed it."""
         return full_speed_s(self.reports)
 
     @property
@@ -138,56 +138,56 @@ class CellResult:
 
     @property
     def counted(self) -> list[list[float]]:
-        """Return seconds per call of the turns that count, a list a process, empty where it gives no value."""
+        """Return the seconds per call of the turns that count, one list per process, empty if it gives no value."""
         turns, _ = self.turns
         (taken,) = at_full_speed([self.reports], self.full_speed_s)
         return [[samples[place] for place in places] for samples, places in zip(taken, turns, strict=True)]
 
     @property
     def samples(self) -> list[float]:
-        """Return the same of all processes."""
+        """Return the seconds per call of all turns that count, over all processes."""
         return [sample for process in self.counted for sample in process]
 
     @property
     def logarithms(self) -> list[list[float]]:
-        """Return ln of the same, a list for each process that gives a value."""
+        """Return ln of the seconds that count, one list per process that gives a value."""
         return [[math.log(sample) for sample in process] for process in self.counted if process]
 
     @property
     def latency(self) -> Interval | None:
-        """Seconds per call over processes with their interval; None where there is none."""
+        """Return the seconds per call with an interval over processes; None without one."""
         interval = over_processes(self.logarithms)
         return interval.map(math.exp) if interval else None
 
     @property
     def latency_s(self) -> float:
-        """Seconds per call: the geometric mean of the processes' medians, the centre of `latency`'s interval."""
+        """Return the seconds per call: the geometric mean of the processes' medians, the centre of `latency`."""
         return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
-        """Return the median over processes of workers' values under `name`; None where none has one."""
+        """Return the median over processes of the reports' value `name`; None if no report has one."""
         values = [value for report in self.reports if (value := getattr(report, name)) is not None]
         return median(values) if values else None
 
     @property
     def first_call_loaded_s(self) -> float | None:
-        """Seconds of the first call: median over the processes that loaded compiled code; None without any."""
+        """Return the seconds of the first call: the median over processes that loaded compiled code, if any."""
         loading = [report.first_call_s for report in self.reports if report.capture.loaded]
         return median(loading) if loading else None
 
     @property
     def first_call_s(self) -> float:
-        """Seconds of the first call: median over the processes that loaded nothing, or over all where each loaded.
+        """Return the seconds of the first call: the median over processes that loaded nothing, or else over all.
 
-        Every process loads from a cache that was filled beforehand.
+        With a cache that was filled beforehand, every process loads.
         """
         compiling = [report.first_call_s for report in self.reports if not report.capture.loaded]
         return median(compiling or [report.first_call_s for report in self.reports])
 
     def take_over(self, kept: Kept, node: str = "") -> None:
-        """Add the report of one process from an interrupted run, if its outputs still exist; the last report counts.
+        """Add one process's failure or report from an interrupted run, if its outputs exist; the last report counts.
 
-        All processes of a cell run on one node: reports of another node are measured again.
+        All processes of a cell run on one node, so reports of another node are measured again.
         """
         if kept.failure and kept.node == node:
             self.failure, self.failed_step = kept.failure, kept.step
@@ -199,7 +199,7 @@ class CellResult:
             self.add(kept.report)
 
     def add(self, report: Report) -> None:
-        """Add a process's report. Reports stand in the order of their processes."""
+        """Add a process's report, and keep reports in the order of their processes."""
         self.reports = sorted([*self.reports, report], key=lambda report: report.process)
 
     def forget(self, process: int | None) -> None:
@@ -222,9 +222,9 @@ class Context:
     profile: Profile
     compile_cache: str
     distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
-    side_by_side: int = 1  # processes that go on at the same time
-    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
-    # Which GPU and CPUs, where that is not the same for the whole run.
+    side_by_side: int = 1  # processes that run at the same time
+    policies: dict[str, str] = field(default_factory=dict)  # choices that differ from the suite's
+    # GPU and CPUs, if they differ within the run.
     served_by: dict[str, Any] = field(default_factory=dict)
     node: str = ""  # of a cluster
-    code: str | None = None  # which code measures; None where that is not known
+    code: str | None = None  # revision of the measuring code; None if unknown

@@ -27,7 +27,7 @@ def known_cost(cell: Cell, user_model: UserModelReport | None) -> Cost | None:
 
 
 def tokens_of(cell: Cell) -> dict[str, int | None]:
-    """Return tokens and FLOPs of one call with and without padding, by their columns' names."""
+    """Return tokens and FLOPs of one call with and without padding, by column name."""
     workload, parameters = workloads.get(cell.workload, cell.pass_name), dict(cell.parameters)
     return {
         "tokens_per_call": workload.tokens_per_call(parameters),

@@ -1,4 +1,4 @@
-"""Records of earlier schema versions, judged at reading by the rules of the newest."""
+"""Records of earlier schema versions, judged on reading by the rules of the newest version."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from records.statuses import is_baseline
 
 # The version that separates validity (status) from precision (half-widths) and conditions (flags).
 PRECISION = 9
-# Statuses up to version 8 of cells that were measured; `partial` is a flag since.
+# Statuses of measured cells up to version 8; from version 9 on `partial` is a flag.
 STATUSES = {"noisy": "ok", "disturbed": "ok", "partial": "ok"}
 RETIRED_FLAGS = {"few_rounds", "wide_interval", "preempted"}
 RETIRED_COLUMNS = {"latency_status", "ratio_status"}
-# Columns that follow from others of the same record.
+# Columns derived from others of the same record.
 _MADE_OF = {
     "latency_half_width": figures.COLUMNS["latency"],
     "speedup_half_width": figures.COLUMNS["speedup"],
@@ -25,12 +25,12 @@ _MADE_OF = {
 
 
 def needed(names: Collection[str]) -> list[str]:
-    """Return the further columns that re-judging these needs."""
+    """Return the additional columns that `rejudge` needs for these."""
     return [part for name in names for part in _MADE_OF.get(name, ())]
 
 
 def rejudge(columns: dict[str, list]) -> None:
-    """Replace, in records by column, the status, flags and precision of versions before `PRECISION`."""
+    """Replace the status, flags and precision columns of records from versions before `PRECISION`."""
     places = [place for place, version in enumerate(columns["schema_version"]) if version < PRECISION]
     if not places:
         return

@@ -13,9 +13,9 @@ from records import figures
 from records.cell_result import CellResult
 from records.intervals import over_processes
 
-CHECKED_WITHIN = 0.05  # of the counter's energy, by integrated power
+CHECKED_WITHIN = 0.05  # largest relative difference between integrated power and the counter
 
-Figure = Callable[[Energy, int], float]  # of a window, by its place
+Figure = Callable[[Energy, int], float]  # of a window, by its index
 
 
 def joules_per_call(energy: Energy, place: int) -> float:
@@ -29,7 +29,7 @@ def watts(energy: Energy, place: int) -> float:
 
 
 def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:
-    """Return the columns on energy, empty where no process took windows; `tokens` are those of a call."""
+    """Return the energy columns, empty if no process measured energy; `tokens` is the number per call."""
     taken = [report.energy for report in result.reports if report.energy]
     if not taken:
         return {}
@@ -55,7 +55,7 @@ def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
 
 
 def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | None:
-    """Return one result's figure over another's, from windows of the processes that measured both."""
+    """Return the figure of `over` divided by that of `under`, from windows of processes that measured both."""
     theirs = {(report.process, report.worker): report.energy for report in under.reports}
     logs = []
     for report in over.reports:
@@ -67,7 +67,7 @@ def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | Non
 
 
 def integrated_ratio(result: CellResult) -> float | None:
-    """Return energy by integrated power over the counter's, the median of all windows; None without any."""
+    """Return the energy from integrated power divided by the counter's, the median of all windows; None without any."""
     ratios = [
         integrated / counted
         for report in result.reports
@@ -88,6 +88,6 @@ def _logs(energy: Energy, figure: Figure) -> list[float]:
 
 
 def _interval(logs: list[list[float]]) -> Interval | None:
-    """Return the figure with its interval over processes, of which there must be three; None of fewer."""
+    """Return the figure with its interval over processes; None for fewer than three."""
     interval = over_processes(logs) if len(logs) >= ENOUGH_PROCESSES else None
     return interval.map(math.exp) if interval else None

@@ -1,4 +1,4 @@
-"""Figures of a record with 95 % intervals: the columns of each, of the estimate and of the interval's ends."""
+"""Figures of a record with 95 % intervals: the columns of each estimate and of its interval's ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALL = tuple(column for columns in COLUMNS.values() for column in columns)
 
 
 class Figure:
-    """A figure as a property of a record: an interval; None without one."""
+    """A property of a record that returns a figure with its interval; None without one."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._read = attrgetter(*COLUMNS[name])

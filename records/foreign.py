@@ -1,7 +1,7 @@
 """Folders that somebody else may have written: the programs that they name, and links, which they must not contain.
 
-Programs of a folder are run or installed only if it lies in this checkout's `results/`, or if the command line names
-the same again. They are `PYTHON`, users' models (`WORKLOAD`), and the sides of a pair (`A`, `B`).
+Programs of a folder are run or installed only if it is in this checkout's `results/`, or if the command line names the
+same programs. They are `PYTHON`, users' models (`WORKLOAD`), and the sides of a pair (`A`, `B`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from workloads.user_model import absolute, is_user_model
 
 
 def is_own(folder: Path) -> bool:
-    """Return whether a folder lies in this checkout's `results/`."""
+    """Return whether a folder is in this checkout's `results/`."""
     return folder.resolve().is_relative_to(RESULTS.resolve())
 
 
 def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[str, str]:
-    """Return the programs that a command line has to name to resume the folder, by variable; none in `results/`.
+    """Return the programs, by variable, that a command line must name to resume the folder; none in `results/`.
 
-    `given` are the flags in the folder; `others` its other programs by variable, None where it names none.
+    `given` are the folder's flags; `others` are its other programs by variable, None if it names none.
     """
     if is_own(folder):
         return {}
@@ -36,13 +36,13 @@ def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[s
 
 
 def command(target: str, folder: Path, named: Mapping[str, str]) -> str:
-    """Return the command that resumes a folder, ready to be pasted into a shell."""
+    """Return the command that resumes a folder, ready to paste into a shell."""
     place = folder.name if folder.parent == RUNS else str(folder)
     return make_command(target, {"RESUME": place, **named})
 
 
 def check_named(target: str, folder: Path, named: Mapping[str, str], again: Mapping[str, object]) -> None:
-    """Raise UsageError unless the command line named all programs `again` (by variable, None for those not given)."""
+    """Raise UsageError unless `again`, the command line's programs by variable or None, includes all of `named`."""
     if any(not _same(name, value, again.get(name)) for name, value in named.items()):
         outside = "" if INSTALLED else " is outside of this checkout's results/ and"
         raise UsageError(
@@ -63,7 +63,7 @@ def _models(named: Iterable[str]) -> set[str]:
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise UsageError where a link lies in a run's folder or among its processes, before anything is written there."""
+    """Raise UsageError if a run's folder or its `processes` contains a link, before anything is written there."""
     for place in (folder, folder / "processes"):
         entries = sorted(place.iterdir()) if place.is_dir() else []
         if link := next(filter(Path.is_symlink, entries), None):

@@ -10,12 +10,12 @@ from measurement.statistics import ENOUGH_PROCESSES, Interval, batch_medians, st
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
-CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
+CHANCE = 0.005  # probability that scatter alone passes for a change, in each of two tests
 
 
 def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return the quantile t of Student's distribution: `confidence` is its share between -t and t."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped]  # half a second, which most commands save
+    """Return the quantile t of Student's distribution, with the share `confidence` between -t and t."""
+    from scipy.special import stdtrit  # type: ignore[import-untyped]  # takes half a second, which most commands avoid
 
     return float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
 
@@ -24,31 +24,31 @@ def trend(values: Sequence[float]) -> tuple[float, float]:
     """Return the slope of the least-squares line through three or more values in a row, with its standard error."""
     count, (slope, intercept) = len(values), linear_regression(range(len(values)), values)
     rest = sum((value - intercept - slope * place) ** 2 for place, value in enumerate(values))
-    return slope, math.sqrt(rest / (count - 2) / (count * (count**2 - 1) / 12))  # the places' variance in closed form
+    return slope, math.sqrt(rest / (count - 2) / (count * (count**2 - 1) / 12))  # the positions' variance
 
 
 def correction(processes: int) -> float:
-    """Return the factor that widens Student's interval over so many processes, whose number depends on the interval.
+    """Return the factor that widens Student's interval over processes, because their number depends on the interval.
 
-    Processes are added until the interval is narrow enough, so those that agree by chance end the run: Student's own
-    interval then covers as few as 90 %. 1.1 + 0.3 / processes was chosen by simulation: it covers 93 to 97 % under
-    every profile's stopping rule, and for 3, 5 and 10 processes without it (studies/coverage.py).
+    Processes are added until the interval is narrow enough, so chance agreement ends the run: Student's interval alone
+    then covers as little as 90 %. In simulations 1.1 + 0.3 / processes covers 93 to 97 % under every profile's stopping
+    rule, and for 3, 5 and 10 processes without it (studies/coverage.py).
     """
     return 1.1 + 0.3 / processes
 
 
 def student_factor(processes: int) -> float:
-    """Return half of the interval over so many processes, three or more, in standard deviations of their medians."""
+    """Return the half-width of the interval over three or more processes, in standard deviations of their medians."""
     return correction(processes) * quantile(processes - 1) / math.sqrt(processes)
 
 
 def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
-    """Return the mean of the processes' medians with its 95 % interval; values in the order they were taken in each.
+    """Return the mean of the processes' medians with its 95 % interval; each process has its values in time order.
 
-    From three processes on it is Student's interval over their medians, widened by `correction`. Kalibera and Jones
-    (Rigorous Benchmarking in Reasonable Time, 2013) describe it for a hierarchy of two levels. With one or two
-    processes it is the interval within a process; of two, widened to include both medians. It says nothing about other
-    processes. None where neither exists.
+    For three or more processes it is Student's interval over their medians, widened by `correction`. Kalibera and Jones
+    (Rigorous Benchmarking in Reasonable Time, 2013) describe it for a hierarchy of two levels. For one or two processes
+    it is the interval within a process, for two widened to include both medians. It does not predict other processes.
+    None if neither exists.
     """
     processes = [values for values in processes if values]
     if not processes:
@@ -65,9 +65,9 @@ def over_processes(processes: Sequence[Sequence[float]]) -> Interval | None:
 
 
 def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
-    """Return the half-width of the processes' mean by the scatter within them; None where one has few values.
+    """Return the half-width of the processes' mean from the scatter within them; None if one has too few values.
 
-    As `batch_interval`, with the variance of batches pooled over the processes.
+    It is computed as in `batch_interval`, with the variance of batches pooled over the processes.
     """
     batches = [batch_medians(values) for values in processes]
     if not all(batches):
@@ -80,11 +80,11 @@ def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
 
 
 def change_between_halves(samples: Sequence[float], processes: int = 1) -> float:
-    """Return by which share the second half's median differs from the first's; 0 within scatter, from ten samples on.
+    """Return the relative difference of the two halves' medians, 0 within scatter, for ten or more samples.
 
-    Two tests on the medians of batches, each at 0.5 % shared by as many processes as are looked at: whether a line
-    through them rises or falls, which shows a trend, and Student's of the halves, which shows a step. Both allow for
-    batches that are not independent by the factor that intervals have, `widening`.
+    Two tests use the medians of batches, each at 0.5 % divided by the number of processes tested. The slope of a line
+    through the medians detects a trend, and Student's test of the halves detects a step. Both allow for dependent
+    batches by the same factor as intervals, `widening`.
     """
     half = len(samples) // 2
     parts = [[math.log(sample) for sample in part] for part in (samples[:half], samples[half:])]

@@ -39,7 +39,7 @@ class Journal(Generic[Row]):
         )
 
     def append(self, folder: Path, record: Row) -> None:
-        """Add a record, on disk before this returns."""
+        """Add a record; it is on disk when this returns."""
         lines.append(folder / self.lines, asdict(record), synced=True)
 
     def read(self, folder: Path) -> list[Row]:
@@ -52,7 +52,7 @@ class Journal(Generic[Row]):
         return list(found.values())
 
     def write_csv(self, folder: Path, records: Iterable[Row]) -> None:
-        """Write the records as CSV, at once and whole."""
+        """Write the records as CSV, atomically."""
         names = [column.name for column in self.columns]
         rows = ([getattr(record, name) for name in names] for record in records)
         recordfile.write_table(names, rows, folder / self.table)

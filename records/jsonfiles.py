@@ -1,6 +1,6 @@
-"""JSON files and files of JSON lines, checked by their names' shapes; an error is one sentence with its place.
+"""JSON and JSON Lines files, checked against the shape of their name; an error is one sentence with its place.
 
-No code behind these readers checks again.
+Code that uses these readers does not check again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from records import shapes
 
 MOST_OF_A_FILE = 1 << 26
 MOST_OF_A_LINE = 1 << 26
-# What unpacks to more than this, and to more than so many times its size, is no file of samples.
+# A file that unpacks to more than these bytes and more than these times its size is not a file of samples.
 MOST_UNPACKED, MOST_TIMES = 1 << 28, 50
 _BLOCK = 1 << 20
 
 
 class Unreadable(UsageError):
-    """A file's content does not fit its reader; the message is one sentence with the way out."""
+    """A file's content does not fit its reader; the message is one sentence with a remedy."""
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return a JSON file's object, an empty one where there is no such file. Raises Unreadable."""
+    """Return a JSON file's object, empty if the file does not exist. Raises Unreadable."""
     way_out = "start a new run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then try again"
     try:
         text = files.content(path, MOST_OF_A_FILE)
@@ -49,9 +49,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def lines(path: Path, truncated: list[int] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a JSONL file, compressed or not; none where there is no such file.
+    """Yield the JSON objects of a JSONL file, compressed or not; none if the file does not exist.
 
-    Other lines are skipped, their numbers added to `truncated`. Raises Unreadable.
+    Skip other lines, and add their numbers to `truncated`. Raises Unreadable.
     """
     for number, entry in numbered(path, truncated):
         try:
@@ -61,7 +61,7 @@ def lines(path: Path, truncated: list[int] | None = None) -> Iterator[dict[str, 
 
 
 def numbered(path: Path, truncated: list[int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the JSON objects of a JSONL file with the numbers of their lines, of whatever shape. Raises Unreadable."""
+    """Yield the line number and the JSON object, of any shape, of each line of a JSONL file. Raises Unreadable."""
     with contextlib.suppress(FileNotFoundError), opened(path) as file:
         if path.suffix == ".gz":
             _check_packed(path, file)
@@ -75,7 +75,7 @@ def numbered(path: Path, truncated: list[int] | None = None) -> Iterator[tuple[i
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file to read it. Raises Unreadable where it is none or reading fails, and FileNotFoundError."""
+    """Open a regular file for reading. Raises FileNotFoundError, or Unreadable for other files or failed reads."""
     try:
         with files.opened(path) as file:
             yield file
@@ -88,7 +88,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def json_object(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of a line; None where it holds none, or a truncated one."""
+    """Return the JSON object of a line; None if it has none or a truncated one."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -103,7 +103,7 @@ def _fitting(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_packed(path: Path, file: BinaryIO) -> None:
-    """Raise Unreadable unless a compressed file is whole and unpacks to a size to be expected; go back to its start."""
+    """Raise Unreadable unless a compressed file is complete and unpacks to a plausible size; rewind it."""
     packed, unpacked = file.seek(0, 2), 0
     most = max(MOST_UNPACKED, MOST_TIMES * packed)
     file.seek(0)

@@ -17,7 +17,7 @@ from records import breaks, energy, statuses
 from records.cell_result import CellResult, Parity
 from records.intervals import change_between_halves
 
-# The dtypes of products, as frameworks call them, of a cell's dtype.
+# Dtypes of matrix products, in the frameworks' names, for each dtype of a cell.
 COMPUTED_IN = {
     "fp32": {"float32", "complex64"},
     "tf32": {"float32", "complex64"},
@@ -27,7 +27,7 @@ COMPUTED_IN = {
 
 
 def noise(result: CellResult) -> dict[str, Any]:
-    """Return the columns on threads and disturbances: the worst of any process."""
+    """Return the columns on threads and disturbances: extremes or medians over processes."""
     seen = [report.noise for report in result.reports]
 
     gpu = [entry.gpu for entry in seen if entry.gpu]
@@ -65,7 +65,7 @@ def noise(result: CellResult) -> dict[str, Any]:
 
 
 def host_limit(baseline: CellResult | None) -> dict[str, Any]:
-    """Return a call of eager mode in units of the host's loop, where the host decides on a GPU how long it takes."""
+    """Return eager's time per call in units of the host's loop, if the host limits it on a GPU; else empty."""
     if baseline is None or baseline.failure or baseline.cell.device_kind == "cpu":
         return {}
     host_s, full_s = baseline.median_of("host_s"), baseline.full_speed_s
@@ -75,7 +75,7 @@ def host_limit(baseline: CellResult | None) -> dict[str, Any]:
 
 
 def _queue_share(report: Report) -> float | None:
-    """Return the queue's share of a sample; None where calls are not queued, or are too few."""
+    """Return the queue's share of a sample; None if calls are not queued or are too few."""
     calls, synchronized = report.calls_per_sample, report.latency_sync_s
     if synchronized is None or calls < FEW_CALLS:
         return None
@@ -84,7 +84,7 @@ def _queue_share(report: Report) -> float | None:
 
 
 def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
-    """Return the flags of any process, in the list's order; `slowed` where too few had the host at full speed."""
+    """Return the flags that any process raises, in the order of `FLAGS`; `slowed`: too few had a host at full speed."""
     on_cpu = result.cell.device_kind == "cpu"
     raised = set()
     for report, samples in zip(result.reports, result.counted, strict=True):
@@ -111,7 +111,7 @@ def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
 
 
 def _computes_otherwise(result: CellResult, report: Report) -> bool:
-    """Say whether products of a user model in inference run in another dtype than the cell's."""
+    """Return whether products of a user model in inference run in another dtype than the cell's."""
     model, cell = report.user_model, result.cell
     return model is not None and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
 
@@ -137,7 +137,7 @@ def _how_far(parity: Parity) -> str:
 
 
 def status(result: CellResult) -> dict[str, Any]:
-    """Return the columns on validity: whether the outputs agree with the reference, and which parts are in no graph."""
+    """Return the columns on validity: whether outputs agree with the reference, and which parts run outside graphs."""
     parity = result.parity
     row: dict[str, Any] = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,

@@ -24,9 +24,9 @@ def append(
     synced: bool = False,
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Append one JSON line. A line truncated by an earlier crash is closed first, so that it spoils itself alone.
+    """Append one JSON line. First end a line that a crash truncated, so that it does not damage this one.
 
-    `waiting` goes around the time until it is on disk, for one that is `synced`.
+    If `synced`, wait within the context `waiting()` until the line is on disk.
     """
     with naming(path), open(path, "ab+", opener=durable.no_link) as file:
         if file.tell():
@@ -41,13 +41,13 @@ def append(
 
 
 def write_compressed(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
-    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
+    """Write JSON lines with gzip, atomically; the same entries give the same bytes."""
     with durable.replacing(path) as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
         packed.writelines(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
 def distinct(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the entries, each once; keep a digest of those that came."""
+    """Yield each distinct entry once; keep only a digest of each."""
     seen = set()
     for entry in entries:
         if (digest := hashlib.blake2b(json.dumps(entry).encode(), digest_size=16).digest()) not in seen:
@@ -56,7 +56,7 @@ def distinct(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def amend(path: Path, changes: Mapping[str, dict[str, Any]]) -> None:
-    """Change values in a file of records, at once: by cell, in its first line; other lines and truncated ones stay."""
+    """Change values in a file of records, by cell, in the cell's first line, atomically; all other lines stay."""
     left = dict(changes)
     with files.opened(path) as before, durable.replacing(path) as after:
         for line in before:
@@ -67,7 +67,7 @@ def amend(path: Path, changes: Mapping[str, dict[str, Any]]) -> None:
 
 
 def line_count(path: Path) -> int:
-    """Return how many lines a file has, the last one also without an end. Raises Unreadable."""
+    """Return the number of lines in a file, including a last line without a newline. Raises Unreadable."""
     count, last = 0, b"\n"
     with jsonfiles.opened(path) as file:
         while block := file.read(1 << 20):
@@ -77,12 +77,12 @@ def line_count(path: Path) -> int:
 
 
 def sealed(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the entry with a digest of its content; `intact` takes it back."""
+    """Return the entry with a digest of its content, which `intact` checks and removes."""
     return {**entry, _DIGEST: _digest(entry)}
 
 
 def intact(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the sealed entry; None where its digest does not fit."""
+    """Return the sealed entry without its digest; None if the digest does not match."""
     content = {name: value for name, value in entry.items() if name != _DIGEST}
     return content if entry.get(_DIGEST) == _digest(content) else None
 

@@ -1,4 +1,4 @@
-"""The manifest of a run, a reproduction or a set of profiles: its options, with a digest that shows damage.
+"""The manifest of a run, a reproduction or a set of profiles: its options, with a digest that reveals damage.
 
 The digest does not prevent malice: `foreign` decides which programs of a folder are run.
 """
@@ -16,13 +16,13 @@ from measurement import durable
 from measurement.refusals import UsageError
 from records import jsonfiles
 
-# What `bench`, `reproduce`, `explain`, `ab`, `start` and `stream` write first of all.
+# The first file that `bench`, `reproduce`, `explain`, `ab`, `start` and `stream` write.
 PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS, STREAMS = (
     *("plan.json", "reproduction.json", "explanation.json", "ab.json", "start.json", "stream.json"),
 )
 FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR, STARTS, STREAMS
-NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
-# What decides what is measured.
+NODES = "nodes.jsonl"  # in a run's folder: the time of the control cell on each node of a cluster
+# Entries that determine the measurement.
 _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
 
 
@@ -33,7 +33,7 @@ def write(path: Path, content: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of the file. Raises UsageError where it is truncated or was changed.
+    """Return the content of the file. Raises UsageError if it is truncated or was changed.
 
     Older files have no digest and are read unchecked.
     """
@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def number_of(folder: Path) -> int:
-    """Return a folder's place in the order of starts, which needs no clock; 0 if unknown."""
+    """Return a folder's number in the order of starts, which needs no clock; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
             if content := jsonfiles.read_object(folder / name):

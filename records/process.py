@@ -1,4 +1,4 @@
-"""One process of a run of rounds as a record: the columns that all such records have."""
+"""Records of the processes of a run of rounds: the columns that they share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCHEMA_VERSION = 1  # of these records
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessRecord:
-    """One process, a field a column; fields that declare no meaning are in the lines alone."""
+    """One process, one field per column; fields without a meaning are only in the JSON lines."""
 
     schema_version: int = must("version of this list of columns")
     run_id: str = must("folder of the run")
@@ -38,12 +38,12 @@ class ProcessRecord:
 
     @property
     def is_right(self) -> bool:
-        """Say whether the process gave right outputs."""
+        """Return whether the process gave right outputs."""
         return self.status == "ok"
 
     @property
     def ends_strategy(self) -> bool:
-        """Say whether its strategy is taken no more: it failed in any way but by its outputs."""
+        """Return whether its strategy takes part in no further round: it failed other than by wrong outputs."""
         return self.status not in ("ok", "mismatch")
 
     @property

@@ -1,4 +1,4 @@
-"""One record: a row of the results, typed; its fields declare the columns, from which CSV, readers and docs follow.
+"""One record: a typed row of the results; its fields declare the columns of the CSV, the readers and the docs.
 
 History of `SCHEMA_VERSION`:
 
@@ -48,18 +48,18 @@ class Column:
 
 
 def must(meaning: str, unit: str = "") -> Any:
-    """Return the field of a column that no record lacks."""
+    """Return the field of a column that every record has."""
     return field(metadata={"unit": unit, "meaning": meaning})
 
 
 def col(meaning: str, unit: str = "", name: str = "") -> Any:
-    """Return the field of a column that may be empty; `name` is the column's where the field's is another."""
+    """Return the field of a column that may be empty; `name` is the column's name if it differs from the field's."""
     return field(default=None, metadata={"unit": unit, "meaning": meaning, "name": name})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """All values of one cell, one field per column. A field is not set where its column was not read."""
+    """All values of one cell, one field per column. A field is not set if its column was not read."""
 
     schema_version: int = must("version of this list of columns")
     run_id: str | None = col("folder of the run")
@@ -258,14 +258,14 @@ class Record:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Any]]) -> list[Record]:
-        """Return a record for each place of columns of one length, several times as fast as from rows."""
+        """Return one record per position of equally long columns, several times as fast as from rows."""
         made = [cls.__new__(cls) for _ in next(iter(columns.values()), ())]
         for name, values in columns.items():
             deque(map(getattr(cls, FIELDS[name]).__set__, made, values), maxlen=0)
         return made
 
     def __or__(self, changes: Row) -> Record:
-        """Return the record with other values in these columns, which go by name."""
+        """Return the record with the values of `changes`, given by column name."""
         return Record.from_row({**self.to_row(), **changes})
 
     def to_row(self) -> dict[str, Value | None]:
@@ -274,31 +274,31 @@ class Record:
 
     @property
     def is_measured(self) -> bool:
-        """Say whether the cell was measured and its outputs agree with the reference."""
+        """Return whether the cell was measured and its outputs agree with the reference."""
         return self.status in MEASURED
 
     @property
     def excluded(self) -> str | None:
-        """Return why the cell enters no mean, ranking, verdict or claim; None where it does."""
+        """Return why means, rankings, verdicts and claims exclude the cell; None if they include it."""
         return statuses.exclusion(self.status, self.program, self.flags)
 
     @property
     def headline(self) -> bool:
-        """Say whether its speedup may stand in a headline: not excluded, and the host at full speed.
+        """Return whether a headline may use its speedup: not excluded, and the host at full speed.
 
-        Up to version 8 the flag meant a share of slow rounds, of which all or some counted.
+        Up to version 8 the flag has another meaning, a share of slow rounds, and is ignored.
         """
         slowed = flags.HOST_SLOWED in (self.flags or "").split(";") and self.schema_version >= earlier.PRECISION
         return self.excluded is None and not slowed
 
     @property
     def is_baseline(self) -> bool:
-        """Say whether graphs are compared with this mode."""
+        """Return whether graphs are compared with this mode."""
         return statuses.is_baseline(self.mode, self.baseline)
 
     @property
     def median_ms(self) -> float:
-        """Return the median time per call of a measured cell, which readers grant; ValueError of another."""
+        """Return the median ms per call, which every measured cell has. Raises ValueError for other cells."""
         if self.latency_ms_median is None:
             raise ValueError(f"{self.cell} has no latency")
         return self.latency_ms_median
@@ -315,22 +315,22 @@ class Record:
 
     @property
     def other_parameters(self) -> tuple[str, ...]:
-        """Return the workload's parameters but batch and length, `name=value` each."""
+        """Return the workload's parameters except batch and length, each as `name=value`."""
         return tuple(part for part in (self.parameters or "").split(";") if part)
 
     def parameter(self, name: str) -> str | int | None:
-        """Return one of these parameters; None where the workload has none of that name."""
+        """Return one of these parameters; None if the workload has none of that name."""
         text = next((part.partition("=")[2] for part in self.other_parameters if part.startswith(f"{name}=")), None)
         return int(text) if text and text.isdigit() else text
 
     @property
     def figure(self) -> Interval | None:
-        """Return the cell's main figure: a graph's speedup, or without eager mode the latency in ms."""
+        """Return the cell's main figure: a graph's speedup, or the latency in ms of eager mode or without a speedup."""
         return self.latency if self.is_baseline or self.speedup_vs_eager is None else self.speedup
 
     @property
     def on_target(self) -> bool:
-        """Say whether this figure is known as precisely as the profile asks, which early records do not say."""
+        """Return whether this figure is as precise as the profile requires; True if the record has no requirement."""
         width, target = half_width(self.figure), self.target_half_width
         return target is None or (width is not None and width <= target)
 
@@ -340,11 +340,11 @@ COLUMNS = tuple(
     for f in fields(Record)
 )
 NAMES = tuple(column.name for column in COLUMNS)
-FIELDS = dict(zip(NAMES, (f.name for f in fields(Record)), strict=True))  # by the column's name
+FIELDS = dict(zip(NAMES, (f.name for f in fields(Record)), strict=True))  # by column name
 BY_NAME = {column.name: column for column in COLUMNS}
-# Without these a row says nothing of what was measured.
+# A row without these does not identify its measurement.
 REQUIRED = tuple(name for name, field in zip(NAMES, fields(Record), strict=True) if field.default is MISSING)
-# Every record has these as well, however its cell ended; tables of others may lack them.
+# Every record of the suite also has these, however its cell ended; other tables may lack them.
 _ALWAYS = (*REQUIRED, "implementation", "pass", "device", "dtype")
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
@@ -367,5 +367,5 @@ def table_schema() -> dict[str, Any]:
 
 
 def table_schema_text() -> str:
-    """Return the same as text."""
+    """Return the Table Schema as JSON text."""
     return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"

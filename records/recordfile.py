@@ -1,4 +1,4 @@
-"""Files of records: JSONL as it grows, CSV as people keep it. Both are read by name, with remarks on odd rows."""
+"""Files of records: JSONL that grows with a run, and CSV. Both are read by column name, with remarks on odd rows."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 LineOf = Callable[[int], int]  # the line of a row, counted from 0
 SCHEMA_SUFFIX = ".schema.json"
-# Of all tables under results/ but those of results/runs; `python -m publish` writes it.
+# The schema of all tables under results/ except results/runs; `python -m publish` writes it.
 PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 _IDENTITY = ("run_id", "machine_id", "started_at", "cell")  # of a record
 _ALWAYS = dict.fromkeys((*schema.REQUIRED, *_IDENTITY))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_OF_A_HEADER = 1 << 20
-_ROWS = 1024  # of a JSONL file that are made columns at a time
+_ROWS = 1024  # of a JSONL file, turned into columns at a time
 _REPEATED = {column.name for column in schema.COLUMNS if column.kind == "str"} - {"cell"}
-# What records of an earlier version have in columns of a later one: there was nothing else then.
+# By earlier version: the only possible values of columns that were added later.
 _BEFORE = {1: {"shapes": "static"}}
-# What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
-# text that begins with apostrophes and then one of these gets one as well, so that reading takes the same away again.
+# Texts that a spreadsheet takes for formulas (OWASP, "CSV Injection") get an apostrophe in front, which marks them as
+# text. So do texts that begin with apostrophes and then one of these characters, so that reading restores them exactly.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -87,7 +87,7 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
 
 
 def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
-    """Raise Unreadable where a value does not fit its column, or a row lacks a required one."""
+    """Raise Unreadable if a value does not fit its column, or a row lacks a required value."""
     for version in set(filter(_is_whole, loaded.columns["schema_version"])):
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(
@@ -120,13 +120,13 @@ def _is_whole(version: object) -> bool:
 
 
 def _writable(texts: list[Any]) -> list[Any]:
-    """Return the texts, those with lone surrogates, which no encoding takes, with escapes in their place."""
+    """Return the texts with lone surrogates, which no encoding accepts, replaced by escapes."""
     odd = {text: plain(text) for text in set(filter(None, texts)) if not text.isascii() and _SURROGATE.search(text)}
     return [odd.get(text, text) for text in texts] if odd else texts
 
 
 def _keep_firsts(loaded: Loaded, path: Path) -> None:
-    """Keep the first of rows that are the same cell of the same run, and say how many follow it."""
+    """Keep the first of rows for the same cell of the same run, and add a remark with the number of others."""
     keys = list(zip(*map(loaded.columns.get, _IDENTITY), strict=True))
     if again := len(keys) - len(set(keys)):
         kept = sorted(dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True)).values())
@@ -135,15 +135,15 @@ def _keep_firsts(loaded: Loaded, path: Path) -> None:
 
 
 def _name(path: Path) -> str:
-    """Return the file and its folder: remarks go into pages that are shared, and a whole path is private."""
+    """Return the names of folder and file: remarks appear on pages that are shared, and full paths are private."""
     return f"{path.parent.name}/{path.name}"
 
 
 def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
-    """Fill in the columns; returns a function that gives the line of a row."""
+    """Fill in the columns; return a function from a row to its line."""
     truncated: list[int] = []
     places: list[int] = []
-    texts: dict[str, str] = {}  # each once: most columns say the same again and again
+    texts: dict[str, str] = {}  # each once: most columns repeat the same texts
     rows = ((number, *map(row.get, loaded.columns)) for number, row in jsonfiles.numbered(path, truncated))
     while block := list(itertools.islice(rows, _ROWS)):
         numbers, *parts = zip(*block, strict=True)
@@ -159,7 +159,7 @@ def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
 
 
 def _from_csv(loaded: Loaded, path: Path) -> LineOf:
-    """Fill in the columns by the names in the header, whatever their order, the separator or byte-order mark."""
+    """Fill in the columns by their names in the header, in any order, with any separator and byte-order mark."""
     separator, header = _header(path)
     if missing := [name for name in schema.REQUIRED if name not in header]:
         raise Unreadable(f"{path} has no column {missing[0]!r} in its first line, so it is not a table of this suite.")
@@ -197,8 +197,8 @@ def _header(path: Path) -> tuple[str, list[str]]:
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> pandas.DataFrame:
-    """Return the wanted columns below the header as texts, empty where a row ends early; without empty rows."""
-    import pandas  # here alone, and half a second
+    """Return the requested columns as texts, empty where a row ends early, without the header and empty rows."""
+    import pandas  # needed only here; takes half a second
 
     how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
     try:
@@ -212,8 +212,8 @@ def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> p
 
 
 def _line_in_csv(path: Path, separator: str, row: int) -> int:
-    """Return the line on which a row below the header ends; 0 where the file changed since."""
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
+    """Return the line on which a row below the header ends; 0 if the file has changed since."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last output may be long
     with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
         reader = csv.reader(file, delimiter=separator)
         rows = (reader.line_num for texts in reader if any(texts))
@@ -221,7 +221,7 @@ def _line_in_csv(path: Path, separator: str, row: int) -> int:
 
 
 class _Values(dict[str, Value | None]):
-    """The value of each text of a column, made once: most columns say the same again and again."""
+    """The value of each text of a column, converted once, because most columns repeat the same texts."""
 
     def __init__(self, kind: str, separator: str = ","):
         super().__init__({"": None})
@@ -255,7 +255,7 @@ def _value(text: str, kind: str, separator: str) -> Value:
         return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
     if kind == "bool":
         return _WORDS[text.strip().lower()]
-    if separator == ";":  # a spreadsheet that separates by semicolons writes a decimal comma
+    if separator == ";":  # a spreadsheet that separates with semicolons writes decimal commas
         text = text.replace(",", ".")
     if kind == "float":
         return float(text)
@@ -269,21 +269,21 @@ def _value(text: str, kind: str, separator: str) -> Value:
 
 
 def write_csv(records: Iterable[Record], path: Path) -> None:
-    """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
+    """Write records as CSV, atomically, with a Table Schema file unless the table uses the published one."""
     write_rows((record.to_row().values() for record in records), path)
 
 
 def write_rows(rows: Iterable[Iterable[Value | None]], path: Path) -> None:
-    """Write the same from the values of all columns, in the schema's order."""
+    """Write rows with the values of all columns, in the schema's order, as `write_csv` does."""
     write_table(schema.NAMES, rows, path)
     if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
         durable.replace(beside, schema.table_schema_text().encode())
 
 
 def write_table(names: Iterable[str], rows: Iterable[Iterable[Value | None]], path: Path) -> None:
-    """Write columns of these names as CSV, at once and whole."""
+    """Write rows under these column names as CSV, atomically."""
     with durable.replacing(path) as file:
-        # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
+        # UTF-8 in any locale; a name that is not valid text must not prevent the table.
         table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
         writer = csv.writer(table)
         writer.writerow(names)
@@ -297,7 +297,7 @@ def schema_path(table: Path) -> Path:
 
 
 def is_published(path: Path) -> bool:
-    """Return whether a path lies among committed results."""
+    """Return whether a path is among the committed results."""
     place = path.resolve()
     return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
 

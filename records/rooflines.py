@@ -1,7 +1,7 @@
 """Columns that depend on several records of a run: the machine's peaks, and from these each cell's bottleneck.
 
-Frameworks are measured one after the other, and a later one may reach a higher peak. So a record holds its framework's
-own peaks. The columns of this module are made again from all records whenever the run's files are updated.
+Frameworks are measured one after another, and a later one may reach a higher peak. So a record contains its framework's
+peaks. This module computes its columns again from all records whenever the run's files are updated.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from records import figures
 from records.judgement import COMPUTED_IN
 from records.record import FIELDS, Record
 
-BOUNDED = 9  # the schema version from which records hold their bounds
-# Columns of a peak: of the machine, of the framework, and how many of its units make one.
+BOUNDED = 9  # the first schema version whose records contain their bounds
+# By column of the machine's peak: the framework's column, and the unit in FLOPs, bytes or operations per second.
 RATES = {
     "peak_tflops": ("framework_peak_tflops", 1e12),
     "peak_gb_per_s": ("framework_peak_gb_per_s", 1e9),
     "peak_cached_gb_per_s": ("framework_peak_cached_gb_per_s", 1e9),
     "peak_gtranscendentals_per_s": ("framework_peak_gtranscendentals_per_s", 1e9),
 }
-# What products of one row reach; other operators may be faster, so it is no peak of the machine's by itself.
+# The rate of one-row products; other operators may be faster, so it alone is not the machine's peak.
 _MATVEC = "framework_peak_matvec_gb_per_s"
 _needed = attrgetter("device", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
@@ -36,15 +36,15 @@ _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 
 def completed(records: Sequence[Record]) -> list[Record]:
-    """Return the records with all that hangs on the others: peaks of the machine, MFU, explained share, bottleneck."""
+    """Return the records with columns that depend on others: machine peaks, MFU, explained share, bottleneck."""
     return [record | of_others for record, of_others in _judged(lambda: records)]
 
 
 def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
-    """Return by cell the columns in which `completed` records differ from those that `read` gives.
+    """Return, by cell, the columns in which `completed` records differ from the records of `read`.
 
-    `read` is called several times, and may yield one record at a time. Only records of another's cell at twice the
-    batch are kept in memory.
+    `read` is called several times, and may yield one record at a time. Only records with an even batch, which may be
+    twice another's, stay in memory.
     """
     changed = {}
     for record, of_others in _judged(read):
@@ -54,11 +54,11 @@ def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
 
 
 def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict[str, Any]]]:
-    """Yield each record with the columns that depend on the others."""
+    """Yield each record with the columns that depend on other records."""
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
-    alone: dict[tuple[Any, ...], Interval] = {}  # times of cells that are compared with several ranks'
+    alone: dict[tuple[Any, ...], Interval] = {}  # times of cells that are compared with the same on several ranks
     several = {(_kind(r), _OF_RANKS.sub("", r.cell)) for r in read() if _is_judged(r) and _OF_RANKS.search(r.cell)}
     for record in filter(_is_judged, read()):
         if (_kind(record), record.cell) in several and not record.excluded and record.latency:
@@ -80,16 +80,16 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
 
 
 def _is_judged(record: Record) -> bool:
-    """Return whether it has the columns of a roofline.
+    """Return whether the record has the columns of a roofline.
 
-    Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`. They stay so, and so
-    does the rest of a damaged one.
+    Earlier records, without the traffic of their mode, contain their framework's peaks as `peak_*`. These and damaged
+    records stay unchanged.
     """
     return None not in _needed(record)
 
 
 def _kind(record: Record) -> tuple[Any, ...]:
-    """Return the properties that a peak depends on, without the framework; times of two kinds make no growth either."""
+    """Return the properties, except the framework, that a peak depends on; a growth also needs times of one kind."""
     return record.machine_id, record.device, record.device_name, record.dtype, record.threads
 
 
@@ -99,9 +99,9 @@ def _group(record: Record) -> str:
 
 
 def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[str, float | None]:
-    """Return the columns of a cell on several ranks; `alone` are times on one rank by kind and cell.
+    """Return the columns of a cell on several ranks; `alone` has times on one rank by kind and cell.
 
-    Both times have intervals over processes of their own, which are independent: their relative widths add in squares.
+    The intervals of both times are over separate, independent processes, so their relative widths add in quadrature.
     """
     one = alone.get((_kind(record), _OF_RANKS.sub("", record.cell))) if _OF_RANKS.search(record.cell) else None
     if one is None or record.latency is None or record.excluded:
@@ -113,10 +113,10 @@ def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[s
 
 
 def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:
-    """Return eager's time over the least that any implementation of the record's work takes at the best rates known.
+    """Return eager's time over the least time of any implementation of the record's work at the best known rates.
 
-    They are the data sheet's, or the machine's measured peaks where these are higher. No rate of arithmetic is known
-    where a user model computes in another dtype than the cell's.
+    They are the data sheet's, or the machine's measured peaks if higher. If a user model computes in another dtype than
+    the cell's, no rate of its arithmetic is known.
     """
     if eager_ms is None or record.flops is None or record.bytes is None:
         return None
@@ -134,7 +134,7 @@ def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_pe
     return eager_ms / 1e3 / least_s if least_s else None
 
 
-# Of a record's bound.
+# Columns that a record's bound depends on.
 BOUND_OF = (
     *("cell", "mode", "baseline", "status", "program", "flags", "machine_id", "device", "device_name", "dtype"),
     *("threads", "tf32", "flops", "bytes", "computes_in", "latency_ms_median", "peak_tflops", "peak_gb_per_s"),
@@ -142,9 +142,9 @@ BOUND_OF = (
 
 
 def bound_earlier(columns: dict[str, list[Any]]) -> None:
-    """Fill in the bounds of records by column that were written before the schema had any.
+    """Fill in the bounds of records, given by column, from schema versions without bounds.
 
-    Up to version 3 `peak_*` are a framework's own: the machine's are the best of all records of a kind.
+    Up to version 3 `peak_*` are a framework's peaks: the machine's are the highest of all records of a kind.
     """
     records = Record.from_columns({name: columns[name] for name in BOUND_OF})
     best: dict[tuple[Any, ...], dict[str, float]] = {}
@@ -167,9 +167,9 @@ def doubled(cell: str) -> str | None:
 
 
 def _note_peaks(best: dict[str, tuple[float, str]], record: Record) -> None:
-    """Put the rates of a record that are the highest so far into `best`, each with the name of its benchmark.
+    """Store the rates of a record that are the highest so far in `best`, each with the name of its benchmark.
 
-    It is a framework's peak benchmark, or a cell that is one.
+    The benchmark is a framework's peak benchmark, or a cell whose workload measures such a rate.
     """
     for column, value, source in _rates(record):
         if value and value > best.get(column, (0.0, ""))[0]:
@@ -192,13 +192,13 @@ def _rates(record: Record) -> Iterable[tuple[str, float | None, str]]:
             )
 
 
-# Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
+# Workloads of a single operation; any of their modes may be faster than the peak benchmark, which is eager.
 _PROBES: dict[str, dict[str, Callable[[Record], Any]]] = {
     "matmul": {"peak_tflops": lambda record: record.flops},
     "matvec": {"peak_gb_per_s": lambda record: record.moved_bytes},
     "stream": {"peak_gb_per_s": lambda record: record.moved_bytes},
     "pointwise-chain": {"peak_gb_per_s": lambda record: record.moved_bytes},
-    # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds does not show it.
+    # Only the peak benchmark measures its rate of cosines: a memory-bound cell does not reveal it.
     "fused-cos": {"peak_gb_per_s": lambda record: record.moved_bytes},
 }
 _PEAK_BENCHMARKS = {
@@ -214,7 +214,7 @@ def _is_cached(record: Record) -> bool:
 
 
 def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | None) -> dict[str, Any]:
-    """Return the columns of one record; `twice` is the record at twice the batch, where there is one."""
+    """Return the columns of one record; `twice` is the record at twice the batch, if any."""
     row: dict[str, Any] = {column: peaks.get(column, (None, ""))[0] for column in RATES}
     row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
     row["batch_doubling_growth"] = twice.median_ms / record.median_ms - 1 if twice else None
@@ -269,7 +269,7 @@ def _terms(record: Record, peaks: Peaks) -> bottleneck.Terms:
 
 
 def _product_bytes(record: Record) -> int:
-    """Return the bytes of matrix products; of a user's own model, whose operators are unknown, all compulsory bytes."""
+    """Return the bytes of matrix products; for a user's model, whose operators are unknown, all compulsory bytes."""
     found = _PRODUCTS.search(record.bytes_by_class or "")
     return int(found[1]) if found else (record.bytes or 0) if record.counted_by else 0
 

@@ -1,4 +1,4 @@
-"""A run's folder: the plan, the machine, the records as they come, and the CSV made from them."""
+"""A run's folder: the plan, the machine, the growing records, and the CSV made from them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from records.shapes import SampleLine
 VERSIONS = "versions.json"  # every package installed with each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
-PROCESSES = "processes"  # the folder with one for each worker
-_FORMER_PROCESSES = "launches"  # the same of runs that were started before it had this name
+PROCESSES = "processes"  # the folder that contains one for each worker
+_FORMER_PROCESSES = "launches"  # its name in earlier runs
 LOCK = f"{PROCESSES}/lock"
 MEASURING = ("execution", "frameworks", "launchers", "measurement", "plan", "worker", "workloads")
 _MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, "records.jsonl")
@@ -42,8 +42,8 @@ class Run:
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
         self._reports_path = folder / PROCESSES / "reports.jsonl"
-        self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
-        self._processes: int | None = None  # the highest number of a process so far
+        self._is_ours: Callable[[], bool] = _unheld  # whether `folder` is still the folder that is held
+        self._processes: int | None = None  # the highest process number so far
 
     @property
     def id(self) -> str:
@@ -51,7 +51,7 @@ class Run:
 
     @classmethod
     def create(cls, out: str | None) -> Run:
-        """Make a new run in `out`, or in a folder named after the time; overwrite nothing. Raises UsageError."""
+        """Return a new run in `out`, or in a folder named after the time; overwrite nothing. Raises UsageError."""
         check_free(out)
         folder = Path(out) if out else RUNS
         try:
@@ -64,13 +64,13 @@ class Run:
     @classmethod
     @contextlib.contextmanager
     def begin(cls, out: str | None) -> Iterator[Run]:
-        """Yield a new run, held until it is done; remove its files where it ends before it has a plan."""
+        """Yield a new run, held within the context; remove its files if it ends before it has a plan."""
         place = Path(out).absolute() if out else RUNS
         missing = [path for path in (place, *place.parents) if not path.exists()]
         run = cls.create(out)
         with run.held():
             try:
-                check_free(out)  # another process may have had it and be done
+                check_free(out)  # another process may have used it and finished
                 yield run
             finally:
                 if not any((run.folder / name).exists() for name in _MANIFESTS):
@@ -87,7 +87,7 @@ class Run:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Be the only process that adds to this run, until it ends. Raises UsageError where another one does."""
+        """Keep other processes from adding to this run within the context. Raises UsageError if another one does."""
         with contextlib.ExitStack() as stack:
             try:
                 self._rename_former()
@@ -102,14 +102,14 @@ class Run:
             yield
 
     def _rename_former(self) -> None:
-        """Rename an earlier run's folder of processes, whose reports are measured again as no reader knows them."""
+        """Rename an earlier run's folder of processes; drop its unreadable reports, whose cells are measured again."""
         former, present = self.folder / _FORMER_PROCESSES, self.folder / PROCESSES
         if former.is_dir() and not former.is_symlink() and not present.exists():
             former.rename(present)
             self._reports_path.unlink(missing_ok=True)
 
     def check_place(self) -> None:
-        """Raise UsageError where the folder was moved while it is held: another run may lie in its place by now."""
+        """Raise UsageError if the folder was moved while it is held: another run may be in its place by now."""
         if not self._is_ours():
             raise UsageError(
                 f"{self.folder} was moved, or its {LOCK} removed, while it was measured, so nothing more is "
@@ -131,12 +131,12 @@ class Run:
         raise UsageError(f"{path} contains no run (plan.json is missing): name a run of {shown(RUNS)}, or `newest`.")
 
     def write(self, name: str, content: dict[str, Any]) -> None:
-        """Write a JSON file of the run at once."""
+        """Write a JSON file of the run atomically."""
         self.check_place()
         durable.replace(self.folder / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
     def read(self, name: str) -> dict[str, Any]:
-        """Read a JSON file of the run; empty where it is missing. Raises UsageError for a truncated one."""
+        """Return the object in a JSON file of the run, empty if it is missing. Raises UsageError if it is truncated."""
         return jsonfiles.read_object(self.folder / name)
 
     def begin_with(self, content: dict[str, Any]) -> None:
@@ -145,15 +145,15 @@ class Run:
 
     @cached_property
     def plan(self) -> dict[str, Any]:
-        """Return the run's plan. Raises UsageError where it is truncated or was changed."""
+        """Return the run's plan. Raises UsageError if it is truncated or was changed."""
         return manifest.read(self.folder / PLAN)
 
     def new_process_folder(self) -> Path:
-        """Make a folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        """Return a new folder for the next worker's files; numbers continue after those of an interrupted run."""
         self.check_place()
         processes = self.folder / PROCESSES
         if self._processes is None:
-            names = [path.name for path in processes.glob("[0-9]*")]  # a backup of one is none
+            names = [path.name for path in processes.glob("[0-9]*")]  # backups of such folders do not count
             self._processes = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
         self._processes += 1
         folder = processes / f"{self._processes:04d}"
@@ -163,9 +163,9 @@ class Run:
     def append_record(
         self, record: Record, waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     ) -> None:
-        """Add one record, on disk before this returns. Raises ValueError where it breaks the schema.
+        """Add one record; it is on disk when this returns. Raises ValueError if it violates the schema.
 
-        `waiting` goes around the time that the disk takes.
+        The disk is awaited within the context `waiting()`.
         """
         row = record.to_row()
         problem = values.problem(row)
@@ -180,17 +180,17 @@ class Run:
         lines.append(self.folder / SAMPLES, entry)
 
     def append_profile(self, entry: dict[str, Any]) -> None:
-        """Add a cell's profile by `explain`, on disk before this returns."""
+        """Add a cell's profile from `explain`; it is on disk when this returns."""
         self.check_place()
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
     def samples(self) -> list[SampleLine]:
-        """Return raw samples, an entry for each cell and process, in a finished run compressed. Raises UsageError."""
+        """Return the raw samples, one entry per cell and process, compressed or not. Raises UsageError."""
         return list(self._each_sample())
 
     def _each_sample(self) -> Iterator[SampleLine]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
-        # What a run that was stopped amid compressing left in both is one entry.
+        # If a run was stopped while compressing, the same entry may be in both files.
         found = lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
         yield from cast(Iterator[SampleLine], found)
 
@@ -201,25 +201,25 @@ class Run:
             self.keep_samples(self._each_sample())
 
     def keep_samples(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Have these samples and no others, compressed."""
+        """Replace the run's samples by these, compressed."""
         lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
         (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict[str, Any]) -> None:
-        """Keep a worker's report of a cell in a process, until it has its record; a machine that stops may lose it."""
+        """Store a worker's report of a cell in a process until its record exists; a machine that stops may lose it."""
         self.check_place()
         lines.append(self._reports_path, lines.sealed(entry))
 
     def kept_reports(self) -> list[dict[str, Any]]:
-        """Return reports from workers of an interrupted run, in order, without lines whose digest does not fit."""
+        """Return the stored reports of an interrupted run's workers, in order, without lines that fail their digest."""
         return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
-        """Remove kept reports once every cell has its record."""
+        """Remove the stored reports once every cell has its record."""
         self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[Record]:
-        """Return the run's records, in the order of writing: the first of each cell, none of another plan."""
+        """Return the run's records, in the order of writing: the first of each cell, none outside the plan."""
         return list(self._each(self._places()))
 
     def _places(self) -> frozenset[int]:
@@ -243,9 +243,9 @@ class Run:
         return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
 
     def write_csv(self) -> None:
-        """Complete the records with columns that depend on several, in their own file too, and make the CSV from them.
+        """Complete the records with columns that depend on several of them, in their file and in the CSV.
 
-        No record stays in memory: the file is read for each step.
+        Records do not stay in memory: the file is read for each step.
         """
         self.check_place()
         places = self._places()
@@ -260,10 +260,10 @@ def _unheld() -> bool:
 
 
 def check_free(out: str | None) -> None:
-    """Raise UsageError for an OUT that holds a run or cannot take one; asked before time goes into anything."""
+    """Raise UsageError for an OUT that contains a run or cannot take one, before anything costs time."""
     if out is None:
         return
-    if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
+    if (Path(out) / EXPLANATION).exists():  # which cannot be resumed
         raise UsageError(f"OUT={out} already contains profiles of `make explain`; choose another folder.")
     if not Path(out).resolve().name:
         raise UsageError(f"OUT={out} has no folder name, which a run needs; choose a folder in it.")
@@ -281,13 +281,13 @@ def check_free(out: str | None) -> None:
 
 
 def next_number(folder: Path) -> int:
-    """Return one more than any run in results/runs has, for a run there; 1 elsewhere, where none is the newest."""
+    """Return the next number of a run in results/runs; 1 for a folder elsewhere, where no run is the newest."""
     beside = RUNS.glob("*/") if folder.parent == RUNS.resolve() else ()
     return 1 + max(map(manifest.number_of, beside), default=0)
 
 
 def new_folder(parent: Path) -> Path:
-    """Make a folder named after the time; a run that began in the same second has another."""
+    """Return a new folder named after the time, with a suffix if a run began in the same second."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
     suffixes = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
@@ -299,9 +299,9 @@ def new_folder(parent: Path) -> Path:
 
 
 def git_revision() -> str | None:
-    """Return the suite's revision, with `+` where tracked files changed; an installed one's version; else None.
+    """Return the suite's revision, with `+` if tracked files changed; an installed suite's version; else None.
 
-    Published results are no part of the suite: `publish` writes them while it measures.
+    Published results are not part of the suite: `publish` writes them while it measures.
     """
     if INSTALLED:
         return importlib.metadata.version(NAME)
@@ -311,7 +311,7 @@ def git_revision() -> str | None:
 
 
 def measuring_code() -> str | None:
-    """Return the revision of the measuring code, independent of other commits; None where it is changed."""
+    """Return the revision of the measuring code, independent of other commits; None if it is changed or unknown."""
     if INSTALLED:
         return importlib.metadata.version(NAME)
     changed = programs.answer(["git", "status", "--porcelain", "--", *MEASURING], cwd=SUITE)

@@ -23,18 +23,18 @@ def _of_a_part(seconds: float) -> str | None:
 
 
 Seconds = Annotated[float, _of_a_call]
-Part = Annotated[float, _of_a_part]  # of a call; 0 where it has none
+Part = Annotated[float, _of_a_part]  # of a call; 0 if it has no such part
 
 
 class Series:
-    """A long list of seconds of calls."""
+    """A long list of seconds per call."""
 
     @staticmethod
     def from_json(data: Any) -> Any:
         """Return the list. Raises Misfit."""
         if not isinstance(data, list) or not set(map(type, data)) <= {float, int}:
             raise Misfit("a series of times is not a list of numbers")
-        # A NaN hides from the smallest and the largest, and shows in the sum.
+        # min and max may miss a NaN; the sum does not.
         wrong = bool(data) and (_of_a_call(min(data)) or _of_a_call(max(data)))
         if wrong or not math.isfinite(math.fsum(data)):
             raise Misfit(f"a time {wrong or 'is no number'}")
@@ -42,7 +42,7 @@ class Series:
 
 
 class Kernel:
-    """A kernel of a profile: its name, seconds and occurrences a call, and in later profiles its operator."""
+    """A kernel of a profile: its name, seconds and occurrences per call, and in later profiles its operator."""
 
     @staticmethod
     def from_json(data: Any) -> Any:
@@ -149,14 +149,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Node:
-    """A line of `nodes.jsonl`: how fast a cluster's node is at the control cell."""
+    """A line of `nodes.jsonl`: the time of the control cell on a cluster's node."""
 
     node: str | None = None
     latency_ms: Annotated[float, _of_a_call] | None = None
 
 
 class Profile(TypedDict, total=False):
-    """A line of `explained.jsonl` as readers have it, once it was checked as `Profiled`."""
+    """A line of `explained.jsonl` as readers get it, checked as `Profiled`."""
 
     cell: Required[str]
     status: Required[str]
@@ -186,7 +186,7 @@ class Profile(TypedDict, total=False):
 
 
 class SampleLine(TypedDict, total=False):
-    """A line of `samples.jsonl` as readers have it, once it was checked as `Sample`."""
+    """A line of `samples.jsonl` as readers get it, checked as `Sample`."""
 
     cell: Required[str]
     seconds_per_call: Required[list[float]]
@@ -196,18 +196,18 @@ class SampleLine(TypedDict, total=False):
     full_speed_s: float
     host_s: float | None
     device_s: float | None
-    run_id: str  # where samples of several runs stand together
+    run_id: str  # if samples of several runs are together
 
 
 class NodeLine(TypedDict, total=False):
-    """A line of `nodes.jsonl` as readers have it, once it was checked as `Node`."""
+    """A line of `nodes.jsonl` as readers get it, checked as `Node`."""
 
     node: str
     latency_ms: float
 
 
 class MachineFacts(TypedDict, total=False):
-    """`machine.json` as readers have it, once it was checked as `Machine`; `controls` are the lines of its nodes."""
+    """`machine.json` as readers get it, checked as `Machine`; `controls` are the lines of its nodes."""
 
     machine_id: str
     cpu: str
@@ -220,7 +220,7 @@ class MachineFacts(TypedDict, total=False):
     controls: list[NodeLine]
 
 
-# By the name of the file.
+# By file name.
 KINDS: dict[str, type] = {
     **dict.fromkeys(("plan.json", "explanation.json", "reproduction.json", "ab.json"), Plan),
     "machine.json": Machine,

@@ -17,7 +17,7 @@ def _phase(name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class StartRecord(ProcessRecord):
-    """One process that was started, until the first answer and after it."""
+    """One started process, until its first answer and after it."""
 
     first_answer_s: float | None = col("time from exec to the first output, synchronised and compared", "s")
     interpreter_s: float | None = _phase("interpreter")
@@ -47,7 +47,7 @@ class StartRecord(ProcessRecord):
 
     @property
     def phases(self) -> dict[str, float]:
-        """Return seconds by phase, of those that the process went through."""
+        """Return seconds by phase, for the phases that the process went through."""
         found = {name: getattr(self, f"{name}_s") for name in PHASES}
         return {name: seconds for name, seconds in found.items() if seconds is not None}
 

@@ -1,4 +1,4 @@
-"""Whether a cell is valid, and which cells are excluded: the one rule of every mean, ranking, verdict and claim."""
+"""Whether a cell is valid, and which cells are excluded: the single rule for every mean, ranking, verdict and claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUSES = {
     "error": "the framework raised an exception, or the worker reported impossible values",
 }
 MEASURED = ("ok",)
-# What a reason says of modes: `inductor ran another program than eager mode`.
+# The words for each reason in a sentence: `inductor ran another program than eager mode's`.
 WORDS = {
     PROGRAM_DIFFERS: "another program than eager mode's",
     ZERO: "outputs that are zero throughout",
@@ -24,9 +24,9 @@ WORDS = {
 }
 
 
-@cache  # a few, over and over
+@cache  # few arguments, many calls
 def exclusion(status: str | None, program: str | None, flags: str | None) -> str | None:
-    """Return why a cell is excluded, from the columns that decide: its status, or one of `WORDS`; None where it counts.
+    """Return why a cell is excluded, from the columns that decide: its status, or a key of `WORDS`; None if it counts.
 
     An unknown program excludes nothing.
     """
@@ -38,10 +38,10 @@ def exclusion(status: str | None, program: str | None, flags: str | None) -> str
 
 
 def differs(program: str | None) -> bool:
-    """Return whether a graph's program (column `program`) is another than eager mode's."""
+    """Return whether a graph's program (column `program`) differs from eager mode's."""
     return program == "differs"
 
 
 def is_baseline(mode: str, baseline: bool | None) -> bool:
-    """Return whether graphs are compared with a mode, by the columns of that name; up to version 4 by `mode` alone."""
+    """Return whether graphs are compared with this mode, from these columns; up to version 4 from `mode` alone."""
     return mode == "eager" if baseline is None else baseline

@@ -11,7 +11,7 @@ from records.record import col, must
 
 @dataclass(frozen=True, kw_only=True)
 class StreamRecord(ProcessRecord):
-    """One process that served a stream; `calls` are in the lines alone."""
+    """One process that served a stream; `calls` are only in the JSON lines."""
 
     lengths: str = must("distribution that lengths are drawn from")
     clipped: float = must("share of its calls that are cut to the longest length")

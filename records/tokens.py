@@ -1,4 +1,4 @@
-"""Columns on calls that generate tokens: how long each token takes, and after how many compiling has paid."""
+"""Columns of calls that generate tokens: the time per token, and the tokens until compiling pays for itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.spec import Workload
 
 
 def waited_for(result: CellResult) -> dict[str, float | None]:
-    """Return times to a call's first token and between tokens, in ms by column; empty where no call waits for it."""
+    """Return seconds to a call's first token and between tokens, by column; empty if no call waits for tokens."""
     calls = [parts for report in result.reports for parts in report.parts_s]
     if not calls:
         return {}
@@ -23,6 +23,6 @@ def waited_for(result: CellResult) -> dict[str, float | None]:
 
 
 def break_even(workload: Workload, result: CellResult, row: dict[str, Any]) -> dict[str, float]:
-    """Return the generated tokens until compiling has paid for itself; empty where it never does."""
+    """Return the column of generated tokens until compiling pays for itself; empty if it never does."""
     made, calls = workload.tokens_made(dict(result.cell.parameters)), row.get("break_even_calls")
     return {"break_even_tokens": made * calls} if made and calls is not None else {}

@@ -59,7 +59,7 @@ def bounds(column: Column) -> tuple[float, float]:
 
 
 def misfit(column: Column, value: Any) -> str | None:
-    """Return the reason why a value does not fit ("no int"); None where the column may hold it or it is None."""
+    """Return why a value does not fit ("no int"); None if the column may hold it or it is None."""
     if value is None:
         return None
     if type(value) not in _TYPES[column.kind]:
@@ -93,26 +93,26 @@ def _misfit_of_json(name: str, text: str) -> str | None:
 
 
 def first_misfit(column: Column, values: Sequence) -> int | None:
-    """Return the place of the first value that a column may not hold, or None."""
+    """Return the index of the first value that a column may not hold, or None."""
     if set(map(type, values)) <= {*_TYPES[column.kind], type(None)} and not _out_of_bounds(column, values):
         return None
     return next(place for place, value in enumerate(values) if misfit(column, value))
 
 
 def _out_of_bounds(column: Column, values: Sequence) -> bool:
-    """Return whether a column of the right types holds a misfit; as fast as many records need it."""
+    """Return whether a column of the right types holds a misfit; fast enough for many records."""
     if column.name in _SHAPES or column.name == "cell":
         return any(misfit(column, value) for value in set(values))
     if column.kind not in _LARGEST:
         return False
     present = [value for value in values if value is not None]
     least, most = bounds(column)
-    # A NaN hides from the smallest and the largest, and shows in the sum.
+    # min and max may miss a NaN; the sum does not.
     return bool(present) and not (least <= min(present) and max(present) <= most and not math.isnan(sum(present)))
 
 
 def problem(record: Row) -> str | None:
-    """Return why a record does not fit the schema, in a sentence, or None."""
+    """Return a sentence on why a record does not fit the schema, or None."""
     if record.get("status") not in STATUSES:
         return f"unknown status {record.get('status')!r}"
     if record.get("sign") not in (None, *SIGNS):
