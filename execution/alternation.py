@@ -1,4 +1,4 @@
-"""Two executors take turns, process by process, so that whatever the machine does meanwhile happens to both alike."""
+"""Let two executors take turns, process by process, so that changes of the machine affect both equally."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence
 
 
 def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
-    """Return pairs of bundles that measure the same cells; None stands for a side with nothing left to do there."""
+    """Return pairs of bundles that measure the same cells; None marks a side that has nothing left to measure."""
     pairs: dict[tuple[str | int, ...], list[Bundle | None]] = {}
     for side, plan in enumerate(plans):
         for bundle in plan.bundles:
@@ -41,7 +41,7 @@ def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
 
 @dataclass
 class Sided:
-    """One side's view of the display that both share: its lines begin with its letter."""
+    """One side's view of the shared display: its lines begin with its letter."""
 
     letter: str
     display: Display
@@ -57,7 +57,7 @@ class Sided:
         self.display.progress(rounds, seconds)
 
     def figures(self, process: int, figures: Figures) -> None:
-        """Show none: two sides have the same cells."""
+        """Show nothing, because both sides have the same cells."""
 
     def record(self, record: Record) -> None:
         self.console.print(self.letter, end=" ")

@@ -1,6 +1,6 @@
-"""Artefacts of `make start`, and compiled code of a `bench` that was stopped: used only where they fit whole.
+"""Artefacts of `make start`, and compiled code of a stopped `bench`: used only if they match completely.
 
-They lie in the run's own folder, each with a manifest.
+They are in the run's folder, each with a manifest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def seal(folder: Path, facts: Mapping[str, Any], seconds: float = 0.0) -> None:
 
 
 def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
-    """Return why an artefact cannot be used, in a clause; None for one that fits, empty for one that is not there."""
+    """Return a clause on why an artefact cannot be used; None if it matches, empty if it does not exist."""
     if not folder.exists():
         return ""
     try:
@@ -75,7 +75,7 @@ def seconds(folder: Path) -> float:
 
 
 def size(folder: Path) -> int:
-    """Return the bytes of an artefact's files."""
+    """Return the size of an artefact's files in bytes."""
     return sum(path.stat().st_size for path in _files(folder))
 
 

@@ -1,6 +1,6 @@
-"""How much a graph can bring, before any is compiled: from a profile of eager mode in a process of its own.
+"""How much a graph can gain, before any is compiled: from a profile of eager mode in a separate process.
 
-A profiler may stay attached to its process and slow later calls: no figure of a record comes from that process.
+A profiler may stay attached to its process and slow later calls, so no figure of a record comes from that process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reports import bounds
 
 
 def profiled(groups: Sequence[Group]) -> list[Group]:
-    """Return eager mode of the groups where a profile bounds something: replaying its kernels is a mode there."""
+    """Return eager mode of the groups that a profile bounds: on a GPU, in a framework that can replay kernels."""
     found = []
     for group in groups:
         cell = group.cells[0]
@@ -33,7 +33,7 @@ def profiled(groups: Sequence[Group]) -> list[Group]:
 
 
 def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell, Profiled | Failed, str | None]]:
-    """Yield each eager cell's profile, or why it has none, with the device's name. Raises SlotFailure."""
+    """Yield each eager cell with its profile or failure, and the device's name. Raises SlotFailure."""
     left = {group.cells[0].id: group.cells[0] for group in groups}
     folder = launcher.run.new_process_folder()
     start = launcher.start_of(groups[0].cells[0], folder, folder / "cache")
@@ -53,7 +53,7 @@ def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell,
 
 
 def sentence(cell: Cell, answer: Profiled | Failed, device_name: str | None, peaks: Peaks | None) -> str:
-    """Return a sentence for the terminal on the bounds from a profile, or why there are none."""
+    """Return a sentence for the terminal on the bounds from a profile, or on why there are none."""
     if isinstance(answer, Failed):
         return f"no bound: {answer.reason}"
     least_s, cost = None, known_cost(cell, None)

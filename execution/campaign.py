@@ -1,6 +1,6 @@
 """A sweep before its measurement: request, plan, environments, weights, references, and folder.
 
-`bench`, `explain`, `reproduce` and `doctor` share it; each uses the parts that it needs.
+`bench`, `explain`, `reproduce` and `doctor` share it; each uses the steps that it needs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from plan.sweep import Sweep
 from records import foreign, runs
 from records.cell_result import Context, Failure
 
-# Prefixes of variables that a user may have set for several frameworks: they are kept, and noted with the results.
+# Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CORES_FOR_BOTH = 8  # from here on references are computed while a GPU is profiled
+CORES_FOR_BOTH = 8  # from this number on, references are computed while a GPU is profiled
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Request:
     container: str | None = option(
         None, "run workers in this container: apptainer:FILE or pyxis:IMAGE", metavar="TOOL:IMAGE", cluster=True
     )
-    again: str | None = None  # the command that resumes it, where that is not bench's own
-    job: dict[str, str | None] = field(default_factory=dict)  # of submission.TO_SBATCH by flag, and `lines`
+    again: str | None = None  # the command that resumes it, if it is not `bench`
+    job: dict[str, str | None] = field(default_factory=dict)  # values of submission.TO_SBATCH by flag, and `lines`
 
     @classmethod
     def from_arguments(cls, arguments: argparse.Namespace) -> Request:
@@ -87,17 +87,17 @@ def all_options() -> list[Option]:
 
 
 def local_options() -> list[Option]:
-    """Return those of them that are not for a cluster."""
+    """Return those options of `bench` that are not for a cluster."""
     return [option for option in all_options() if not option.cluster]
 
 
 @dataclass
 class Campaign:
-    """One sweep from its request to the launchers that measure it. `of` makes it, `prepare` comes before `launcher`."""
+    """One sweep from its request to its launchers. `start` creates it; call `prepare` before `launcher`."""
 
     request: Request
     console: Console
-    given: dict[str, Any]  # the request's flags, or those that a resumed run was started with
+    given: dict[str, Any]  # the request's flags, or the original flags of a resumed run
     sweep: Sweep
     plan: Plan
     python: str | None = None
@@ -105,11 +105,11 @@ class Campaign:
     finished: frozenset[str] = frozenset()
     breakdown: TimeBreakdown = field(init=False)
     interpreters: dict[tuple[str, str], Path | Failure] = field(default_factory=dict)
-    cluster: Cluster | None = None  # the nodes of the Slurm job that serve, once `begin` asked them
+    cluster: Cluster | None = None  # the serving nodes of the Slurm job, known after `begin`
 
     @classmethod
     def start(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
-        """Resolve and plan the request, or the missing cells of a run, which is `held` from then on.
+        """Return the campaign of the request, or of the missing cells of a run, which `held` holds from then on.
 
         Raises UsageError.
         """
@@ -122,9 +122,9 @@ class Campaign:
         check_job(request, resolved)
         if request.requirements is not None:
             python = with_requirements(request.requirements, request, resolved, console)
-        if resolved.places.slots:  # cells keep their names wherever the run is resumed
+        if resolved.places.slots:  # cells keep their names on any machine that resumes the run
             given = given | {"threads": resolved.axes["threads"]}
-        if resolved.user_models:  # they are found again whatever folder the run is resumed from
+        if resolved.user_models:  # they are found again from any folder that the run is resumed in
             given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
@@ -138,12 +138,12 @@ class Campaign:
 
     @property
     def groups(self) -> list[Group]:
-        """Return the groups that are to be measured."""
+        """Return the groups to measure."""
         return [group for bundle in self.plan.bundles for group in bundle.groups]
 
     @property
     def unseen(self) -> list[Group]:
-        """Return those of them that meet another sequence length, at that length."""
+        """Return the groups that also run at the unseen sequence length, with that length."""
         return [other for group in self.groups if (other := plan.at_unseen_length(group, self.sweep.unseen_seq))]
 
     @cached_property
@@ -157,18 +157,18 @@ class Campaign:
 
     @property
     def estimates(self) -> dict[str, float]:
-        """Return about how many seconds each bundle adds to the run, by its first cell."""
+        """Return the approximate seconds that each bundle adds to the run, by its first cell."""
         return preparation.estimate(self.plan, self.sweep)
 
     def show(self) -> int:
-        """Print the plan, and make the checks of the run; return the exit code. Raises UsageError."""
+        """Print the plan, and do the run's checks; return the exit code. Raises UsageError."""
         self.show_plan()
         with runs.Run.begin(self.request.out) if self.request.resume is None else contextlib.nullcontext():
             self.check(self.make_environments())
         return DONE
 
     def show_plan(self, cells: bool = True) -> None:
-        """Print the plan, or the number of its cells alone, and its estimated duration."""
+        """Print the plan, or only the number of its cells, and its estimated duration."""
         places = self.sweep.places
         nodes = places.slots * places.spread // places.each if self.elsewhere else 0
         show = preparation.show_plan if cells else preparation.show_total
@@ -182,14 +182,14 @@ class Campaign:
     def prepare(self, *others: Iterable[Group], later: bool = False) -> None:
         """Make the environments, and the reference data of the plan's groups and of `others`. Raises UsageError.
 
-        With `later` references may go on being computed when this returns, on a machine with cores for it.
+        With `later`, references may still be computed when this returns, if the machine has enough cores.
         """
         self.prepare_with(self.make_environments(), *others, later=later)
 
     def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
         """Return the interpreters by framework and kind of device; make missing ones. Raises UsageError.
 
-        A dry run makes none, and has none for those that are missing.
+        A dry run makes none, and returns none for those that are missing.
         """
         _ = self.around
         if not self.elsewhere and (refusal := preparation.no_gpu(self.plan, self.python)):
@@ -200,13 +200,13 @@ class Campaign:
         return preparation.environments_of(self.plan, self.python, self.console, inside, make)
 
     def check(self, interpreters: dict[tuple[str, str], Path | Failure]) -> None:
-        """Take these interpreters, by framework and kind of device, and check users' models. Raises UsageError.
+        """Use these interpreters, by framework and kind of device, and check users' models. Raises UsageError.
 
-        A resumed run checked them when it was started, and their files are the same.
+        A resumed run skips the check: it was done at the start, and the files are the same.
         """
         self.interpreters = interpreters
         if self.sweep.weights:
-            from execution import checkpoints  # which imports what a run without WEIGHTS does not need
+            from execution import checkpoints  # imports packages that a run without WEIGHTS does not need
 
             checkpoints.check_place(self.sweep.weights)
         if not (self.resumed or self.elsewhere or self.request.container):
@@ -222,11 +222,11 @@ class Campaign:
     ) -> None:
         """Check the models and make the reference data for these interpreters. Raises UsageError."""
         self.check(interpreters)
-        self.breakdown = TimeBreakdown()  # which books no time of environments
+        self.breakdown = TimeBreakdown()  # excludes the time of environments
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
         later = later and on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
         self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
-        for groups in others:  # peak benchmarks, which are compared with nothing
+        for groups in others:  # peak benchmarks, whose outputs are not compared
             self.make(groups, seeded=True, references=NEVER)
 
     def make(self, groups: Iterable[Group], seeded: bool = False, references: str = NOW) -> None:
@@ -246,7 +246,7 @@ class Campaign:
         return Launcher(*parts, prefix=prefix)
 
     def programs(self, folder: Path) -> dict[str, str]:
-        """Return the values, by variable, that a command line has to name to resume this sweep in a folder."""
+        """Return the values, by variable, that a command line must name to resume this sweep in a folder."""
         return foreign.programs(folder, self.given, PYTHON=self.python)
 
     @property
@@ -255,7 +255,7 @@ class Campaign:
         return surroundings.resolve(self.request.scratch, self.request.container, self.python)
 
     def slots(self, run: runs.Run) -> tuple[Slot, ...]:
-        """Return the slots of processes side by side; none where they go one after the other on this machine."""
+        """Return the slots of processes side by side; none if they run one after another on this machine."""
         places = self.sweep.places
         if self.cluster:
             own_gpu = ALL_GPUS in sweep.split_words(self.given.get("device") or "")
@@ -313,13 +313,13 @@ class Campaign:
 
 
 def is_noted(variable: str) -> bool:
-    """Return whether an environment variable may change a measurement, so that the run notes it."""
+    """Return whether an environment variable may change a measurement, so that the run stores it."""
     described = map(frameworks.describe, frameworks.NAMES)
     return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
 
 
 def check_job(request: Request, resolved: Sweep) -> None:
-    """Raise UsageError for options of a Slurm job where there is no job."""
+    """Raise UsageError for options of a Slurm job without LAUNCHER=slurm."""
     asked = [name.upper() for name, value in request.job.items() if value is not None]
     if asked and resolved.places.launcher != SLURM:
         raise UsageError(f"{asked[0]} applies only to Slurm jobs: add LAUNCHER=slurm or remove it.")
@@ -330,7 +330,7 @@ def check_job(request: Request, resolved: Sweep) -> None:
 def with_requirements(path: str, request: Request, resolved: Sweep, console: Console) -> str | None:
     """Return the interpreter of the environment that REQUIREMENTS makes. Raises UsageError.
 
-    A dry run makes none: None where it is missing.
+    A dry run makes none, and returns None if it is missing.
     """
     if request.resume is not None or request.python is not None:
         other = "RESUME, which continues in the run's environment" if request.resume is not None else "PYTHON"
@@ -341,9 +341,9 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:
-    """Return the flags and the interpreter that a resumed run was started with. Raises UsageError if any changed."""
+    """Return the original flags and interpreter of a resumed run. Raises UsageError if any of them changed."""
     given = run.plan["given"]
-    # Older runs have the interpreter in machine.json.
+    # Older runs name the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
     python = interpreter_in(content, request.python)
     named = foreign.programs(run.folder, given, PYTHON=python)
@@ -360,13 +360,13 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
 
 
 def interpreter_in(content: dict[str, Any], given: str | None) -> str | None:
-    """Return the interpreter from a folder's plan; the one `given` where the plan is too old to have any."""
+    """Return the interpreter from a folder's plan, or `given` if the plan is too old to name one."""
     python = content.get("python", given)
     return None if python is None else str(python)
 
 
 def check_same(before: str | None, changed: list[str], name: str, python: str | None) -> None:
-    """Raise UsageError where `changed` flags, or PYTHON, ask for something else than a run was started with."""
+    """Raise UsageError if any flag is `changed`, or PYTHON differs from that at the start of a run."""
     if python not in (None, before):
         changed = [*changed, "python"]
     if changed:
@@ -375,7 +375,7 @@ def check_same(before: str | None, changed: list[str], name: str, python: str | 
 
 
 def check_cells(run: runs.Run, planned: Plan) -> None:
-    """Raise UsageError where a run's flags mean other cells here and now than when it was started."""
+    """Raise UsageError if a run's flags select other cells here and now than at its start."""
     then, now = set(run.plan.get("cells", [])), {cell.id for cell in planned.cells}
     if then and then != now:
         raise UsageError(
@@ -385,7 +385,7 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the given values by flag; flags win over the sweep file."""
+    """Return the given values by flag; flags override the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     values = {one.flag: getattr(arguments, one.attribute, None) for one in sweep.all_options()}
     return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

@@ -25,7 +25,7 @@ class CheckpointError(UsageError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The files of one checkpoint. `name` says where it came from and changes with its content."""
+    """The files of one checkpoint. `name` identifies its origin and changes with its content."""
 
     name: str
     files: tuple[Path, ...]
@@ -54,14 +54,14 @@ class Checkpoint:
 
 
 def check_place(source: str) -> None:
-    """Raise CheckpointError for a path where nothing is; any other word may be a hub name."""
+    """Raise CheckpointError for a path that does not exist; any other word may be a hub name."""
     path = Path(source).expanduser()
     if not path.exists() and (path.is_absolute() or source.startswith((".", "~"))):
         raise CheckpointError(f"There is no checkpoint at {source}.")
 
 
 def open_checkpoint(source: str) -> Checkpoint:
-    """Return the checkpoint at a path, or of a hub name (`google-bert/bert-base-uncased`). Raises CheckpointError."""
+    """Return the checkpoint at a path or with a hub name (`google-bert/bert-base-uncased`). Raises CheckpointError."""
     check_place(source)
     path = Path(source).expanduser()
     if not path.exists():
@@ -69,7 +69,7 @@ def open_checkpoint(source: str) -> Checkpoint:
     files = _files(path) if path.is_dir() else (path,)
     digest = hashlib.sha256()
     for file in files:
-        if file.exists() and not file.is_file():  # which may never end
+        if file.exists() and not file.is_file():  # reading it may never end
             raise CheckpointError(f"The checkpoint {file} cannot be read: it is a device, a pipe or a folder.")
         try:
             with open(file, "rb") as content:
@@ -113,7 +113,7 @@ def _download(name: str) -> Path:
         ) from None
     except HfHubHTTPError as error:
         raise CheckpointError(f"The model hub refused {name}: {str(error).splitlines()[0]}") from None
-    except OSError as error:  # no network at all
+    except OSError as error:  # no network
         raise CheckpointError(f"The model hub cannot be reached ({error}); pass WEIGHTS=<folder> instead.") from None
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a Slurm job: the hardware of each, which serve, and each one's speed at the same cell."""
+"""The nodes of a Slurm job: their hardware, the nodes that serve, and the speed of each at the same cell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}
 
 @dataclass
 class Cluster:
-    """The nodes of this job. Serving nodes have one kind, `facts`; `left_out` says why others do not serve."""
+    """The nodes of this job. Serving nodes have one kind, `facts`; `left_out` has reasons why others do not serve."""
 
     job: str
     facts: dict[str, Any]
@@ -43,9 +43,9 @@ class Cluster:
 
     @classmethod
     def of_job(cls, started_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
-        """Ask every node of this job for its facts. Nodes of a rarer kind, or unlike `started_on`, do not serve.
+        """Return the cluster of this job; ask each node for its facts. Nodes of a rarer or other kind do not serve.
 
-        Raises UsageError where no node serves.
+        `started_on` is the kind of a resumed run. Raises UsageError if no node serves.
         """
         try:
             job = slurm.allocation()
@@ -74,7 +74,7 @@ class Cluster:
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 
     def slots(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Slot, ...]:
-        """Return the slots of all nodes, those of the same place on their nodes together."""
+        """Return the slots of all nodes: first slot 0 of each node, then slot 1, and so on."""
         slots: list[Slot] = []
         for place in range(places.each):
             names = list(self.serving)
@@ -87,7 +87,7 @@ class Cluster:
 
 
 def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
-    """Return by node its facts, or why they are not known; ask all nodes at the same time."""
+    """Return by node its facts, or why they are unknown; ask all nodes at the same time."""
     variables = slurm.of_srun(dict(os.environ))
 
     def asked(node: str) -> dict[str, Any] | str:
@@ -113,12 +113,12 @@ def _answer(done: programs.Answer) -> dict[str, Any] | str:
 
 
 def _is_whole(facts: dict[str, Any]) -> bool:
-    """Return whether a node's answer has every required fact; a site may print other text before a step's own."""
+    """Return whether a node's answer has every required fact; a site may print other text before it."""
     return all(isinstance(facts.get(name), kind) for name, kind in _ASKED.items())
 
 
 def described(facts: dict[str, Any]) -> str:
-    """Describe a kind of node in few words."""
+    """Return a short description of a kind of node."""
     gpus = Counter(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in facts["gpus"])
     memory = [f"{facts['memory_bytes'] / 2**30:.0f} GiB"] if facts.get("memory_bytes") else []
     return ", ".join([facts["cpu"], f"{facts['cpus']} CPUs", *memory, *(f"{n} x {name}" for name, n in gpus.items())])
@@ -139,7 +139,7 @@ def control_of(groups: Iterable[Group]) -> Group | None:
 def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     """Return the latency of the control cell on the slot's node, in ms, with its interval within one process.
 
-    `problem` says why there is none. Raises SlotFailure.
+    Without a latency `problem` gives the reason. Raises SlotFailure.
     """
     cell, folder = group.cells[0], launcher.run.new_process_folder()
     worker_run = WorkerRun(folder, 0, {cell.id: CellResult(cell)})

@@ -1,4 +1,4 @@
-"""Whether cells compute correct outputs: they are compared with the reference's, or with another cell's."""
+"""Check that cells compute correct outputs: compare them with the reference's, or with another cell's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AFTER_MANY_CALLS = (
 
 
 class StandIn(TypedDict):
-    """Whose outputs stand in for a reference: the cell, its name in texts, and their file within the run's folder."""
+    """Outputs that replace a reference: their cell, its name in texts, and their file in the run's folder."""
 
     cell: str
     name: str
@@ -51,9 +51,9 @@ class StandIn(TypedDict):
 
 @dataclass
 class References:
-    """Outputs that stand in for the reference's where that would take too long: the first at a shape and dtype.
+    """Outputs that replace a reference that takes too long to compute: the first at a shape and dtype.
 
-    Whose they are and where they lie is in a file of the run, so that a resumed run compares with the same ones.
+    A file of the run names their cells and paths, so that a resumed run compares with the same outputs.
     """
 
     run: Run
@@ -71,9 +71,9 @@ class References:
     ) -> None:
         """Compare saved outputs with the reference's, or with those of the first framework at this shape.
 
-        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. Its own
-        outputs are only checked for NaN. Without its file no other cell is compared with it. Raises OSError where files
-        of processes are gone.
+        Both must have the same dtype, because the rounding of a coarser dtype cannot judge a finer one. The first
+        framework's own outputs are only checked for NaN. Without their file no other cell is compared with them. Raises
+        OSError if files of processes are missing.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = [workload.name, workload.reference_parameters(with_conventions(group)), group.cells[0].pass_name]
@@ -89,11 +89,11 @@ class References:
                 result.parity = self.parity(result, computed, place, workload)
                 check_unseen(result, unseen)
             except Changed as error:
-                for each in (results[cell.id] for cell in group.cells):  # no mode of it can be compared
+                for each in (results[cell.id] for cell in group.cells):  # none of its modes can be compared
                     each.failure = each.failure or Failure("unsupported", str(error))
                 return
-            except Exception as error:  # a truncated file, or arrays of another form: the cell's trouble alone
-                for report in result.reports:  # unless a folder or its disk is gone
+            except Exception as error:  # a truncated file, or arrays of another form: only this cell fails
+                for report in result.reports:  # unless a folder or its disk is missing
                     if report.outputs:
                         durable.check_room(Path(report.outputs).parent, os.environ)
                 result.failure = Failure.over(error)
@@ -102,7 +102,7 @@ class References:
                 self.keep(place, cell, outputs)
 
     def parity(self, result: CellResult, computed: Arrays | None, place: str, workload: Workload) -> Parity | None:
-        """Return how far the outputs are from the reference's; None for those that stand in for it."""
+        """Return the difference of the outputs from the reference's; None for outputs that replace it."""
         if not result.compared:
             raise FileNotFoundError("no process wrote outputs")
         outputs = [dict(np.load(report.outputs or "")) for report in result.compared]
@@ -127,7 +127,7 @@ class References:
         return Parity(worst, tolerance, name, first)
 
     def known(self, place: str, cell: Cell) -> tuple[str, Arrays] | None:
-        """Return the name and outputs of another cell that stands in; None without one, or if its file is gone."""
+        """Return the name and outputs of another cell that replaces the reference; None without one or its file."""
         entry = self.standing_in.get(place)
         if entry is None or entry["cell"] == cell.id:
             return None
@@ -135,7 +135,7 @@ class References:
         return (entry["name"], dict(np.load(path))) if path.exists() else None
 
     def keep(self, place: str, cell: Cell, outputs: str) -> None:
-        """Let this cell stand in. If another one did and its file is gone, nothing takes its place."""
+        """Let this cell's outputs replace the reference, unless another cell's did, even if their file is missing."""
         if self.standing_in.get(place, {"cell": cell.id})["cell"] == cell.id:  # or measured again, its record lost
             path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
             self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}
@@ -145,9 +145,9 @@ class References:
 def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload) -> Parity:
     """Return the parity of a user model's outputs with those of its own eager mode in the same process.
 
-    It is the parity of the output that is nearest to its limit. Eager mode in the cell's dtype may itself exceed the
-    tolerance in an output. Then the limit of that output is a multiple of eager mode's error. Raises `Changed` if eager
-    mode's outputs differ from those before sampling.
+    It is the parity of the output nearest to its limit. If eager mode in the cell's dtype exceeds the tolerance in an
+    output, that output's limit is a multiple of eager mode's error. Raises `Changed` if eager mode's outputs differ
+    from those before sampling.
     """
     parities = [
         parity
@@ -162,7 +162,7 @@ def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload
 
 
 class Changed(Exception):
-    """A user model computes something else after many calls; the message is the reason."""
+    """A user model's outputs change after many calls; the message is the reason."""
 
 
 def _of_process(result: CellResult, report: Report, values: Arrays, workload: Workload) -> list[Parity]:
@@ -186,7 +186,7 @@ def _of_process(result: CellResult, report: Report, values: Arrays, workload: Wo
 
 
 def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
-    """Return the limit of an output's error as a parity, where eager mode's own error is `own`."""
+    """Return the limit of an output's error as a parity, given eager mode's own error `own`."""
     unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
     if own.needed <= tolerance:
         return Parity(own, tolerance, reference, unequal=unequal)
@@ -196,7 +196,7 @@ def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
 
 
 def check_unseen(result: CellResult, reference: Path | None) -> None:
-    """Remove the figures at the length of `--unseen-seq` if the mode's outputs there are beyond the tolerance."""
+    """Mark the figures at the length of `--unseen-seq` as a problem if the outputs there exceed the tolerance."""
     if reference is None or result.parity is None:
         return
     for index, report in enumerate(result.reports):

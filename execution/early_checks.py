@@ -1,4 +1,4 @@
-"""Users' models before anything costs time: each is made, with its inputs, and called once in eager mode."""
+"""Check users' models before anything costs time: make each with its inputs, and call it once in eager mode."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NOTHING = ReferenceData(Path(), Path(), None, "")  # a check needs no files of w
 
 
 def check(groups: Sequence[Group], launcher_in: Callable[[Path], Launcher], console: Console) -> None:
-    """Call every user's model once, in one process a framework, and say which of them do not run.
+    """Call every user's model once, and print which of them do not run.
 
-    Raises UsageError where nothing else is to be measured. A model runs if one of its settings and shapes does.
+    Raises UsageError if no other model remains to be measured. A model runs if one of its settings and shapes does.
     """
     failed, unchecked = {}, False
     for (framework, workload), settings in settings_of(groups).items():
@@ -71,7 +71,7 @@ def settings_of(groups: Iterable[Group]) -> dict[tuple[str, str], list[list[Grou
 
 
 def _failure(launcher: Launcher, settings: Sequence[Sequence[Group]]) -> str | None:
-    """Return why a model runs in none of its settings; None where it runs in one."""
+    """Return why a model runs in none of its settings; None if it runs in one."""
     reasons = []
     for number, groups in enumerate(settings):
         folder = launcher.run.folder / str(number)
@@ -84,7 +84,7 @@ def _failure(launcher: Launcher, settings: Sequence[Sequence[Group]]) -> str | N
 
 
 def _failure_in(launcher: Launcher, groups: Sequence[Group], folder: Path) -> str | None:
-    """Return why a model runs in none of these groups, which one worker tries in turn."""
+    """Return why a model runs in none of these groups, tried in turn by one worker; None if it runs in one."""
     start = launcher.start_of(groups[0].cells[0], folder, folder / "cache")
     reasons = []
     try:

@@ -31,22 +31,22 @@ from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
 from records.runs import VERSIONS, Run, utc_now
 
-MOST_EXCUSED = 5  # processes in a row that lost their files: something goes on deleting them
-RARELY = 50.0  # times as long as making the CSV took, it is not made again while slots are at work
+MOST_EXCUSED = 5  # processes in a row that lost their files, because something keeps deleting them
+RARELY = 50.0  # multiple of the time to write the CSV that passes before slots write it again
 
 
 @dataclass
 class Executor:
-    """Runs the bundles of a plan: one after the other, or side by side where there are slots."""
+    """Runs the bundles of a plan: one after another, or side by side in slots."""
 
     launcher: Launcher
     recorder: Recorder
     display: Display
     breakdown: TimeBreakdown = field(default_factory=TimeBreakdown)
-    kept: dict[str, list[KeptReport]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
+    kept: dict[str, list[KeptReport]] = field(default_factory=dict)  # by cell: reports of an interrupted run
     slots: tuple[Slot, ...] = ()
-    control: Group | None = None  # what every node of a cluster measures once
-    controlled: set[str] = field(default_factory=set)  # the nodes that did
+    control: Group | None = None  # the cell that every node of a cluster measures once
+    controlled: set[str] = field(default_factory=set)  # the nodes that have measured it
     ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
 
     @property
@@ -62,9 +62,9 @@ class Executor:
         return self.launcher.profile
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
-        """Run everything; every planned cell without a record gets one.
+        """Run the plan; every planned cell without a record gets one.
 
-        The CSV is written after each window of bundles that take turns; in slots after a bundle, and not too often.
+        Write the CSV after each window of bundles that take turns; with slots after bundles, but not too often.
         """
         self.begin(plan, finished)
         if self.slots:
@@ -74,9 +74,9 @@ class Executor:
         self.end()
 
     def run_in_turn(self, bundles: Sequence[Bundle]) -> None:
-        """Run bundles whose processes take turns, so that those of a cell lie as far apart as the profile asks.
+        """Run bundles whose processes take turns, so that a cell's processes are as far apart as the profile requires.
 
-        Between processes that follow each other at once the machine hardly changes: a repeat an hour later would.
+        The machine hardly changes between consecutive processes, but may within an hour.
         """
         estimates = {
             b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache, self.sweep.energy) for b in bundles
@@ -89,7 +89,7 @@ class Executor:
     def facts(self) -> dict[str, Any]:
         """Return the facts that a resumed run must share to reuse compiled code and profiles; empty if none are kept.
 
-        None are kept by slots, by a changed checkout, nor outside `results/`, where somebody else may have put code.
+        Slots and changed checkouts keep none, nor do folders outside `results/`, where somebody else may have put code.
         """
         context = self.recorder.context
         if not self.launcher.slot.alone or context.code is None or not foreign.is_own(self.run.folder):
@@ -106,10 +106,10 @@ class Executor:
         for left in (self.run.folder / "processes").glob("cache*"):
             if not (facts and artefacts.restore(left, facts)):
                 shutil.rmtree(left, ignore_errors=True)
-                if left.exists():  # workers would run the compiled code in it
+                if left.exists():  # otherwise workers would run the compiled code in it
                     raise UsageError(f"{left} cannot be removed: delete it, then try again.")
         for entry in self.run.kept_reports():
-            with contextlib.suppress(Misfit):  # what cannot be used is measured again
+            with contextlib.suppress(Misfit):  # an unusable report is measured again
                 kept = read(KeptReport, entry)
                 if kept.busy_s is None:
                     self.kept.setdefault(kept.cell, []).append(kept)
@@ -127,9 +127,9 @@ class Executor:
             pass
 
     def steps(self, bundle: Bundle) -> Generator[int, None, None]:
-        """Do the same in steps: yield before each process its number, so that another executor's may come in between.
+        """Run a bundle in steps: yield each process's number before it, so that another executor's process may run.
 
-        KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a process does.
+        A KeyboardInterrupt thrown there writes the settled groups, as Ctrl-C during a process does.
         """
         results = {cell.id: CellResult(cell, utc_now()) for group in bundle.groups for cell in group.cells}
         for result in results.values():
@@ -154,7 +154,7 @@ class Executor:
         return Bundle(left) if left else None
 
     def measure_control(self) -> None:
-        """Measure the control cell, unless this slot's node has."""
+        """Measure the control cell, unless this slot's node has measured it."""
         node = self.launcher.slot.node
         if self.control and node and node not in self.controlled:
             self.controlled.add(node)
@@ -173,7 +173,7 @@ class Executor:
         self.display.bundle_done(bundle)
 
     def finish_settled(self, bundle: Bundle, results: dict[str, CellResult]) -> None:
-        """Write the groups to which no process has anything to add."""
+        """Write the groups that need no further process."""
         for group in bundle.groups:
             members = [results[cell.id] for cell in group.cells]
             last = max((report.process for result in members for report in result.reports), default=-1)
@@ -187,12 +187,12 @@ class Executor:
             pass
 
     def processes(self, bundle: Bundle, results: dict[str, CellResult]) -> Iterator[int]:
-        """Run as many processes as the profile wants. They share a compile cache, which is empty before the first one.
+        """Run as many processes as the profile requires. They share a compile cache, which is empty before the first.
 
-        So the first process shows the cost of compiling, and the others load its code, where the framework keeps
-        compiled code on disk. They save no outputs and list no programs where an earlier one did. With the sweep's
-        cache `warm` a process without measurements fills it beforehand. A resumed run finds the cache of the last whole
-        process, unless there are groups which the first process did not measure.
+        So the first process measures the cost of compiling, and the others load its code, if the framework stores
+        compiled code on disk. They save no outputs and list no programs if an earlier process did. With a `warm` cache
+        a process without measurements fills it beforehand. A resumed run uses the cache of the last complete process,
+        unless the first process did not measure some groups.
         """
         self.find_bounds(bundle)
         self.ready()
@@ -205,7 +205,7 @@ class Executor:
             for number in range(self.profile.maximum_processes):
                 asked = (stopping.unfinished(group, results, number, self.profile) for group in bundle.groups)
                 groups = [left for left in asked if left]
-                if groups:  # else an interrupted run knew this process, or the intervals are narrow enough
+                if groups:  # else an interrupted run has this process, or the intervals are narrow enough
                     yield number
                     self.process(bundle, groups, results, MEASURE, number)
                     if cache.exists() and (facts := self.facts):
@@ -215,11 +215,11 @@ class Executor:
                         self.display.figures(number, figures_of(group, results))
             (cache / artefacts.MANIFEST).unlink(missing_ok=True)
         finally:
-            if not (cache / artefacts.MANIFEST).exists():  # else an interrupted run goes on with it
+            if not (cache / artefacts.MANIFEST).exists():  # else a resumed run uses it
                 shutil.rmtree(cache, ignore_errors=True)
 
     def find_bounds(self, bundle: Bundle) -> None:
-        """Profile eager mode of the groups whose bounds are not known yet, before a process compiles anything."""
+        """Profile eager mode of the groups with unknown bounds, before a process compiles anything."""
         groups = [group for group in bounds.profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
         if not groups:
             return
@@ -239,9 +239,9 @@ class Executor:
     def process(
         self, bundle: Bundle, groups: list[Group], results: dict[str, CellResult], kind: str, number: int = 0
     ) -> None:
-        """Run one process of `groups`, again without the culprit when a worker dies."""
+        """Run one process of `groups`; if a worker dies, run it again without the culprit."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
-            results[cell.id].forget(number)  # half of a group, known from before an interruption
+            results[cell.id].forget(number)  # half of a group, from before an interruption
         excused, cache = 0, self.launcher.cache_of(bundle.first)
         while groups:
             folder = self.run.new_process_folder()
@@ -261,8 +261,8 @@ class Executor:
             left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
                 return
-            shutil.rmtree(cache, ignore_errors=True)  # there may be half of a file of a process that died
-            # Whatever killed it need not be the framework's import; nor is it to blame for files that were deleted.
+            shutil.rmtree(cache, ignore_errors=True)  # a process that died may have written half a file
+            # A first death at the start need not be the framework's fault, and no cell is to blame for deleted files.
             if (worker_run.died_at_start and not excused) or (worker_run.lost_files() and excused < MOST_EXCUSED):
                 excused, groups = excused + 1, left
                 continue
@@ -272,11 +272,11 @@ class Executor:
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def run_worker(self, worker_run: WorkerRun, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
-        """Run one worker to its end; return how it failed the cells that it did not report.
+        """Run one worker to its end; return the failure of the cells that it did not report.
 
         Groups of the bundle are written as they finish.
         """
-        waits = bool(job.peak_benchmarks)  # which are measured last, and records contain the peaks
+        waits = bool(job.peak_benchmarks)  # these are measured last, and records contain the peaks
         start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache_of(bundle.first))
         try:
             self.breakdown.enter("start")
@@ -314,7 +314,7 @@ class Executor:
 
 
 def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:
-    """Return the figures of a group's cells over the processes so far."""
+    """Return the latency in s and the speedup of a group's cells over the processes so far."""
     known = [result for cell in group.cells if (result := results[cell.id]).reports and not result.failure]
     baseline = next((result for result in known if frameworks.is_baseline(result.cell)), None)
     figures = {}
@@ -325,7 +325,7 @@ def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:
 
 
 def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
-    """Run the bundles in the executor's slots. Each books its own time, which the executor's breakdown takes in."""
+    """Run the bundles in the executor's slots; add each slot's time to the executor's breakdown."""
     breakdowns: dict[int, TimeBreakdown] = {}
     next_csv = 0.0
 
@@ -340,7 +340,7 @@ def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
         its.breakdown.enter("records")
         its.measure_control()
         its.run_bundle(bundle)
-        if (start := time.monotonic()) >= next_csv:  # which reads all records again
+        if (start := time.monotonic()) >= next_csv:  # writing it reads all records again
             executor.run.write_csv()
             next_csv = time.monotonic() + RARELY * (time.monotonic() - start)
         its.breakdown.enter("no process left")

@@ -1,4 +1,4 @@
-"""Workers as a run starts them: the job, the process's environment and CPUs, and the messages that come back."""
+"""Start workers for a run: the job, the process's environment and CPUs, and the messages it sends."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Launcher:
     prefix: tuple[str, ...] = ()  # of every worker's command
 
     def cache_of(self, cell: Cell) -> Path:
-        """Return where the workers of a cell's bundle keep compiled code: a folder a bundle, or a slot."""
+        """Return the folder of compiled code for the workers of a cell's bundle: one per bundle, or per slot."""
         key = hashlib.sha256(repr(process_key(cell, self.sweep.isolate)).encode()).hexdigest()[:8]
         return self.run.folder / "processes" / f"cache-{key if self.slot.alone else self.slot.number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
-        """Return why there is no interpreter for a bundle; None where there is one."""
+        """Return why there is no interpreter for a bundle; None if there is one."""
         interpreter = self.interpreters[bundle.first.framework, bundle.first.device_kind]
         return interpreter if isinstance(interpreter, Failure) else None
 
     def start_of(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
-        """Return how a worker for cells like this one is started; its files go into `folder`."""
+        """Return the launch of a worker for cells like this, with its files in `folder`. Raises WorkerFailure."""
         interpreter = self.interpreters[cell.framework, cell.device_kind]
         if isinstance(interpreter, Failure):
             raise local.WorkerFailure(interpreter.status, interpreter.reason)
@@ -85,7 +85,7 @@ class Launcher:
         peaks_known_of: Mapping[str, str] | None = None,
         full_speed_s: float | None = None,
     ) -> Job:
-        """Return a worker's job; `number` is that of the process, `settled` the groups whose outputs are there."""
+        """Return a worker's job; `number` is the process's, and `settled` are the groups whose outputs exist."""
         own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,
@@ -115,7 +115,7 @@ class Launcher:
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:
         """Yield the messages of a worker as they arrive.
 
-        Raises WorkerFailure, and OSError where a file was refused to it or it died while a disk takes none.
+        Raises WorkerFailure, or OSError if the system refused it a file, or if it died while a disk takes no files.
         """
         try:
             with naming(start.folder):
@@ -131,7 +131,7 @@ class Launcher:
 
 
 def changed_since(job: Job) -> Callable[[], bool]:
-    """Return a check whether weights, inputs or models of a job were deleted or written to since it was made."""
+    """Return a function that checks whether weights, inputs or models of a job have since been changed or deleted."""
     groups = (*job.groups, *job.peak_benchmarks)
     paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
     paths += [Path(group.unseen.inputs) for group in groups if group.unseen]

@@ -1,4 +1,4 @@
-"""Other programs that keep the machine busy before anything is measured, which would disturb every figure."""
+"""Find other programs that keep the machine busy before a measurement, which would disturb every figure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rich.console import Console
 
 from measurement import machine, programs
 
-MOST_CORES, MOST_SHARE = 0.3, 0.05  # of other programs: so many cores, and so much of the CPUs, are a quiet machine
+MOST_CORES, MOST_SHARE = 0.3, 0.05  # a machine is quiet if other programs use at most these cores or this share
 MOST_GPU_PERCENT = 10
-GLANCE, LOOK, WAIT = 0.25, 1.0, 60.0  # seconds: of the first look, of each later one, and of waiting for quiet
+GLANCE, LOOK, WAIT = 0.25, 1.0, 60.0  # seconds of the first look, of each later look, and of the longest wait
 NAMED = 3  # programs at most
 WHY = "Measurements on a busy machine are unreliable."
 
 
 @dataclass(frozen=True)
 class Busy:
-    """Cores kept busy by other programs, of how many, with the names of the busiest; percent of a GPU's time."""
+    """Cores that other programs use, of how many, with the names of the busiest; percent of a GPU's time."""
 
     cores: float
     cpus: int
@@ -43,7 +43,7 @@ class Busy:
 
 
 def look(seconds: float, gpu: bool) -> Busy:
-    """Watch processes but this one and its children for so many seconds; one in another container has no name."""
+    """Return the load by other processes than this and its children; those in other containers have no name."""
     before, ticks, start = _used(), machine.cpu_ticks(), time.perf_counter()
     time.sleep(seconds)
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
@@ -56,10 +56,10 @@ def look(seconds: float, gpu: bool) -> Busy:
 
 
 def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float, bool], Busy] = look) -> None:
-    """Print why the machine is busy, if it is; on a terminal wait for quiet, elsewhere and with FORCE go on."""
+    """Print why the machine is busy, if it is; on a terminal wait up to `WAIT` seconds for quiet, unless `force`."""
     busy, waits = watch(GLANCE, gpu), console.is_terminal and not force
     if busy.disturbs and waits:
-        busy = watch(LOOK, gpu)  # the first may have met a moment's work
+        busy = watch(LOOK, gpu)  # the first look may have seen a short burst
     if not busy.disturbs:
         return
     ending = f"Waiting up to {WAIT:.0f} s for them to stop; FORCE=1 measures anyway." if waits else "Measuring anyway."
@@ -79,7 +79,7 @@ class _Process(NamedTuple):
 
 
 def _is_own(process: _Process, known: Iterable[_Process]) -> bool:
-    """Return whether a process is this one, or one that it started: reference outputs are made before a measurement."""
+    """Return whether a process is this one or a descendant, such as one that makes reference outputs."""
     parents = {one.number: one.parent for one in known}
     number: int | None = process.number
     while number and number != os.getpid():
@@ -101,7 +101,7 @@ def _used() -> dict[_Process, float]:
 
 
 def _gpu_percent() -> int:
-    """Return the busiest GPU's utilization in percent; 0 where it is not known."""
+    """Return the busiest GPU's utilization in percent; 0 if unknown."""
     command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     values = [line.strip() for line in (programs.answer(command) or "").splitlines()]
     return max((int(value) for value in values if value.isdigit()), default=0)

@@ -1,4 +1,4 @@
-"""Measured peaks: matrix products, vectors in memory and in the caches, cosines; kept for later runs on the machine."""
+"""Measured peaks: matrix products, vectors in memory and in caches, cosines; stored for later runs on the machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from plan.plan import Group, baseline_of, known_obstacle
 from records.cell_result import CellResult
 from records.costs import cost_of
 
-# Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
-# second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
-# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches. The weights of a product
-# of one row, which hardly does more than read them, are more than `CACHED_BYTES` in 16 bits too.
+# Large enough to reach the peak and exceed the caches, except for the second vector, which stays in them; small enough
+# to take about a second. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every
+# result, and the time would be that of page faults. Cosines use the vector in the caches. A one-row product does little
+# more than read its weights, which exceed `CACHED_BYTES` even in 16 bits.
 SIZES = {
     "cpu": (
         ("matmul", {"size": 2048}),
@@ -38,7 +38,7 @@ SIZES = {
     ),
 }
 CACHE = places.CACHE / "peaks"
-# Of an addition's time: the extra time from which on a cosine's rate is visible.
+# Smallest extra time, as a share of an addition's time, from which a cosine's rate can be computed.
 VISIBLE_SHARE = 0.2
 
 
@@ -48,7 +48,7 @@ def key(cell: Cell) -> str:
 
 
 def groups_for(cell: Cell) -> tuple[Group, ...]:
-    """Return the cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
+    """Return the cells that measure the peaks for `cell`, one per group, in eager mode; empty if one cannot run."""
     groups = []
     for name, parameters in SIZES[cell.device_kind]:
         peak_benchmark = Cell(
@@ -56,7 +56,7 @@ def groups_for(cell: Cell) -> tuple[Group, ...]:
             tuple(parameters.items()), cell.mode,
         )  # fmt: skip
         groups.append(Group((baseline_of(peak_benchmark),), frozenset()))
-    # All or none: a framework without these models has no peaks of its own.
+    # All or none: a framework that lacks one of these models has no peaks.
     return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
 
 
@@ -68,11 +68,11 @@ def peaks_from(results: Iterable[CellResult]) -> Peaks | None:
             return None
         cell = result.cell
         costs.append(cost_of(cell))
-        seconds.append(min(result.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
+        seconds.append(min(result.reports[0].samples))  # a ceiling: the hardware is not the cause of slower samples
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
     product, memory, caches, cosines, *rows = costs
-    # A cosine moves as many bytes as an addition: the extra time is the cosine's own. Without extra time its rate
-    # cannot be seen, and bounds nothing.
+    # A cosine moves as many bytes as an addition, so the extra time is for computing it. Without extra time its rate is
+    # unknown, and bounds nothing.
     longer = seconds[3] - seconds[2]
     visible = longer > VISIBLE_SHARE * seconds[2]
     return Peaks(
@@ -87,14 +87,14 @@ def peaks_from(results: Iterable[CellResult]) -> Peaks | None:
 
 @dataclass(frozen=True)
 class Kept:
-    """Peaks that an earlier run measured, and the versions of the framework's packages that it measured with."""
+    """Peaks from an earlier run, and the versions of the framework's packages in that run."""
 
     peaks: Peaks
     versions: dict[str, str] = field(default_factory=dict)
 
 
 def kept(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Kept | None:
-    """Return the peaks that the cache has for a cell on this machine; None where it has none that are rates."""
+    """Return the cached peaks for a cell on this machine; None if there are none or they are not rates."""
     try:
         found = read(Kept, json.loads(_entry(cell, machine_id, policies).read_text()))
     except (OSError, ValueError, Misfit):
@@ -103,7 +103,7 @@ def kept(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Kept | Non
 
 
 def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], results: Iterable[CellResult], peaks: Peaks) -> None:
-    """Keep peaks for later runs, unless another program or the hypervisor disturbed a measurement of them."""
+    """Store peaks for later runs, unless another program or the hypervisor disturbed their measurement."""
     measured = list(results)
     noise = [report.noise for result in measured for report in result.reports]
     if any((n.other_load_cores or 0) > OTHER_LOAD_CORES or (n.steal_share or 0) > STEAL_SHARE for n in noise):
@@ -115,6 +115,6 @@ def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], results: Iter
 
 
 def _entry(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Path:
-    """Return the file of a machine's peaks, whose name has all that they depend on but the framework's version."""
+    """Return the file of a machine's peaks, named after all that they depend on except the framework's version."""
     parts = [machine_id, key(cell), SIZES[cell.device_kind], sorted(policies.items())]
     return CACHE / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}.json"

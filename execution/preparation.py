@@ -20,7 +20,7 @@ from records.cell_result import Failure
 
 
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
-    """Return about how many seconds each bundle adds to the run, by its first cell."""
+    """Return the approximate seconds that each bundle adds to the run, by its first cell."""
     profile = plan.profile_of(resolved)
     slots = max(1, min(resolved.places.slots, len(planned.bundles)))
     how = profile, resolved.compile_cache, resolved.energy
@@ -30,7 +30,7 @@ def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
 def show_plan(
     planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
 ) -> None:
-    """Print the plan; for a cluster's `nodes` also the node hours."""
+    """Print the plan; for `nodes` of a cluster also the node-hours."""
     for bundle in planned.bundles:
         console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
         for group in bundle.groups:
@@ -44,7 +44,7 @@ def show_plan(
 def show_total(
     planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
 ) -> None:
-    """Print how many cells a plan has and how long they take; of a cluster's `nodes`, how many hours of them."""
+    """Print the number of cells in a plan and their duration; for `nodes` of a cluster also the node-hours."""
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
@@ -53,7 +53,7 @@ def show_total(
 
 
 def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
-    """Return why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
+    """Return why cells for a GPU cannot be measured here; None if they can, or if only PYTHON may see the GPU."""
     needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
     if python or not needed or machine.has_gpu():
         return None
@@ -65,8 +65,8 @@ def environments_of(
 ) -> dict[tuple[str, str], Path | Failure]:
     """Return the interpreter, or its failure, for every framework and kind of device in the plan.
 
-    `inside` says that PYTHON is a container's. Without `make` nothing is installed, and missing environments have no
-    entry. Raises UsageError for a PYTHON that cannot be measured.
+    With `inside`, PYTHON is a container's interpreter. Without `make` install nothing, and omit missing environments.
+    Raises UsageError for a PYTHON that cannot be measured.
     """
     interpreters: dict[tuple[str, str], Path | Failure] = {}
     users: dict[str, Path] = {}
@@ -98,7 +98,7 @@ def environments_of(
 
 
 def check_packages(python: str, users: Mapping[str, Path]) -> None:
-    """Raise UsageError where PYTHON lacks NumPy, or one of the frameworks that are to be measured in it."""
+    """Raise UsageError if PYTHON lacks NumPy or one of the frameworks to measure in it."""
     modules = [("numpy",), *((name, frameworks.describe(name).distributions[0]) for name in users)]
     try:
         missing = environments.lacking(next(iter(users.values())), modules)

@@ -23,19 +23,19 @@ from reports.names import Names
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
-# Columns: from here on the bar and the step share a line; the widest line of a cell; the bar with a step.
+# Columns: least width for bar and step on one line; widest line of a cell; width of the bar with a step.
 ONE_LINE, LINE, BAR = 100, 80, 24
-# What a worker calls its phases, and what is happening then.
+# A worker's names of phases, and their texts on the display.
 STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
 STEPS |= {"program": "listing operators", "release": "freeing memory", "import": "importing"}
 MOST_ROWS = 16  # of figures so far, on a terminal
 
 
 class Bar:
-    """A progress bar on a terminal, above the figures so far; plain lines elsewhere, one a process and one a cell.
+    """A progress bar on a terminal, above the figures so far; elsewhere plain lines, one per process and cell.
 
-    `cells` are the plan's, `estimates` seconds of a bundle of so many `processes` by its first cell. Without `lines`
-    nothing is said of cells.
+    `cells` are the plan's; `estimates` are seconds per bundle of `processes` processes, by its first cell. Without
+    `lines` nothing is printed about cells.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Bar:
         self._names = Names((cell.id for cell in cells), whole=True)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
-        self._estimates = dict(estimates)  # of what is left of the bundles that are not done
+        self._estimates = dict(estimates)  # of the remaining work, by bundle
         self._processes, self._whole = processes, sum(estimates.values())
         self._figures: dict[str, tuple[float, float | None]] = {}  # of cells without a record, in order of appearance
-        self._unsaid: dict[str, tuple[float, float | None]] = {}  # those that no line has yet
-        self._known_from = 0  # processes that the figures come from; 0: a few rounds of the first
+        self._unsaid: dict[str, tuple[float, float | None]] = {}  # figures not yet printed
+        self._known_from = 0  # number of processes behind the figures; 0: a few rounds of the first
         self._shares = {name: seconds / processes for name, seconds in estimates.items()}  # of a process
         self._begun = self._process_begun = self._step_begun = clock()
-        self._current = next(iter(self._shares.values()), 0.0)  # what the process at work was thought to take
+        self._current = next(iter(self._shares.values()), 0.0)  # estimated seconds of the current process
         self._expected = 0.0
         self._step, self._timed, self._process, self._framework = ("", "starting"), False, 0, ""
         self._live = Live(
@@ -80,7 +80,7 @@ class Bar:
             self._live.stop()
 
     def render(self) -> RenderableType:
-        """Return bar, share of the work, times and the step, in one or two lines; then the figures so far."""
+        """Return the bar, share of the work, times and step, in one or two lines; then the figures so far."""
         width = self._console.width
         elapsed = duration(self._clock() - self._begun)
         facts = f"{self.share():.0%} · {elapsed} · about {duration(self.left())} left"
@@ -94,7 +94,7 @@ class Bar:
         return Group(grid, Text(self.step(width), no_wrap=True), *self.rows())
 
     def rows(self) -> list[Text]:
-        """Return the figures so far of cells without a record, a line each below a title."""
+        """Return the figures so far of cells without a record, one line each below a title."""
         cells = list(self._figures)[-MOST_ROWS:]
         if not cells or self._console.height < len(cells) + 4:
             return []
@@ -109,15 +109,15 @@ class Bar:
         return [Text(line, no_wrap=True) for line in lines]
 
     def share(self) -> float:
-        """Return the share of the expected seconds that is done; the present process counts at most its estimate."""
+        """Return the completed share of the expected seconds; the current process counts at most its estimate."""
         done = self._whole - sum(self._estimates.values())
         at_work = min(self._clock() - self._process_begun, self._current)
         return min((done + at_work) / self._whole, 1.0) if self._whole else 0.0
 
     def step(self, room: int = LINE) -> str:
-        """Return the present step, with its seconds where nothing else shows progress.
+        """Return the current step, with its seconds if nothing else shows progress.
 
-        It has at most `room` columns: names are shortened before the phase.
+        The text has at most `room` columns: names are shortened before the phase.
         """
         names, doing = self._step
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
@@ -130,11 +130,11 @@ class Bar:
         return " · ".join(filter(None, (named.plain, doing)))[: max(room, 0)]
 
     def left(self) -> float:
-        """Return the seconds that the run still takes, from processes so far and their estimates; it decreases."""
+        """Return the remaining seconds of the run, from the processes so far and their estimates; they decrease."""
         now, ahead = self._clock(), sum(self._estimates.values())
         pace = (self._process_begun - self._begun) / self._expected if self._expected else 1.0
         spent = now - self._process_begun
-        if self._current and spent > self._current * pace:  # slower than the others were: so may be what follows
+        if self._current and spent > self._current * pace:  # slower than the others, as the next may be
             pace = (now - self._begun) / (self._expected + self._current)
         return max(ahead * pace - spent, 0.02 * ahead * pace)
 
@@ -144,7 +144,7 @@ class Bar:
         self._step, self._timed = (names, doing), timed
 
     def bundle(self, bundle: Bundle, process: int) -> None:
-        """Show that a worker is being started."""
+        """Show that a worker is starting."""
         self._process, self._framework = process, bundle.first.framework
         self._current = self._shares.get(bundle.first.id, 0.0)
         self._begin(self._framework, "starting")
@@ -159,7 +159,7 @@ class Bar:
         self._begin(self._named(cell_id) if cell_id else self._framework, doing)
 
     def _named(self, cell: str) -> str:
-        """Return a cell's name as `torch inductor · bert-base 1×128`; a peak benchmark has its framework."""
+        """Return a cell's name as `torch inductor · bert-base 1×128`, or the framework of a peak benchmark."""
         if cell.startswith(PEAK_PREFIX):
             return f"{cell.removeprefix(PEAK_PREFIX).partition('/')[0]} · peaks of the machine"
         return " · ".join(filter(None, (self._names.mode(cell), self._names.shape(cell))))
@@ -172,7 +172,7 @@ class Bar:
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
     def figures(self, process: int, figures: Figures) -> None:
-        """Show first or better figures of cells: from a few rounds in process 0, later over all processes so far."""
+        """Show new figures of cells: from a few rounds in process 0, later over all processes so far."""
         self._figures |= figures
         self._unsaid |= figures
         self._known_from = process + 1
@@ -181,7 +181,7 @@ class Bar:
             self._say(process)
 
     def _say(self, process: int) -> None:
-        """Print the figures that no line has yet, shape by shape."""
+        """Print the figures not yet printed, one line per shape."""
         shapes: dict[str, list[str]] = {}
         for cell, (seconds, speedup) in self._unsaid.items():
             ratio = "" if speedup is None else f" ({speedup:.2g}×)"
@@ -221,7 +221,7 @@ class Bar:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text in a fitting unit."""
+    """Return seconds as text in a suitable unit."""
     if seconds < 90:
         return f"{max(seconds, 0):.0f} s"
     if seconds < 5400:
@@ -230,7 +230,7 @@ def duration(seconds: float) -> str:
 
 
 def line(record: Record, names: Names) -> Text:
-    """Return one line of at most 80 columns on a finished cell; it shortens names rather than figures."""
+    """Return one line of at most 80 columns on a finished cell; shorten names rather than figures."""
     cell, measured = record.cell, record.latency_ms_median is not None
     figures = terminal.in_a_line(record) if measured else Text(_failure(record), style="yellow")
     mode, shape = names.widths
@@ -247,7 +247,7 @@ def _failure(record: Record) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text in so many columns, padded, or cut in its middle: names differ at both their ends."""
+    """Return the text in `width` columns, padded, or cut in the middle, because names differ at both ends."""
     if len(text) <= width:
         return text.ljust(width)
     head = max(width * 3 // 5, 0)

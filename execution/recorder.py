@@ -1,4 +1,4 @@
-"""From results to records: whether outputs are right, how fast the machine is, and a row a cell, on disk."""
+"""Turn results into records: check outputs, keep the machine's peaks, and store one row per cell."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Recorder:
     unseen_seq: int | str | None = None
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
-    busy: dict[str, float] = field(default_factory=dict)  # by eager's cell: seconds of a call with the device at work
+    busy: dict[str, float] = field(default_factory=dict)  # by eager's cell: seconds per call with the device busy
     references: References = field(init=False)
     written: set[Group] = field(default_factory=set)
-    waiting: Callable[[], AbstractContextManager[object]] = nullcontext  # goes around what a disk takes for a record
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext  # context of the wait for a record's disk write
 
     def __post_init__(self) -> None:
         self.references = References(self.run)
         self.peaks |= _kept_peaks(self.run)
 
     def in_slot(self, slot: Slot) -> Recorder:
-        """Return a recorder for the cells of a slot; it shares the facts of all slots."""
+        """Return a recorder for the cells of a slot, which shares the peaks and references of all slots."""
         its = copy.copy(self)
         its.context = replace(self.context, side_by_side=slot.of, served_by=slot.served_by(), node=slot.node)
         its.waiting = slot.given_away
@@ -73,9 +73,9 @@ class Recorder:
         self.written.add(group)
         try:
             self.references.check(group, results, self.reference_data, self.unseen_seq)
-        except (OSError, UsageError):  # a disk that is full or gone is the run's trouble
+        except (OSError, UsageError):  # a full or missing disk stops the run
             raise
-        except Exception as error:  # one group's trouble is not the run's
+        except Exception as error:  # other errors fail only this group
             for cell in group.cells:
                 results[cell.id].failure = results[cell.id].failure or Failure.over(error)
         lacking = [results[cell.id] for cell in group.cells if cell.id in group.lacking]
@@ -92,14 +92,14 @@ class Recorder:
             peaks = self.peaks.get(peak_benchmarks.key(result.cell))
             try:
                 record = assemble.record(result, baseline, workload, weights, peaks, self.context)
-            except ArithmeticError as error:  # figures that are numbers and no measurement
+            except ArithmeticError as error:  # the figures are numbers, but impossible ones
                 result.failure = Failure.over(error)
                 record = assemble.record(result, None, workload, weights, peaks, self.context)
             self.run.append_record(record, self.waiting)
             self.display.record(record)
 
     def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
-        """Return the peak benchmarks that a process has to measure for this cell: none if the run has their peaks."""
+        """Return the peak benchmarks that a process must measure for this cell: none if the run has their peaks."""
         lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
         return peak_benchmarks.groups_for(cell) if lacking else ()
 
@@ -108,7 +108,7 @@ class Recorder:
         return peak_benchmarks.kept(cell, self.context.machine_id, self.context.policies) if self.with_peaks else None
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], results: dict[str, CellResult]) -> None:
-        """Keep the peaks that a process measured, also for a resumed run."""
+        """Store the peaks that a process measured, also for later and resumed runs."""
         measured = [results[PEAK_PREFIX + group.cells[0].id] for group in groups]
         peaks = peak_benchmarks.peaks_from(measured) if measured else None
         if peaks:
@@ -116,19 +116,19 @@ class Recorder:
             self.take_peaks(cell, peaks)
 
     def take_peaks(self, cell: Cell, peaks: Peaks) -> None:
-        """Let these be the peaks for all records of such cells, also in a resumed run."""
-        if peak_benchmarks.key(cell) not in self.peaks:  # where another slot was faster its peaks stay
+        """Use these peaks for all records of such cells, also in a resumed run."""
+        if peak_benchmarks.key(cell) not in self.peaks:  # else the peaks that another slot stored first stay
             self.peaks[peak_benchmarks.key(cell)] = peaks
             self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
 
 def _kept_peaks(run: Run) -> dict[str, Peaks]:
-    """Return the peaks of an earlier part of the run. Raises UsageError where the file holds something else."""
+    """Return the peaks of an earlier part of the run. Raises UsageError if the file contains anything else."""
     kept: dict[str, Peaks] = {}
     for name, values in run.read(PEAKS).items():
         try:
             peaks: Peaks | None = Peaks(**values)
-        except TypeError:  # no object, or one with other names
+        except TypeError:  # not an object, or one with other names
             peaks = None
         if peaks is None or not peaks.are_rates:
             path = run.folder / PEAKS

@@ -1,4 +1,4 @@
-"""Weights, inputs and reference outputs: made once, in a process of their own, and kept for later runs.
+"""Weights, inputs and reference outputs: computed once, in a separate process, and stored for later runs.
 
 Every worker reads the same files, so every framework gets the same numbers with any version of NumPy. The parent calls
 `ensure`, which only starts processes; as `python -m execution.reference_data`, this module computes the data.
@@ -39,20 +39,20 @@ LOCK = ".lock"
 UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 REFERENCE_FLOPS = 2e12
-NOW, LATER, NEVER = "now", "later", "never"  # when a reference that the cache lacks is computed
+NOW, LATER, NEVER = "now", "later", "never"  # when to compute a reference that the cache lacks
 
 
 class ReferenceDataError(UsageError):
-    """The weights cannot be had; the message is one clear sentence."""
+    """The weights are not available; the message is one clear sentence."""
 
 
 class Unkept(ReferenceDataError):
-    """The system refused a file of the cache; the same again may do."""
+    """The system refused a file of the cache; a second attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class ReferenceData:
-    """Where a group's data lies. `weights` holds one `.npy` per tensor; `reference` is None where none was computed."""
+    """Paths of a group's data. `weights` contains one `.npy` per tensor; `reference` is None if none was computed."""
 
     weights: Path
     inputs: Path
@@ -67,16 +67,16 @@ class ReferenceData:
 
 
 def ensure(requests: Sequence[dict[str, Any]], seals: dict[str, str]) -> list[ReferenceData]:
-    """Return the reference data of each request, as `Store` makes it; make missing and damaged entries of the cache.
+    """Return the reference data of each of `Store`'s requests; compute missing and damaged entries of the cache.
 
-    The reference is float64, on weights and inputs as the storage dtype holds them. `seals` belong to files that this
-    run has compared with their digests; others are added. Raises ReferenceDataError.
+    The reference is float64, from weights and inputs rounded to the storage dtype. `seals` are those of files that this
+    run has compared with their digests; add new ones. Raises ReferenceDataError.
     """
     command = [sys.executable, "-m", "execution.reference_data"]
     words = json.dumps({"requests": requests, "seals": seals})
     done = programs.run(command, programs.LONG, programs.MUCH, words=words, cwd=SUITE)
     lines = [line for line in done.output.splitlines() if line.startswith("{")]
-    workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # at work, where it did not end well
+    workload = requests[min(len(lines), len(requests) - 1)]["workload"]  # the current one, if the process failed
     if done.problem:
         raise ReferenceDataError(f"Making the weights and reference outputs of {workload} failed: {done.problem}.")
     if done.code and done.code < 0:
@@ -108,15 +108,15 @@ class Store:
     def __init__(self, source: str | None, seed: int):
         self._source, self._seed = source, seed
         self._made: dict[tuple[object, ...], tuple[dict[str, Any], ReferenceData]] = {}
-        self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
-        self._behind: Future[list[ReferenceData]] | None = None  # what is made while something else goes on
+        self._seals: dict[str, str] = {}  # by path, of files compared with their digests
+        self._behind: Future[list[ReferenceData]] | None = None  # references being computed in the background
 
     def prepare(
         self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False, references: str = NOW
     ) -> None:
         """Make the reference data of `groups`, from a checkpoint unless `seeded`. Raises ReferenceDataError.
 
-        References that are made `LATER` are still computed when this returns; `complete` waits for them.
+        With `LATER`, references are still being computed when this returns; `complete` waits for them.
         """
         requests = {}
         for key, group in {self._key(group): group for group in groups}.items():
@@ -145,7 +145,7 @@ class Store:
             self._behind = ThreadPoolExecutor(1).submit(ensure, lacking, self._seals)
 
     def complete(self) -> None:
-        """Wait for references that are made meanwhile. Raises ReferenceDataError."""
+        """Wait for references computed in the background. Raises ReferenceDataError."""
         if self._behind is None:
             return
         made, self._behind = self._behind.result(), None
@@ -159,7 +159,7 @@ class Store:
         return self.for_worker(group)
 
     def for_worker(self, group: Group) -> ReferenceData:
-        """Return the same, the reference only if it exists; make changed or removed files again."""
+        """Return a group's reference data, with a reference only if it exists; make changed or removed files again."""
         request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
             self.complete()
@@ -179,7 +179,7 @@ class Store:
 
 
 def with_conventions(group: Group) -> Parameters:
-    """Return the parameters of a group, and the framework's conventions that its reference follows."""
+    """Return a group's parameters, with the framework's conventions that its reference follows."""
     cell, parameters = group.cells[0], group.parameters
     followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
     conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
@@ -187,7 +187,7 @@ def with_conventions(group: Group) -> Parameters:
 
 
 def storage(dtype: str, pass_name: str) -> str:
-    """Return the dtype of a cell's weights: training keeps float32, and TF32 rounds inside a product only."""
+    """Return the dtype of a cell's weights: training keeps float32, and TF32 rounds only within products."""
     return "fp32" if pass_name == "training" or dtype == "tf32" else dtype
 
 
@@ -211,7 +211,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     dimensions = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, dimensions, request["source"], request["seed"])
-    tensors = sorted(workload.weight_shapes(dimensions))  # passes share their weights unless one has more of them
+    tensors = sorted(workload.weight_shapes(dimensions))  # passes share their weights unless one has more tensors
     weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, dimensions, name)}"
     if not cache.holds(weights):
         with _temporary() as folder:
@@ -224,7 +224,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
     shape = workload.reference_parameters(parameters)
     key = _digest(_code_digest(), workload.name, request["pass"], shape, request["seed"])
     sets = workload.sets(parameters, request["seed"])
-    shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
+    shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may have other shapes
     inputs = CACHE / f"{workload.name}-inputs-{_digest(key, shapes)}.npz"
     cache.save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
@@ -248,7 +248,7 @@ def _make(request: dict[str, Any], cache: Cache) -> dict[str, Any]:
 
 
 def _outputs(workload: Workload, parameters: Parameters, weights: Weights, sets: list[Arrays], held: str) -> Arrays:
-    """Return reference outputs of the compared calls, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    """Return reference outputs of the compared calls, as `<call>.<name>`, on inputs rounded to the dtype `held`."""
     import numpy as np
 
     from workloads.rounding import stored
@@ -288,20 +288,20 @@ def _temporary() -> Iterator[Path]:
             with naming(CACHE):
                 yield folder
         except Exception:
-            durable.check_room(CACHE, os.environ)  # or NumPy's own words stand for a full disk
+            durable.check_room(CACHE, os.environ)  # else NumPy's message hides that the disk is full
             raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 class Cache:
-    """Entries with their digests. `seals` are by path those of entries that were compared with theirs."""
+    """Entries with their digests. `seals` are, by path, those of entries compared with their digests."""
 
     def __init__(self, seals: dict[str, str]):
         self.seals = dict(seals)
 
     def holds(self, entry: Path) -> bool:
-        """Return whether there is an undamaged entry; read it once a run, and again once changed."""
+        """Return whether there is an undamaged entry; read it once per run, and again after a change."""
         now = durable.seal(entry)
         if now is None or self.seals.get(str(entry)) == now:
             return now is not None
@@ -311,7 +311,7 @@ class Cache:
         return False
 
     def publish(self, made: Path) -> None:
-        """Move a finished entry, with its digest, to its place, at once; one that a concurrent run made stays."""
+        """Move a finished entry and its digest to the cache, atomically; keep an entry from a concurrent run."""
         entry = CACHE / made.name
         digest = durable.beside(made)
         digest.write_text(durable.digest_line(made))
@@ -328,7 +328,7 @@ class Cache:
                     self.seals[str(entry)] = seal
 
     def save(self, entry: Path, arrays: Arrays) -> None:
-        """Make an entry of arrays, unless there is one."""
+        """Write an entry of arrays, unless it exists."""
         import numpy as np
 
         if self.holds(entry):

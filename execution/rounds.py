@@ -1,4 +1,4 @@
-"""Fresh processes in rounds: each strategy works once in a round, in seeded random order; finished ones are kept."""
+"""Fresh processes in rounds: each strategy runs once per round, in seeded random order; finished processes are kept."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Turn = tuple[int, int, tuple[str, ...]]  # round, place within it, arm
 
 @dataclass
 class Rounds(ABC, Generic[Row]):
-    """Processes of a run. `say` takes a line for each process; `machine` is the machine's id and its processor.
+    """Processes of a run. `say` prints one line per process; `machine` is the machine's id and processor.
 
-    `task` is the kind of a worker's job, and `names` are all existing strategies. `known` holds, by cell, the answer of
+    `task` is the kind of a worker's job, and `names` are all existing strategies. `known` has, by cell, the answer of
     the uncounted process that made the reference.
     """
 
@@ -87,7 +87,7 @@ class Rounds(ABC, Generic[Row]):
         return [turn for turn in found if (turn[0], turn[2]) not in done and turn[2][0] not in over]
 
     def order(self, group: Group) -> list[list[str]]:
-        """Return the strategies of each round in their order."""
+        """Return the ordered strategies of each round."""
         seed, cell, names = self.launcher.sweep.seed, group.cells[0].group_id, list(self.names)
         orders = [
             random.Random(f"{seed}/{cell}/{number}").sample(names, len(names)) for number in range(self.processes)
@@ -108,7 +108,7 @@ class Rounds(ABC, Generic[Row]):
 
     @abstractmethod
     def figures(self, record: Row) -> str:
-        """Return the figures of a record in a few words; empty without any."""
+        """Return a short text with the figures of a record; empty without any."""
 
     def line(self, title: str, record: Row) -> str:
         """Return one line on a process from its record."""
@@ -138,7 +138,7 @@ class Rounds(ABC, Generic[Row]):
         }
 
     def caches(self, cleared: bool = True) -> Path:
-        """Return the folder of a process's caches and temporary files, at one path for all; empty if `cleared`."""
+        """Return the folder of a process's caches and temporary files, the same for all; emptied if `cleared`."""
         live = self.run.folder / "processes" / "cache"
         if cleared:
             artefacts.remove(live)
@@ -152,9 +152,9 @@ class Rounds(ABC, Generic[Row]):
         live: Path | None = None,
         change: Callable[[dict[str, str]], dict[str, str]] = dict,
     ) -> tuple[Ended | str, Hello | None]:
-        """Run one process; return its last message on the cell, or why there is none, and its word on the framework.
+        """Run one process; return its last message on the cell, or why there is none, and its `Hello`, if any.
 
-        Its caches and temporary files are in the folder `live`, else in an empty one. `change` takes its environment.
+        Its caches and temporary files are in `live`, or else in an empty folder. `change` modifies its environment.
         """
         folder, live = self.run.new_process_folder(), live or self.caches()
         start = self.launcher.start_of(group.cells[0], folder, live)
@@ -176,13 +176,13 @@ class Rounds(ABC, Generic[Row]):
 
 
 def failure(ended: Ended | str) -> dict[str, str]:
-    """Return the status and the reason of a process that gave no figures, by column."""
+    """Return the status and reason of a process without figures, by column."""
     status, reason = (ended.status, ended.reason) if isinstance(ended, Failed) else ("crash", str(ended))
     return {"status": status, "reason": reason}
 
 
 def judged(found: Start | Stream, wrong: str, flags: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the columns on whether outputs are right, with the reason `wrong` if not, and the flags that hold."""
+    """Return the columns on correct outputs, with the reason `wrong` if they are not, and on the flags that hold."""
     return {
         "status": "ok" if found.right else "mismatch",
         "reason": None if found.right else wrong,

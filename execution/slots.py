@@ -1,7 +1,7 @@
 """Processes side by side: on a host one slot per GPU with CPU cores of its own, on a cluster slots on each node.
 
-Everything the suite does itself, from starting a worker to writing a record, is done by one slot at a time: a slot
-gives its turn away only while it waits for its worker's next message. So no other code needs to know of slots.
+Only one slot at a time runs the suite's own code, from starting a worker to writing a record: a slot gives its turn
+away only while it waits, mostly for its worker's next message. So other code does not depend on slots.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from launchers import local
 from plan.plan import Bundle
 
 STRIKES = 3  # bundles lost in a row after which a node is given up
-GLANCE = 1.0  # seconds after which a slot without work looks again for what another one gave back
+GLANCE = 1.0  # seconds after which a slot without work looks again for returned tasks
 
 
 class NoSlotLeft(OSError):
-    """Bundles are left and no slot to run them; the message says why the last one was given up."""
+    """Bundles remain and no slot can run them; the message explains why the last slot was given up."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place that runs processes one after the other: the whole machine, one GPU and CPUs of its own, or a node.
+    """A place that runs processes one after another: the whole machine, one GPU with separate CPUs, or a node.
 
-    `environment` shows a worker its GPU alone, which it sees as `gpu:0`. `of` counts the slots of the same host. On a
-    cluster `start` runs workers on `node`. `unfit(is_last, stop)` returns why the node must serve no more, or None; it
-    raises OSError where no node may serve any more.
+    `environment` limits a worker to its GPU, which it sees as `gpu:0`. `of` counts the slots of the same host. On a
+    cluster `start` runs workers on `node`. `unfit(is_last, stop)` returns why the node must stop serving, or None; it
+    raises OSError if all nodes must stop.
     """
 
     number: int = 0
@@ -38,7 +38,7 @@ class Slot:
     environment: dict[str, str] = field(default_factory=dict)
     cpus: tuple[int, ...] = ()  # empty: all that this process may use
     turn: threading.Lock | None = None
-    stop: int | None = None  # a pipe's end that becomes readable when all slots are to stop
+    stop: int | None = None  # end of a pipe that becomes readable when all slots must stop
     node: str = ""
     start: Callable[[local.Launch, dict[str, Any], int | None], Generator[dict[str, Any], None, None]] = local.run
     unfit: Callable[[bool, int | None], str | None] = lambda last, stop: None
@@ -50,7 +50,7 @@ class Slot:
     def served_by(self) -> dict[str, Any]:
         """Return the GPU and CPUs of this slot's processes, for the record; empty for the whole machine.
 
-        Empty on a cluster as well, where each step reports its own (`protocol.Where`).
+        It is also empty on a cluster, where each step reports its GPU and CPUs (`protocol.Where`).
         """
         return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 
@@ -65,12 +65,12 @@ class Slot:
                     return
                 yield message
         finally:
-            with self.given_away():  # slots that are stopped together end their workers at the same time
+            with self.given_away():  # slots that stop together end their workers at the same time
                 messages.close()
 
     @contextlib.contextmanager
     def given_away(self) -> Iterator[None]:
-        """Let other slots do something meanwhile."""
+        """Give other slots the turn within the context."""
         if self.turn is None:
             yield
             return
@@ -94,23 +94,23 @@ def of_gpus(gpus: Sequence[str], shares: list[list[int]]) -> tuple[Slot, ...]:
 
 @dataclass(frozen=True)
 class Task:
-    """A bundle to be served; `left` is the node that it was moved away from."""
+    """A bundle to serve; `left` is the node that it was moved away from."""
 
     bundle: Bundle
     left: str | None = None
 
 
 class Queue:
-    """The tasks that wait, from which every slot takes its next. All of it is used by the slot whose turn it is."""
+    """The waiting tasks, from which every slot takes its next. Only the slot that has the turn may use it."""
 
     def __init__(self, bundles: Sequence[Bundle], slots: Sequence[Slot], turn: threading.Lock):
         self._waiting = [Task(bundle) for bundle in bundles]
         self._nodes = {slot.number: slot.node for slot in slots}  # of the slots that serve
-        self._served = 0  # tasks that slots are at work on, any of which may come back
+        self._served = 0  # tasks that slots are working on; any may be returned
         self._changed = threading.Condition(turn)
 
     def take(self, slot: Slot, failures: list[BaseException]) -> Task | None:
-        """Return the next task of a slot; None where none is left, nor can come back. Wait while one still can."""
+        """Return the next task of a slot, or None if none remains. Wait while one may still be returned."""
         while not failures:
             for task in self._waiting:
                 if task.left != slot.node or self.is_last(slot):
@@ -123,17 +123,17 @@ class Queue:
         return None
 
     def done(self, rest: Task | None) -> None:
-        """Count a task as served, or put `rest` of it back for another slot."""
+        """Count a task as served, and return its `rest`, if any, to the queue for another slot."""
         self._served -= 1
         self._waiting += [rest] if rest else []
         self._changed.notify_all()
 
     def is_last(self, slot: Slot) -> bool:
-        """Return whether no other node serves any more."""
+        """Return whether no other node is still serving."""
         return all(node == slot.node for node in self._nodes.values())
 
     def leave(self, slot: Slot) -> bool:
-        """Serve no more with this slot; whether work is left and nobody else is there."""
+        """Remove this slot; return whether work remains and no other slot serves."""
         self._nodes.pop(slot.number, None)
         self._changed.notify_all()
         return not self._nodes and bool(self._waiting)
@@ -151,7 +151,7 @@ class Service:
     give_up: Callable[[Slot, Bundle, str], None]
 
     def serve(self, slot: Slot, queue: Queue, failures: list[BaseException]) -> str | None:
-        """Serve tasks until there are none; why the slot was given up before, if it was."""
+        """Serve tasks until there are none; return why the slot was given up before, or None."""
         lost = 0
         while (task := queue.take(slot, failures)) is not None:
             try:
@@ -174,9 +174,9 @@ class Service:
 def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) -> None:
     """Serve every bundle.
 
-    Bundles are taken from one queue, so a slot that is done early takes the next. Ctrl-C makes every slot stop its
-    worker and keep finished cells, and is raised again. The error of a slot is raised once the others have stopped.
-    Raises NoSlotLeft where every slot was given up before all was done.
+    Bundles wait in one queue, so a slot that finishes early takes the next. Ctrl-C makes every slot stop its worker and
+    keep finished cells, and is raised again. The error of a slot is raised once the others have stopped. Raises
+    NoSlotLeft if every slot was given up before all bundles were done.
     """
     turn = threading.Lock()
     failures: list[BaseException] = []
@@ -186,7 +186,7 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
     def slot_thread(slot: Slot) -> None:
         with turn:
             try:
-                if slot.cpus:  # for what it does itself and the workers that it starts: affinity is inherited
+                if slot.cpus:  # for this thread and the workers that it starts, which inherit the affinity
                     os.sched_setaffinity(0, slot.cpus)
                 why = service.serve(slot, queue, failures)
                 if queue.leave(slot) and why and not failures:
@@ -214,9 +214,9 @@ def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) ->
 
 
 def _wait(ended: list[threading.Event], failures: list[BaseException], stop: int) -> None:
-    """Wait for all slots; Ctrl-C, which reaches the main thread alone, is passed on to them, as often as it comes.
+    """Wait for all slots; pass every Ctrl-C, which reaches only the main thread, on to them.
 
-    Not by `Thread.join`: interrupted, it takes a thread that goes on for one that has ended (Python 3.11).
+    `Thread.join` does not do: once interrupted, it takes a running thread for an ended one (Python 3.11).
     """
     while True:
         try:

@@ -20,7 +20,7 @@ from plan.plan import Group
 from records import starts
 from records.starts import StartRecord
 
-# A name that begins or ends in what a version or a target adds.
+# Names with the prefix of a target or the suffix of a version.
 COMPILER = re.compile(
     r"(.*-)?(g\+\+|gcc|cc|c\+\+|c89|c99|cpp|clang(\+\+|-cpp)?|icpx?|icx|nvcc|ptxas|ld(\.\w+)?|as|collect2)(-[\d.]+)?"
 )
@@ -35,7 +35,7 @@ class Starts(Rounds[StartRecord]):
     names = WAYS
 
     def referring(self, group: Group) -> StartJob:
-        """Return the job that makes the reference, unless the workload has one of its own."""
+        """Return the job that makes the reference, unless the workload already has one."""
         path = self.launcher.reference_data(group).reference
         return StartJob("eager", "", str(path) if path else "", refers=True)
 
@@ -73,11 +73,11 @@ class Starts(Rounds[StartRecord]):
         return columns | (figures(ended) if isinstance(ended, Started) else failure(ended))
 
     def folder(self, group: Group, strategy: str) -> Path:
-        """Return where a strategy's artefact lies."""
+        """Return the folder of a strategy's artefact."""
         return self.run.folder / "artefacts" / re.sub(r"[^\w.=-]+", "_", group.cells[0].group_id) / strategy
 
     def ensure(self, group: Group, strategy: str, folder: Path) -> dict[str, str]:
-        """Make an artefact unless one fits; return the columns of why it cannot be made, else none."""
+        """Make an artefact unless a valid one exists; return the columns of a failure, else an empty dict."""
         facts = self.facts(group, strategy)
         why = artefacts.problem(folder, facts)
         if why is None:
@@ -99,7 +99,7 @@ class Starts(Rounds[StartRecord]):
         return {}
 
     def figures(self, record: StartRecord) -> str:
-        """Return seconds to the first answer and the time per call after it."""
+        """Return a text with the seconds to the first answer and the time per call after it."""
         if record.first_answer_s is None:
             return ""
         steady = f", then {record.steady_ms:.3g} ms a call" if record.steady_ms else ""
@@ -128,7 +128,7 @@ def figures(ended: Started) -> dict[str, Any]:
 
 
 def without_compilers(environment: dict[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment with links to all programs on its PATH but compilers, assemblers and linkers."""
+    """Return the environment with a PATH of links to all programs except compilers, assemblers and linkers."""
     artefacts.remove(folder)
     folder.mkdir(parents=True)
     for program in programs_on(environment.get("PATH", os.defpath)):
@@ -139,7 +139,7 @@ def without_compilers(environment: dict[str, str], folder: Path) -> dict[str, st
 
 
 def programs_on(path: str) -> Iterator[Path]:
-    """Yield the files of the folders of a PATH, those that are found first before others."""
+    """Yield the files in the folders of a PATH, in search order."""
     for word in filter(None, path.split(os.pathsep)):
         if Path(word).is_dir():
             yield from sorted(Path(word).iterdir())

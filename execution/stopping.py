@@ -1,4 +1,4 @@
-"""How many processes a group gets: the rule that adds another one, or ends the group."""
+"""The rule for the number of processes of a group: add another one, or end the group."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from records import assemble, statuses
 from records.cell_result import CellResult
 from records.intervals import student_factor
 
-REACH = 4.0  # half-widths beyond this many targets are wide whatever their number of processes
+REACH = 4.0  # half-widths beyond this multiple of the target are too wide with any number of processes
 
 
 def unfinished(group: Group, results: Mapping[str, CellResult], process: int, profile: Profile) -> Group | None:
-    """Return the part of a group that the next process has to measure; None if the group is complete.
+    """Return the part of a group that the next process must measure; None if the group is complete.
 
     Processes are added until every speedup has a half-width within the target and enough processes on a host at full
     speed. Without eager mode the same holds for every latency. All cells of a group continue together, so that all
-    pairs have the same number. The group ends where even the maximum of processes cannot give enough at full speed:
-    more make no headline. It also ends where the maximum would leave every interval that is too wide far from the
+    pairs have the same number. The group ends if even the maximum of processes cannot give enough at full speed, so
+    that more make no headline. It also ends if, at the maximum, every interval that is too wide would stay far from the
     target. A graph that runs another program than eager mode is excluded and needs no process.
     """
     if process >= profile.maximum_processes:
         return None
     left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
     if left and all(results[cell.id].has_report(process) for cell in left.cells):
-        return None  # before the run was interrupted
+        return None  # measured before the run was interrupted
     if left is None or process < profile.minimum_processes:
         return left
     baseline = results.get(baseline_of(left.cells[0]).id)
@@ -49,7 +49,7 @@ def unfinished(group: Group, results: Mapping[str, CellResult], process: int, pr
 def lacks(width: float | None, good: Sequence[Sequence[bool]], profile: Profile) -> bool:
     """Return whether a half-width is above the target, and more processes may change that.
 
-    `good` are the turns of each process; of those to come as large a share is taken to give a value.
+    `good` has the turns of each process; the same share of further processes is assumed to give a value.
     """
     target, count = profile.target_half_width, sum(host.usable(good))
     if width is None or width <= target:
@@ -58,10 +58,10 @@ def lacks(width: float | None, good: Sequence[Sequence[bool]], profile: Profile)
 
 
 def can_narrow(half_width: float, processes: int, most: int, target: float) -> bool:
-    """Return whether `most` processes that scatter as these do leave a half-width of at most `REACH` targets."""
+    """Return whether `most` processes with the same scatter give a half-width of at most `REACH` targets."""
     return half_width * student_factor(most) <= REACH * target * student_factor(processes)
 
 
 def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
-    """Return whether `most` processes give values enough, if as large a share of them does as of these."""
+    """Return whether enough of `most` processes give a value, if the share is the same as in these."""
     return sum(host.usable(processes)) * most >= ENOUGH_PROCESSES * len(processes)

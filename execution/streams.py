@@ -1,4 +1,4 @@
-"""Streams of calls in fresh processes: a reference first, then rounds in which every strategy serves once."""
+"""Streams of calls in fresh processes: a reference first, then rounds in which every strategy serves one stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPARED = 6  # shapes whose outputs are compared
 
 @dataclass(kw_only=True)
 class Streams(Rounds[StreamRecord]):
-    """The streams of a run: so many `calls` whose `lengths` are drawn as they are read and cut to the `maximum`."""
+    """The streams of a run: `calls` calls with lengths drawn from `lengths` and cut to `maximum`."""
 
     journal: ClassVar = streams.JOURNAL
     task: ClassVar = STREAM
@@ -30,13 +30,13 @@ class Streams(Rounds[StreamRecord]):
     lengths: Lengths
     maximum: int
     calls: int
-    served: tuple[str, int, str] | None = None  # the cell, round and strategy whose caches the folder holds
+    served: tuple[str, int, str] | None = None  # the cell, round and strategy of the caches in the folder
 
     def __post_init__(self) -> None:
         self.cut = self.lengths.clipped(self.maximum)
 
     def arms(self, strategy: str) -> list[tuple[str, ...]]:
-        """Return a strategy with each kind of caches; warm ones right after cold ones."""
+        """Return a strategy with each kind of caches, warm ones right after cold ones."""
         return [(strategy, caches) for caches in CACHES if caches in self.caches_of]
 
     def referring(self, group: Group) -> StreamJob:
@@ -72,7 +72,7 @@ class Streams(Rounds[StreamRecord]):
         }
 
     def figures(self, record: StreamRecord) -> str:
-        """Return seconds of the stream, compilations, and where it fell back to eager mode."""
+        """Return a text with the stream's seconds, compilations, and first call that fell back to eager mode."""
         if record.total_s is None:
             return ""
         fell = f", eager from call {record.fell_back}" if record.fell_back else ""

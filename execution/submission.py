@@ -1,4 +1,4 @@
-"""A run on a cluster from outside of it: the script of its job, and handing that to sbatch."""
+"""Submit a run to a cluster: write the job's script, and pass it to sbatch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from measurement.text import shell_word
 from plan.options import Option
 
 _OF_THE_JOB = "of the submitted job: "
-# What sbatch is given as it is.
+# Options passed to sbatch unchanged.
 TO_SBATCH = (
     Option("partition", f"{_OF_THE_JOB}partition", cluster=True),
     Option("account", f"{_OF_THE_JOB}account to charge", cluster=True),
@@ -26,8 +26,8 @@ TO_SBATCH = (
 )
 LINES = Option("lines", "further lines of the job's script: #SBATCH options, modules", "FILE", cluster=True)
 SCRIPT, SUBMITTED = "job.sh", "submitted.json"
-SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
-WARNING = 120  # seconds before its time limit at which the job gets a signal
+SECONDS = 120.0  # for sbatch, which waits for a busy controller
+WARNING = 120  # seconds before the time limit when the job gets a signal
 
 _BODY = """
 # Resumes the run if it was started before. Before the time limit, and when the job is preempted, the runner
@@ -51,15 +51,15 @@ exit "$code"
 
 
 def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
-    """Return the job's script: `words` begin the run in the folder `out`, `again` are the further words that resume it.
+    """Return the job's script: `words` start the run in the folder `out`, and `again` are more words that resume it.
 
-    `given` are values of `TO_SBATCH` by flag, and under `lines` a file of further lines. Raises UsageError.
+    `given` has the values of `TO_SBATCH` by flag, and under `lines` a file of further lines. Raises UsageError.
     """
     options = [
         "--job-name=eager-vs-graph",
         f"--nodes={nodes}",
-        "--exclusive",  # what else runs on a node would be measured along
-        "--no-kill",  # the job goes on when a node dies
+        "--exclusive",  # other jobs on a node would disturb the measurement
+        "--no-kill",  # the job continues if a node dies
         "--requeue",
         f"--signal=B:USR1@{WARNING}",
         "--open-mode=append",
@@ -85,7 +85,7 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
 
 
 def submit(out: Path, text: str) -> str:
-    """Hand the script to sbatch; the job's number. Raises UsageError."""
+    """Pass the script to sbatch; return the job's number. Raises UsageError."""
     path = out / SCRIPT
     durable.replace(path, text.encode())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}

@@ -1,4 +1,4 @@
-"""Surroundings of a worker's command: a container, and a disk of the node's own."""
+"""Surroundings of a worker's command: a container, and a node's local disk."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SCRATCH = SUITE / "launchers" / "scratch.py"
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A folder on the node's own disk, and a container's image with the tool that runs it."""
+    """A folder on the node's local disk, and a container image with the tool that runs it."""
 
     scratch: str | None = None
     tool: str | None = None
     image: str | None = None
 
     def prefix(self, folders: list[Path], gpu: bool, python: str | None) -> tuple[str, ...]:
-        """Return the words before a worker's command; the container shows the suite, `folders` and the scratch disk."""
+        """Return the words before a worker's command; the container mounts the suite, `folders` and scratch disk."""
         words: list[str] = []
         if self.tool == APPTAINER:
             binds = [word for folder in self._shown(folders) for word in ("--bind", str(folder))]
@@ -32,14 +32,14 @@ class Surroundings:
         return tuple(words)
 
     def options(self, folders: list[Path]) -> tuple[str, ...]:
-        """Return the words that srun needs."""
+        """Return srun's options for the container; empty without pyxis."""
         if self.tool != PYXIS:
             return ()
         mounts = ",".join(f"{folder}:{folder}" for folder in self._shown(folders))
         return (f"--container-image={self.image}", f"--container-mounts={mounts}", f"--container-workdir={SUITE}")
 
     def relay(self, python: str | None) -> str:
-        """Return the interpreter of the suite's own part on a node: within a pyxis container that of the image."""
+        """Return the interpreter of the suite's relay on a node: in a pyxis container that of the image."""
         return (python or "python3") if self.tool == PYXIS else sys.executable
 
     def _shown(self, folders: list[Path]) -> list[Path]:

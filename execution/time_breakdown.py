@@ -1,4 +1,4 @@
-"""Where a run's time went: seconds by phase, from the messages of workers as they arrive."""
+"""Break down a run's time: seconds by phase, from the messages of workers as they arrive."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-# Neither the suite's doing nor its to shorten.
+# The suite neither causes these phases nor can shorten them.
 NOT_COUNTED = ("first call", "compiler start")
 
 
 class TimeBreakdown:
-    """Books the time since the last change of phase to the phase that ends."""
+    """Adds the time since the last change of phase to the phase that ends."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
         self._clock, self._since, self._phase = clock, clock(), "reference data"
         self.seconds: dict[str, float] = defaultdict(float)
 
     def enter(self, phase: str) -> None:
-        """Book the time so far, and begin a phase."""
+        """Add the time so far to the current phase, and begin another."""
         now = self._clock()
         self.seconds[self._phase] += now - self._since
         self._since, self._phase = now, phase
@@ -32,7 +32,7 @@ class TimeBreakdown:
         self._since = self._clock()
 
     def sentence(self) -> str:
-        """Return a sentence on the share of sampling, environments and compilation apart, and on the rest."""
+        """Return a sentence on sampling's share of the time, without environments and compilation, and on the rest."""
         self.enter(self._phase)
         counted = {name: seconds for name, seconds in self.seconds.items() if name not in NOT_COUNTED}
         total, sampling = sum(counted.values()), counted.pop("sampling", 0.0)

@@ -11,7 +11,7 @@ from plan.plan import Bundle
 def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: float) -> list[tuple[Bundle, ...]]:
     """Return bundles whose processes take turns: neighbours that together take at most `seconds`, or one alone.
 
-    `estimates` are seconds of a bundle by its first cell. Wider windows would keep records back for longer.
+    `estimates` are seconds per bundle, by its first cell. Wider windows would delay records for longer.
     """
     made: list[list[Bundle]] = []
     room = 0.0
@@ -25,9 +25,9 @@ def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: 
 
 
 def alternate(steps: Iterable[Generator[int, None, None]], turning: bool = False) -> None:
-    """Advance all by a step in turn until each has ended, if `turning` in the reverse order every other time.
+    """Advance all generators by one step in turn until each has ended; if `turning`, reverse the order each time.
 
-    Ctrl-C reaches the active one and is passed on, so that the others write their results too.
+    Ctrl-C reaches the active generator and is passed on, so that the others also write their results.
     """
     going = list(steps)
     try:

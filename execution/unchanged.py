@@ -1,6 +1,6 @@
 """Check that processes of a run have the same users' files, deciding packages, and machine.
 
-A record is made of several processes, before and after an interruption, and names one version and one machine for all.
+A record combines several processes, before and after an interruption, and names one version and machine for all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANOTHER_MACHINE = (
 
 
 def check_files(models: Mapping[str, str]) -> None:
-    """Raise UsageError where a user's file changed since the run was started; `models`: sources by name."""
+    """Raise UsageError if a user's file changed since the run was started; `models` are sources by name."""
     before = user_models.digests(models)
     for name, source in models.items():
         if is_file(source) and _digest(source) != before[name]["digest"]:
@@ -36,14 +36,14 @@ def check_files(models: Mapping[str, str]) -> None:
 def _digest(source: str) -> str | None:
     try:
         return signature.read(source).digest
-    except signature.Unreadable:  # half of it is saved, or it is gone
+    except signature.Unreadable:  # it is partly saved, or missing
         return None
 
 
 def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
     """Store the versions installed with the framework of a worker's cell, once for each environment.
 
-    Raises UsageError where the same run would measure another version than before.
+    Raises UsageError if the run would measure another version than before.
     """
     name = f"{cell.framework}-{cell.device_kind}"
     known = run.read(VERSIONS)
@@ -60,10 +60,10 @@ def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
 
 
 def leave_out_another_machine(run: Run, machine_id: str) -> bool:
-    """Drop another machine's reports of cells that have no record yet, its peaks too; return whether there were any."""
+    """Drop the reports of unfinished cells and the peaks from another machine; return whether the machine differs."""
     try:
         before = run.read(MACHINE).get("machine_id", machine_id)
-    except UsageError:  # truncated: it is written again, on a machine not known
+    except UsageError:  # truncated: it is written again, and the machine is unknown
         before = machine_id
     if before == machine_id:
         return False

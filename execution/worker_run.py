@@ -1,4 +1,4 @@
-"""One worker process as the parent sees it: the messages it sent, and whom to blame if it died."""
+"""One worker process as the parent sees it: the messages it sent, and the cells to blame if it died."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plan.plan import Bundle, Group
 from records.cell_result import CellResult, Failure, Kept
 from records.record import Record
 
-Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call, and eager's time over it
+Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call, and eager's time divided by it
 
 
 class Display(Protocol):
@@ -38,18 +38,18 @@ class WorkerRun:
     folder: Path
     process: int
     results: dict[str, CellResult]
-    lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job is another or gone
+    lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job was changed or deleted
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
-    at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
+    at_work: str | None = None  # the current cell by the messages so far; None if only the marker has it
     done: set[str] = field(default_factory=set)
     samples: list[dict[str, Any]] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this process
+    kept: list[Kept] = field(default_factory=list)  # results of this process that a resumed run uses
 
     def take(self, data: dict[str, Any]) -> Message | None:
-        """Take in one message of the worker, and return it; None where it cost its cell.
+        """Process one message of the worker, and return it; None if it is invalid and fails its cell.
 
-        Raises WorkerFailure for one that does not fit and names no cell of this worker_run.
+        Raises WorkerFailure for an invalid message that names no cell of this worker.
         """
         try:
             message = protocol.message(data)
@@ -61,7 +61,7 @@ class WorkerRun:
             self.fail(error.cell, "error", str(error))
             return None
         if isinstance(message, Hello):
-            self.hello = self._placed(replace(message, installed={}))  # the run has it
+            self.hello = self._placed(replace(message, installed={}))  # the run stores these packages
         elif isinstance(message, Where):
             self.where = message
         elif isinstance(message, Phase):
@@ -71,15 +71,15 @@ class WorkerRun:
     def finish(self, message: Ended) -> None:
         """Store the worker's report of a finished cell.
 
-        Raises ProtocolError for a cell that is not its own. Raises WorkerFailure where it failed because its files
-        changed, or where a user's model file may have changed.
+        Raises ProtocolError for another worker's cell. Raises WorkerFailure if the cell failed because its files
+        changed, or if a user's model file may have changed.
         """
         if message.cell not in self.results or message.cell in self.done:
             raise ProtocolError(
                 f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
         if isinstance(message, Failed):
-            if message.status == "error" and self.lost_files():  # tried again with others
+            if message.status == "error" and self.lost_files():  # tried again with new files
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
@@ -99,7 +99,7 @@ class WorkerRun:
 
     @property
     def node(self) -> str:
-        """Return the cluster's node on which it runs; empty without a cluster."""
+        """Return the cluster's node of this process; empty without a cluster."""
         return self.where.node if self.where else ""
 
     @property
@@ -108,7 +108,7 @@ class WorkerRun:
         return f"{self.where.job}.{self.where.step}" if self.where else ""
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:
-        """Note that the cell has no figures; the first reason counts."""
+        """Record the cell's failure; the first reason counts."""
         result = self.results[cell_id]
         self.done.add(cell_id)
         result.hello = result.hello or self.hello
@@ -118,7 +118,7 @@ class WorkerRun:
             self.kept.append(Kept(cell_id, failure=result.failure, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
-        """Take the report of a measured cell."""
+        """Add the report of a measured cell to its result."""
         result = self.results[report.cell]
         result.hello = result.hello or self.hello
         result.add(report)
@@ -129,7 +129,7 @@ class WorkerRun:
 
     @property
     def marked(self) -> str:
-        """Return the cell that is at work, by the messages or the worker's marker file; empty if none is."""
+        """Return the current cell, by the messages or the worker's marker file; empty if there is none."""
         try:
             return self.at_work or (self.folder / "marker").read_bytes().decode().strip()
         except OSError:
@@ -137,13 +137,13 @@ class WorkerRun:
 
     @property
     def died_at_start(self) -> bool:
-        """Return whether the worker had started no cell, as while it imports and configures the framework."""
+        """Return whether the worker died before its first cell, such as while it imported the framework."""
         return not (self.done or (self.hello and self.marked))
 
     def culprits(self, left: list[Group]) -> set[str]:
-        """Return the cells to blame for the worker's death: the one at work, or all if it died before any.
+        """Return the cells to blame for the worker's death: the current cell, or all if it died before any.
 
-        None if it died between two groups, or when it was done with the one at work: a new worker goes on from there.
+        Empty if it died between two groups, or after it finished the current cell: a new worker continues from there.
         """
         remaining = {cell.id for group in left for cell in group.cells}
         if self.hello and self.marked in remaining:
