@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -48,7 +48,8 @@ def look(seconds: float, gpu: bool) -> Busy:
     time.sleep(seconds)
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
     spent = {process: used - before.get(process, used) for process, used in after.items()}
-    own = sum(spent.pop(process) for process in list(spent) if _is_own(process, after))
+    parents = {process.number: process.parent for process in after}
+    own = sum(spent.pop(process) for process in list(spent) if _is_own(process.number, parents))
     busiest = sorted(spent, key=spent.__getitem__, reverse=True)[:NAMED]
     names = tuple(f"{one.name} (process {one.number})" for one in busiest if spent[one] > 0.1 * passed)
     cores = max(0.0, later[0] - ticks[0] - own) / passed if ticks and later else 0.0
@@ -78,10 +79,8 @@ class _Process(NamedTuple):
     parent: int
 
 
-def _is_own(process: _Process, known: Iterable[_Process]) -> bool:
+def _is_own(number: int | None, parents: Mapping[int, int]) -> bool:
     """Return whether a process is this one or a descendant, such as one that makes reference outputs."""
-    parents = {one.number: one.parent for one in known}
-    number: int | None = process.number
     while number and number != os.getpid():
         number = parents.get(number)
     return number == os.getpid()
