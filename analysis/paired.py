@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from analysis.changes import LIMIT, Moves, in_order
@@ -45,30 +45,24 @@ def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None) -> ByProce
 
 def _full_speed_s(entries: Iterable[SampleLine]) -> float | None:
     """Return seconds of the control loop at full speed, by the fastest host of these processes."""
-    known = [entry.get("full_speed_s") or host.full_seconds(_loops(entry)) for entry in entries]
+    known = [entry.get("full_speed_s") or host.full_seconds(_turns(entry).loops) for entry in entries]
     return min((seconds for seconds in known if seconds), default=None)
 
 
-def _loops(entry: SampleLine) -> Sequence[float]:
-    return entry.get("host_loop_s") or ()
+def _turns(entry: SampleLine) -> host.Turns:
+    loops = entry.get("host_loop_s") or ()
+    return host.Turns(entry["seconds_per_call"], loops, entry.get("host_s"), entry.get("device_s"))
 
 
 def _logarithms(cells: Iterable[Iterable[SampleLine]], full_s: float | None) -> list[list[list[float]]]:
     """Return ln of seconds per call of cells that took turns, a list per process; scaled to a core at full speed."""
-    turns = [
-        [host.Turns(one["seconds_per_call"], _loops(one), one.get("host_s"), one.get("device_s")) for one in entries]
-        for entries in cells
-    ]
-    return [[list(map(math.log, samples)) for samples in cell] for cell in host.at_full_speed(turns, full_s)]
+    scaled = host.at_full_speed([list(map(_turns, entries)) for entries in cells], full_s)
+    return [[list(map(math.log, samples)) for samples in cell] for cell in scaled]
 
 
-def _good_turns(entries: Collection[SampleLine], full_s: float | None) -> list[list[bool]]:
+def _good_turns(entries: Iterable[SampleLine], full_s: float | None) -> list[list[bool]]:
     """Return for each turn of each process whether it counts."""
-    loops = list(map(_loops, entries))
-    samples = [entry["seconds_per_call"] for entry in entries]
-    limited = [host.limits(entry.get("host_s"), taken) for entry, taken in zip(entries, samples, strict=True)]
-    turns = zip(loops, map(len, samples), limited, strict=True)
-    return [host.good_turns(series, count, full_s, by_host) for series, count, by_host in turns]
+    return [_turns(entry).good(full_s) for entry in entries]
 
 
 def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple[float, ...]]]:

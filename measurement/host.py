@@ -83,6 +83,10 @@ class Turns(NamedTuple):
     host_s: float | None  # of a call until its submission returns; None on a CPU
     device_s: float | None  # of a call in which the device is busy; None if that was not measured
 
+    def good(self, full_s: float | None) -> list[bool]:
+        """Return for each turn whether it counts."""
+        return good_turns(self.loops, len(self.samples), full_s, limits(self.host_s, self.samples))
+
 
 def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:
     """Return seconds per call of interleaved cells, a list for each process, as on a core at full speed.

@@ -88,13 +88,16 @@ def full_speed_s(reports: Sequence[Report]) -> float | None:
 
 def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[bool]]:
     """Return for each turn of each process whether it counts, given the host's speed."""
-    return [host.good_turns(r.host_loop_s, len(r.samples), full_s, host.limits(r.host_s, r.samples)) for r in reports]
+    return [_turns(report).good(full_s) for report in reports]
 
 
 def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:
     """Return the seconds per call of cells that took turns, one list per process, scaled to a core at full speed."""
-    turns = [[host.Turns(r.samples, r.host_loop_s, r.host_s, r.device_s) for r in reports] for reports in cells]
-    return host.at_full_speed(turns, full_s)
+    return host.at_full_speed([list(map(_turns, reports)) for reports in cells], full_s)
+
+
+def _turns(report: Report) -> host.Turns:
+    return host.Turns(report.samples, report.host_loop_s, report.host_s, report.device_s)
 
 
 @dataclass
