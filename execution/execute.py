@@ -108,13 +108,24 @@ class Executor:
                 shutil.rmtree(left, ignore_errors=True)
                 if left.exists():  # otherwise workers would run the compiled code in it
                     raise UsageError(f"{left} cannot be removed: delete it, then try again.")
+        self.take_over_reports(facts.get("code"))
+
+    def take_over_reports(self, code: str | None) -> None:
+        """Use the reports of an interrupted run, and eager mode's profiles by the same `code`.
+
+        A signal or a kill between the two lines of a report leaves it without samples: these are added.
+        """
+        written = {(line["cell"], line.get("worker")) for line in self.run.samples()}
         for entry in self.run.kept_reports():
             with contextlib.suppress(Misfit):  # an unusable report is measured again
                 kept = read(KeptReport, entry)
                 if kept.busy_s is None:
                     self.kept.setdefault(kept.cell, []).append(kept)
-                elif kept.code == facts.get("code"):
+                elif kept.code == code:
                     self.recorder.busy[kept.cell] = kept.busy_s
+                for line in kept.samples:
+                    if (line["cell"], line["worker"]) not in written:
+                        self.run.append_samples(line)
 
     def end(self) -> None:
         """Write the table and remove kept reports: every cell has its record, so nothing is left to resume."""
@@ -306,11 +317,12 @@ class Executor:
         return Failure("crash", "The worker ended without reporting this cell.", local.log_tail(start.log))
 
     def keep(self, worker_run: WorkerRun) -> None:
-        """Save a worker's reports so far, for a run that is interrupted."""
-        while worker_run.samples:
-            self.run.append_samples(worker_run.samples.pop(0))
+        """Save a worker's reports and samples so far. An interrupted run's `begin` writes samples that are missing."""
         while worker_run.kept:
-            self.run.keep_report(data_of(worker_run.kept.pop(0)))
+            kept = worker_run.kept.pop(0)
+            self.run.keep_report(data_of(kept))
+            for entry in kept.samples:
+                self.run.append_samples(entry)
 
 
 def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:

@@ -43,7 +43,6 @@ class WorkerRun:
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the current cell by the messages so far; None if only the marker has it
     done: set[str] = field(default_factory=set)
-    samples: list[dict[str, Any]] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)  # results of this process that a resumed run uses
 
     def take(self, data: dict[str, Any]) -> Message | None:
@@ -123,9 +122,6 @@ class WorkerRun:
         result.hello = result.hello or self.hello
         result.add(report)
         self.kept.append(Kept(report.cell, result.started_at, hello=result.hello, report=report))
-        whose = {"cell": report.cell, "launch": report.process, "worker": report.worker}
-        host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s, "host_s": report.host_s}
-        self.samples.append({**whose, "seconds_per_call": report.samples, **host, "device_s": report.device_s})
 
     @property
     def marked(self) -> str:

@@ -1,8 +1,8 @@
 """The command `publish`: measure the missing cells of an edition of the results, and write the page of its folder.
 
 An edition is a folder of `results/` with a folder for each place, such as `cpu` and `h100`. A place holds a run for
-each sweep file of `experiments/edition/`. All its records are from one state of the suite, and in one place from one
-version of each framework.
+each sweep file of `experiments/edition/`. The records of a place are from one state of the suite and one version of
+each framework.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run or not missing:
         return DONE
     place = place_of(arguments)
-    check_code(place.parent)
+    check_code(place)
     check_versions(place, missing, arguments)
     check_libraries(missing, arguments)
     check_machine(missing)
@@ -135,19 +135,19 @@ def seconds_left(table: Table) -> float:
     return reproduce.size([table.part])[1] * (lacking - table.begun()) / max(cells, 1)
 
 
-def check_code(edition: Path) -> None:
-    """Raise UsageError where the checkout is changed, or its code is not that of the edition's records."""
+def check_code(place: Path) -> None:
+    """Raise UsageError where the checkout is changed, or its code is not that of the records of the place."""
     revision = runs.git_revision()
     if not revision or revision.endswith("+"):
         raise UsageError("Tracked files are changed or no commit is checked out: commit first, then publish.")
-    for other in sorted({str(record.git_revision) for record in read_records(edition)}):
+    for other in sorted({str(record.git_revision) for record in read_records(place)}):
         commits = changed_since(other)
         if commits is None:
-            raise UsageError(f"{edition} has records of {other}, which is not in this history: fetch it, then publish.")
+            raise UsageError(f"{place} has records of {other}, which is not in this history: fetch it, then publish.")
         if commits:
             raise UsageError(
-                f"{edition} has records of {other}, and {times(len(commits), 'commit')} changed the measuring code "
-                f"since, such as {commits[0]}: check out {other}, or begin another edition with EDITION=NAME. A commit "
+                f"{place} has records of {other}, and {times(len(commits), 'commit')} changed the measuring code "
+                f"since, such as {commits[0]}: check out {other}, or remove the folder to measure it again. A commit "
                 "that changes no figure belongs in SAME_FIGURES of publish/edition.py."
             )
 

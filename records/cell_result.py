@@ -68,6 +68,15 @@ class Kept:
     busy_s: float | None = None  # of a call, from a profile by this `code`
     code: str = ""
 
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        """Return the lines of `samples.jsonl` for this part: one if it has a report."""
+        if not (report := self.report):
+            return []
+        whose = {"cell": report.cell, "launch": report.process, "worker": report.worker}
+        host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s, "host_s": report.host_s}
+        return [{**whose, "seconds_per_call": report.samples, **host, "device_s": report.device_s}]
+
 
 def _holds_arrays(path: Path) -> bool:
     """Return whether the file's arrays can be read; a report may be on disk before its outputs are."""

@@ -52,13 +52,15 @@ class Row:
         return {"status": "measured", "flags": "!partial", **self.expected.get("all", {}), **graphs, **own}
 
     def unlike(self, record: Mapping[str, Any]) -> list[str]:
-        """Return what of a record is not as expected, a phrase a column."""
+        """Return what of a record is not as expected, a phrase a column, and then why the cell failed."""
         expected = self.of(record["mode"])
-        return [
+        phrases = [
             f"{column} {record.get(column)!r} is not {wanted!r}"
             for column, wanted in expected.items()
             if not _holds(column, record.get(column), wanted)
         ]
+        failure = record.get("stderr_tail") or (record.get("reason") if record["status"] != "ok" else None)
+        return [*phrases, failure] if phrases and failure else phrases
 
 
 def rows(framework: str) -> list[Row]:

@@ -124,7 +124,6 @@ def assert_no_launch_is_measured_twice(suite, folder: Path) -> None:
     assert resumed.code == 0, resumed.output
     assert resumed.complete()
     after = Run(folder).samples()
-    assert before
     assert after[: len(before)] == before
     launches = [(entry["cell"], entry["launch"]) for entry in after]
     assert len(set(launches)) == len(launches)
@@ -160,7 +159,12 @@ def test_finished_shapes_are_kept_and_a_signal_that_comes_twice_loses_nothing(su
     assert kept_batches(out)[:1] == [2]  # the larger batch goes first
     finished, begun = len(Run(out).records()), len(set(kept_batches(out)))
     assert f"Stopped. {finished} of 2 cells, and processes of {begun} more, kept in {out}." in output
+    samples = out / "samples.jsonl"
+    whole = samples.read_bytes()
+    assert whole
+    samples.write_bytes(whole[:-20])  # as if killed within the line, after the report was kept
     assert_no_launch_is_measured_twice(suite, out)
+    assert all(json.loads(line) in Run(out).samples() for line in whole.splitlines())
 
 
 def test_half_a_group_is_measured_again(run, suite, report):
