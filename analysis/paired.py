@@ -33,12 +33,18 @@ def processes_of(*sides: Iterable[SampleLine]) -> list[dict[str, ByProcess]]:
                 cells[entry["cell"]][entry["launch"]] = entry
                 of_all[entry["cell"]].append(entry)
     full_s = {cell: _full_speed_s(entries) for cell, entries in of_all.items()}
-    return [{cell: _of_cell(entries, full_s[cell]) for cell, entries in cells.items()} for cells in by_cell]
+    fastest_s = {
+        cell: host.fastest_seconds(([_turns(entry)] for entry in entries), full_s[cell])
+        for cell, entries in of_all.items()
+    }
+    return [
+        {cell: _of_cell(entries, full_s[cell], fastest_s[cell]) for cell, entries in cells.items()} for cells in by_cell
+    ]
 
 
-def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None) -> ByProcess:
+def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None, fastest_s: float | None) -> ByProcess:
     turns, _ = host.counting(_good_turns(entries.values(), full_s))
-    (logarithms,) = _logarithms([list(entries.values())], full_s)
+    (logarithms,) = _logarithms([list(entries.values())], full_s, fastest_s)
     both = zip(entries, logarithms, turns, strict=True)
     return {process: [taken[place] for place in places] for process, taken, places in both if places}
 
@@ -54,9 +60,11 @@ def _turns(entry: SampleLine) -> host.Turns:
     return host.Turns(entry["seconds_per_call"], loops, entry.get("host_s"), entry.get("device_s"))
 
 
-def _logarithms(cells: Iterable[Iterable[SampleLine]], full_s: float | None) -> list[list[list[float]]]:
-    """Return ln of seconds per call of cells that took turns, a list per process; scaled to a core at full speed."""
-    scaled = host.at_full_speed([list(map(_turns, entries)) for entries in cells], full_s)
+def _logarithms(
+    cells: Iterable[Iterable[SampleLine]], full_s: float | None, fastest_s: float | None = None
+) -> list[list[list[float]]]:
+    """Return ln of seconds per call of cells that took turns, a list per process; scaled to the fastest one's core."""
+    scaled = host.at_full_speed([list(map(_turns, entries)) for entries in cells], full_s, fastest_s)
     return [[list(map(math.log, samples)) for samples in cell] for cell in scaled]
 
 

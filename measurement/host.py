@@ -5,14 +5,15 @@ counter reports it (the time is not stolen). But everything that the core execut
 
 Every latency and speedup estimates its value on a core at full speed. A turn's control is the slower of the loops right
 before and after it. A turn counts if its control is at most `SLOW` times the loop at full speed. On a GPU all turns of
-a mode count if its calls do not wait for the host. The time of calls that wait is scaled to full speed
-(`at_full_speed`).
+a mode count if its calls do not wait for the host. The time of calls that wait is scaled to the core of the fastest
+process (`at_full_speed`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -22,12 +23,13 @@ STEPS = 15_000  # 0.3 ms on a processor of 2023
 # With a busy hyperthread a core takes 1.8 to 2 times as long, after a clock change 1.1 to 1.2 times. The loop scatters
 # by a few percent. This limit excludes only changes that halve a ratio.
 SLOW = 1.25
-# A GPU call waits for the host if submission takes at least this share of its time. On an H200 the share was 0.85 to
-# 1.26 for kernels launched one by one, and 0.03 to 0.63 for CUDA graphs, which overlap with submission.
+# A GPU call waits for the host all the time if submission takes at least this share of it. On an H200 the share was
+# 0.85 to 1.26 for kernels launched one by one, and 0.03 to 0.63 for CUDA graphs, which overlap with submission.
 HOST_SHARE = 0.8
 # Up to this share it does not wait even for a slow core (twice the time). On H100s slow turns took at most 1.3 % longer
 # at shares up to 0.36, and 28 to 46 % longer from 0.97 on.
 LIGHT_SHARE = HOST_SHARE / 2
+NEAR = 1.01  # medians of 20 loops scatter by 0.5 %
 FASTEST_SHARE = 0.1  # of a run's loops; the slowest of them is at full speed
 
 
@@ -88,42 +90,61 @@ class Turns(NamedTuple):
         return good_turns(self.loops, len(self.samples), full_s, limits(self.host_s, self.samples))
 
 
-def at_full_speed(cells: Sequence[Sequence[Turns]], full_s: float | None) -> list[list[list[float]]]:
-    """Return seconds per call of interleaved cells, a list for each process, as on a core at full speed.
+def fastest_seconds(processes: Iterable[Sequence[Turns]], full_s: float | None) -> float | None:
+    """Return the control's median seconds over the good turns of the fastest processes; None without any.
+
+    Each process has the turns of its cells. It counts from `FEWEST_VALUES` good ones on. Processes within `NEAR` of the
+    fastest are pooled: of many equal ones the least median lies below the common one.
+    """
+    loops = ([loop for turns in cells for loop in _good(turns.loops, turns, full_s)] for cells in processes)
+    medians = {median(good): good for good in loops if len(good) >= FEWEST_VALUES}
+    least = min(medians, default=None)
+    near = [medians[key] for key in medians if least and key <= NEAR * least]
+    return median(itertools.chain(*near)) if near else None
+
+
+def at_full_speed(
+    cells: Sequence[Sequence[Turns]], full_s: float | None, fastest_s: float | None = None
+) -> list[list[list[float]]]:
+    """Return seconds per call of interleaved cells, a list for each process, as on the fastest process's core.
 
     An interpreter submits a call that waits for the host, so its time is proportional to the control's, but at least
-    the device's. All cells of a process share its core, which cancels in a ratio of two that wait.
+    the device's. All cells of a process share its core, which cancels in a ratio of two that wait. `fastest_s` is the
+    control's time in the fastest process if there are others than these.
     """
-    factors = [_factor(turns, full_s) for turns in zip(*cells, strict=True)]
-    return [_scaled(processes, factors, _least_seconds(processes, full_s)) for processes in cells]
+    by_process = list(zip(*cells, strict=True))
+    fastest_s = fastest_s or fastest_seconds(by_process, full_s)
+    factors = [_factor(turns, full_s, fastest_s) for turns in by_process]
+    return [_scaled(processes, factors, full_s) for processes in cells]
 
 
-def _scaled(processes: Sequence[Turns], factors: Sequence[float], least: float | None) -> list[list[float]]:
-    """Return seconds per call times each process's factor, but not below `least`; unchanged if that is None."""
-    if least is None:
+def _scaled(processes: Sequence[Turns], factors: Sequence[float], full_s: float | None) -> list[list[float]]:
+    """Return a cell's seconds per call times each process's factor, as far as they wait, but not below the device's."""
+    part = _waiting(processes, full_s)
+    least = median([turns.device_s for turns in processes if turns.device_s] or [0.0])
+    if not part:
         return [list(turns.samples) for turns in processes]
     return [
-        [max(seconds * factor, min(seconds, least)) for seconds in turns.samples]
+        [max(seconds * (1 - part * (1 - factor)), min(seconds, least)) for seconds in turns.samples]
         for turns, factor in zip(processes, factors, strict=True)
     ]
 
 
-def _factor(cells: Sequence[Turns], full_s: float | None) -> float:
-    """Return the loop's time at full speed over its median in one process's good turns; 1 without any."""
+def _factor(cells: Sequence[Turns], full_s: float | None, fastest_s: float | None) -> float:
+    """Return the control's time in the fastest process over its median in one process's good turns; 1 without any."""
     loops = [loop for turns in cells for loop in _good(turns.loops, turns, full_s)]
-    return full_s / median(loops) if full_s and loops else 1.0
+    return fastest_s / median(loops) if fastest_s and loops else 1.0
 
 
-def _least_seconds(processes: Sequence[Turns], full_s: float | None) -> float | None:
-    """Return the minimum seconds of a call that waits for the host, 0 if unknown; None if the calls do not wait.
+def _waiting(processes: Sequence[Turns], full_s: float | None) -> float:
+    """Return the part of a cell's time that waits for the host, from 0 at `LIGHT_SHARE` to 1 at `HOST_SHARE`.
 
-    They wait if submission takes most of a call's time in each process. A slow host may double it in one.
+    The process with the smallest share of submission decides, because a slow host may double it in one.
     """
     good = [(turns.host_s, _good(turns.samples, turns, full_s)) for turns in processes]
     shares = [host_s / median(taken) for host_s, taken in good if host_s is not None and len(taken) >= FEWEST_VALUES]
-    if min(shares, default=0.0) < HOST_SHARE:
-        return None
-    return median([turns.device_s for turns in processes if turns.device_s] or [0.0])
+    part = (min(shares, default=0.0) - LIGHT_SHARE) / (HOST_SHARE - LIGHT_SHARE)
+    return max(0.0, min(1.0, part))
 
 
 def _good(values: Sequence[float], turns: Turns, full_s: float | None) -> list[float]:

@@ -34,8 +34,6 @@ class Rounds:
 
 
 SUBSTEPS = 4  # of a turn, between which the host may change
-# Median of the slower of two loops around a turn at full speed: of a loop of 0.3 ms with half-normal noise of 3 %.
-CONTROL_S = 3e-4 * math.exp(0.03 * 1.052)
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Host:
         graph = 1e-3 * np.exp(rounds_of[1])
         return [
             Process(*(part.tolist() for part in parts))
-            for parts in zip(eager, graph, controls[..., 0], controls[..., 1], loops, strict=True)
+            for parts in zip(eager, graph, controls[..., 0], controls[..., 1], loops, clocks[:, 0], strict=True)
         ]
 
     def _states(self, draw: np.random.Generator, processes: int, steps: int) -> np.ndarray:
@@ -82,10 +80,14 @@ class Host:
 
 
 class Process(NamedTuple):
-    """Seconds of each turn of two modes, the slower of the host's loops around each, and all loops in order."""
+    """Seconds of each turn of two modes, the slower of the host's loops around each, all loops, the core's slowness.
+
+    `slowness` is the core's time over that at full speed, outside slow spells.
+    """
 
     eager: list[float]
     graph: list[float]
     eager_loops: list[float]
     graph_loops: list[float]
     loops: list[float]
+    slowness: float

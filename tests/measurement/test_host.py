@@ -80,7 +80,8 @@ SLOWER = 1.2  # times as long as at full speed, which is good
     ("host_s", "seconds"),
     [
         ([3.6, 8.0], 4.0),  # the second was submitted while the host was slow
-        ([2.8, 8.0], 4.8),  # the fastest submission decides
+        ([2.8, 8.0], 4.2),  # the fastest submission decides: 70 % of the time waits in part
+        ([1.6, 8.0], 4.8),
         ([None, None], 4.8),
     ],
 )
@@ -95,20 +96,36 @@ def test_calls_that_wait_for_the_host_are_scaled_to_its_full_speed(host_s, secon
 def test_no_call_is_scaled_below_the_device_s_time(device_s, seconds):
     """The device's time is known of one process, and a profile may lengthen it beyond the call's."""
     turns = [host.Turns((4.8,) * 6, (SLOWER,) * 6, 4.8, known) for known in (device_s, None)]
-    assert host.at_full_speed([turns], 1.0) == [[pytest.approx([seconds] * 6)] * 2]
+    assert host.at_full_speed([turns], 1.0, 1.0) == [[pytest.approx([seconds] * 6)] * 2]
 
 
 def test_in_a_ratio_of_two_modes_that_wait_the_core_cancels():
     eager, graph = host.Turns((4.8,) * 6, (1.2,) * 6, 4.8, None), host.Turns((2.4,) * 6, (1.0,) * 6, 2.4, None)
-    ((theirs,), (ours,)) = host.at_full_speed([[eager], [graph]], 1.0)
+    ((theirs,), (ours,)) = host.at_full_speed([[eager], [graph]], 1.0, 1.0)
     assert theirs[0] / ours[0] == pytest.approx(2.0) and theirs[0] < 4.8
 
 
 def test_few_good_turns_do_not_classify_a_mode():
     good = host.Turns((4.0,) * 6, (1.0,) * 6, 4.0, None)
     few = host.Turns((4.0,) * 6, (1.0, *[2.0] * 5), 0.1, None)  # submitted in 0.1 of 4 seconds
-    assert host.at_full_speed([[good, few]], 0.9)[0][0] == pytest.approx([3.6] * 6)
-    assert host.at_full_speed([[few]], 0.9) == [[[4.0] * 6]]
+    assert host.at_full_speed([[good, few]], 0.9, 0.9)[0][0] == pytest.approx([3.6] * 6)
+    assert host.at_full_speed([[few]], 0.9, 0.9) == [[[4.0] * 6]]
+
+
+def test_a_core_of_constant_speed_scales_nothing_whatever_the_loops_scatter():
+    """The fastest of many loops is 5 % faster than their median here."""
+    draw = random.Random(3)
+    loops = [[math.exp(abs(draw.gauss(0, 0.03))) for _ in range(30)] for _ in range(5)]
+    turns = [host.Turns([4.0] * 30, process, 4.0, None) for process in loops]
+    (scaled,) = host.at_full_speed([turns], host.full_seconds(list(itertools.chain(*loops))))
+    assert fmean(process[0] for process in scaled) == pytest.approx(4.0, rel=0.005)
+
+
+def test_equal_modes_stay_equal_where_the_share_of_submission_is_at_the_limit():
+    slow, fast = (1.2,) * 6, (1.0,) * 6
+    modes = [[host.Turns((4.0,) * 6, loops, 4.0 * share, None) for loops in (slow, fast)] for share in (0.79, 0.81)]
+    ours, theirs = host.at_full_speed(modes, 1.0)
+    assert ours[0][0] / theirs[0][0] == pytest.approx(1.0, abs=0.01) and ours[0][0] < 3.4
 
 
 @pytest.mark.parametrize("figure", ["latency", "speedup", "pairs", "sides"])

@@ -93,6 +93,6 @@ def test_a_run_that_saw_the_host_slow_alone_has_no_headline_where_the_machine_is
 def test_intervals_cover_on_a_gpu_whose_host_changes_its_clock_and_are_as_narrow(processes, target):
     """Clocks that differ by 10 % between processes widen no interval; without the scaling they double it."""
     of = Host(0.3, 10, clock=0.1)
-    count = coverage.slow_host(of, processes, target, 200, processes, full_s=3.1e-4, gpu=True)
+    count = coverage.slow_host(of, processes, target, 200, processes, gpu="fastest")
     assert count.coverage >= 0.92 and len(count.held) > 100
     assert median(count.widths) < {3: 0.09, 10: 0.025}[processes] + target
