@@ -125,7 +125,7 @@ def joined(a: Sequence[Record], b: Sequence[Record]) -> Joined:
         why = _unpaired(count_a[name], count_b[name])
         ours_ms, theirs_ms = (record.latency if record else None for record in (ours, theirs))
         if not why and ours and theirs:
-            why = _excluded(ours, theirs) or _unlike(ours, theirs) or _unbounded(ours_ms, theirs_ms)
+            why = _excluded(ours, theirs) or unlike(ours, theirs) or _unbounded(ours_ms, theirs_ms)
         if not why and ours and theirs and ours_ms and theirs_ms:
             pairs.append(Pair(name, (ours, theirs), (ours_ms, theirs_ms)))
         else:
@@ -169,7 +169,7 @@ def _excluded(a: Record, b: Record) -> Reason | None:
     return None
 
 
-def _unlike(a: Record, b: Record) -> Reason | None:
+def unlike(a: Record, b: Record) -> Reason | None:
     """Return why times of these records cannot be compared: their conditions differ."""
     policies = (None, None) if a.settings == b.settings else (_policies(a.settings), _policies(b.settings))
     each = {"weights": (a.weights, b.weights), "tf32": (a.tf32, b.tf32), "policies": policies}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from analysis.pairs import few_processes, unlike
 from analysis.significance import over_runs
 from measurement.cells import matches
 from measurement.statistics import half_width, sign
@@ -61,8 +62,9 @@ def _value(entry: Record | Profile, column: str) -> Any:
 def combined(records: Iterable[Record]) -> list[Record]:
     """Return one record of each cell, machine, weights and state of the compile cache: the one that was started last.
 
-    Its latency and speedup are over all runs of the same version of the framework, with intervals that include how runs
-    differ. Everything else is the newest run's.
+    Its latency and speedup are over all runs with the newest's version, conditions (as `make compare` requires) and
+    headline state. Their intervals include how runs differ. Runs of fewer than three processes are not combined.
+    Everything else is the newest run's.
     """
     groups: dict[tuple, list[Record]] = defaultdict(list)
     for record in records:
@@ -70,10 +72,17 @@ def combined(records: Iterable[Record]) -> list[Record]:
     return [of_cell[0] if len(of_cell) == 1 else _over_runs(of_cell) for of_cell in groups.values()]
 
 
+def _combinable(record: Record, newest: Record) -> bool:
+    same = record.framework_version == newest.framework_version and record.headline == newest.headline
+    return same and not record.excluded and not few_processes(record) and unlike(record, newest) is None
+
+
 def _over_runs(of_cell: Sequence[Record]) -> Record:
     *_, newest = sorted(of_cell, key=lambda record: record.started_at or "")
-    alike = [r for r in of_cell if not r.excluded and r.framework_version == newest.framework_version]
-    if newest.excluded or len(alike) == 1:
+    if newest.excluded or few_processes(newest):
+        return newest
+    alike = [record for record in of_cell if _combinable(record, newest)]
+    if len(alike) == 1:
         return newest
     changes: dict[str, Any] = {"launches": sum(record.processes or 0 for record in alike) or None}
     for figure in ("latency", "speedup"):

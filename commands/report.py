@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     kept = select.combined(records)
     if len(kept) < len(records):
         again = len(records) - len(kept)
-        shown = "speedups and latencies combine all runs, other columns are from the newest"
+        shown = "speedups and latencies combine runs under equal conditions, other columns are from the newest"
         source.remarks.append(f"{again:,} records repeat a cell; {shown}.")
     folder = folder_for(arguments.out, source.home)
     from reports import report_data, sections, write

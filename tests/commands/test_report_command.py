@@ -81,14 +81,23 @@ def test_of_a_cell_measured_twice_the_figures_are_over_both_runs(tmp_path, capsy
     later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
     paths = [write_run(tmp_path / "a", [record("alpha", "eager", latency=11.0)]), write_run(tmp_path / "b", [later])]
     code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
-    assert code == 0 and "1 records repeat a cell; speedups and latencies combine all runs" in out
+    assert code == 0 and "1 records repeat a cell; speedups and latencies combine runs under equal conditions" in out
     assert "22" in out  # the geometric mean
     assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
 
 
-def test_excluded_runs_and_other_versions_of_a_framework_stay_out_of_the_figures_of_a_cell():
+def test_excluded_runs_and_runs_under_other_conditions_stay_out_of_the_figures_of_a_cell():
     newest = record("alpha", "graph", latency=16.0, started_at="2026-02-02T00:00:00Z")
-    for changes in ({"status": "mismatch", "reason": "wrong"}, {"program": "differs"}, {"framework_version": "0.9"}):
+    newest |= {"tf32": False, "settings": '{"policies": {"idle": "spin"}}'}
+    for changes in (
+        {"status": "mismatch", "reason": "wrong"},
+        {"program": "differs"},
+        {"framework_version": "0.9"},
+        {"flags": "host_slowed"},
+        {"settings": '{"policies": {"idle": "sleep"}}'},
+        {"tf32": True},
+        {"launches": 2},
+    ):
         (kept,) = select.combined([newest, record("alpha", "graph", latency=99.0) | changes])
         assert kept is newest
     (kept,) = select.combined([newest | {"program": "differs"}, record("alpha", "graph", latency=99.0)])
