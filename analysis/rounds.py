@@ -53,7 +53,8 @@ class Arm(Generic[Row]):
     name: str
     records: tuple[Row, ...]
     eager: dict[int, Row]
-    reason: str = ""  # why there are none
+    reason: str = ""  # why there are none, or how many gave wrong outputs
+    wrong: int = 0  # processes with wrong outputs
 
     @cached_property
     def pairs(self) -> list[tuple[Row, Row]]:
@@ -80,13 +81,20 @@ def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:
-    """Return the arms of one cell's records, in the order of `names`; only processes with right answers count."""
+    """Return the arms of one cell's records, in the order of `names`; figures come from right answers alone."""
     eager = {one.round: one for one in records if one.strategy == EAGER and one.is_right}
     found = []
     for name in names:
         its = [one for one in records if one.strategy == name]
         right = tuple(sorted((one for one in its if one.is_right), key=lambda one: one.round))
-        wrong = next((one for one in its if not one.is_right), None)
         if its:
-            found.append(make(name, right, eager, "" if right or wrong is None else f"{wrong.status}: {wrong.reason}"))
+            found.append(make(name, right, eager, *_failures(its)))
     return found
+
+
+def _failures(records: Sequence[ProcessRecord]) -> tuple[str, int]:
+    """Return why a strategy has no figures or is not recommended, and how many of its processes gave wrong outputs."""
+    wrong = [one for one in records if one.is_wrong]
+    if any(one.is_right for one in records):
+        return (f"wrong in {len(wrong)} of {len(records)} processes: {wrong[0].reason}" if wrong else ""), len(wrong)
+    return f"{records[0].status}: {records[0].reason}", len(wrong)

@@ -104,10 +104,10 @@ class Cell:
     def choice(self, calls: int) -> tuple[str, ...]:
         """Return the strategy to take for so many calls, or all between which intervals do not decide.
 
-        Variants of another strategy are no choice. The fastest on average is the choice where the paired ratio of
-        every other to it has an interval above 1.
+        Variants of another strategy, and strategies with a wrong output in any process, are no choice. The fastest on
+        average is the choice where the paired ratio of every other to it has an interval above 1.
         """
-        there = [one for one in self.strategies if not WAYS[one.name].beside]
+        there = [one for one in self.strategies if not WAYS[one.name].beside and not one.wrong]
         return least({one.name: {record.round: total_s(record, calls) for record in one.records} for one in there})
 
 

@@ -91,9 +91,10 @@ class Cell:
         """Return the strategy that takes the least time, or all between which intervals do not decide.
 
         The fastest on average is the choice where the paired ratio of every other to it has an interval above 1. A
-        strategy that fell back to eager mode is no choice.
+        strategy that fell back to eager mode, or gave a wrong output in any process, is no choice.
         """
-        there = [arm for arm in self.with_caches(caches) if not arm.fell_back]
+        wrong = {arm.name for arm in self.arms if arm.wrong}
+        there = [arm for arm in self.with_caches(caches) if not arm.fell_back and arm.name not in wrong]
         return least({arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there})
 
 

@@ -42,9 +42,14 @@ class ProcessRecord:
         return self.status == "ok"
 
     @property
+    def is_wrong(self) -> bool:
+        """Return whether the process gave wrong outputs."""
+        return self.status == "mismatch"
+
+    @property
     def ends_strategy(self) -> bool:
         """Return whether its strategy takes part in no further round: it failed other than by wrong outputs."""
-        return self.status not in ("ok", "mismatch")
+        return not (self.is_right or self.is_wrong)
 
     @property
     def arm(self) -> tuple[str, ...]:

@@ -82,12 +82,17 @@ def warm(cell: Cell) -> str:
     return ""
 
 
+def wrong(cell: Cell) -> list[str]:
+    """Return a line for each strategy with figures of which some processes gave wrong outputs."""
+    return [f"{one.name}: {one.reason}" for one in cell.strategies if one.records and one.reason]
+
+
 def block(cell: Cell) -> list[str]:
-    """Return at most ten lines of at most 80 columns."""
+    """Return at most ten lines of at most 80 columns, and one for each strategy with wrong outputs."""
     advice = choices(cell), choices(cell, rivals=False), choices(cell, CALLS[1:3], rivals=False)
     fitting = next((text for text in advice if len(text) <= rounds.WIDTH), "")
     found = rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies])
-    return [*found, *filter(None, [fitting, warm(cell)])][:MOST_LINES]
+    return [*[*found, *filter(None, [fitting, warm(cell)])][:MOST_LINES], *map(rounds.cut, wrong(cell))]
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:

@@ -65,6 +65,15 @@ def test_a_variant_and_wrong_answers_are_no_advice():
     assert by_name(records)["compile"].records == ()
 
 
+def test_a_strategy_that_is_wrong_in_some_processes_is_no_advice():
+    made = planted("compile", 0.1, 0.1)
+    some = [StartRecord(**{**vars(one), "status": "mismatch", "reason": "off by 3"}) for one in made[:7]]
+    (cell,) = analysis.cells(planted("eager", 2.0, 10.0) + some + made[7:])
+    assert cell.choice(10_000) == ("eager",)
+    sentence = "compile: wrong in 7 of 10 processes: off by 3"
+    assert words.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
+
+
 def test_two_processes_have_no_interval():
     records = planted("eager", 2.0, 10.0, rounds=2) + planted("compile", 12.0, 5.0, rounds=2)
     found = by_name(records)["compile"]

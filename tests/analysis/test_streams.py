@@ -79,6 +79,17 @@ def test_what_fell_back_or_is_wrong_is_no_choice():
     assert any(note.startswith("longest: mismatch") for note in words.notes(cell))
 
 
+def test_a_strategy_that_is_wrong_in_some_processes_is_no_choice_with_any_caches():
+    records = planted("eager", 0.01, 0.01, 0.01) + planted("eager", 0.01, 0.01, 0.01, caches="warm")
+    cold = planted("longest", 0.01, 0.001, 0.01)
+    records += planted("longest", 0.01, 0.001, 0.01, caches="warm") + cold[1:]
+    (cell,) = analysis.cells(records + cold[:1])
+    assert cell.choice("cold") == cell.choice("warm") == ("longest",)
+    (cell,) = analysis.cells(records + planted("longest", 0.01, 0.001, rounds=1, right=False))
+    assert cell.choice("cold") == cell.choice("warm") == ("eager",)
+    assert any(note.startswith("longest: wrong in 1 of 5 processes") for note in words.notes(cell))
+
+
 def test_buckets_hold_every_length():
     assert bounds("powers", 100, ()) == [16, 32, 64, 100]
     assert bounds("multiples", 200, ()) == [64, 128, 192, 200]
