@@ -1,30 +1,22 @@
-"""Results of starts: time to the first answer, total time over calls, and the calls after which a strategy pays."""
+"""Results of starts: time to the first answer, total time over calls, and the calls at which a strategy pays."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from functools import cached_property
 
 from analysis.rounds import Arm, arms, by_cell, least, mean, typical
 from measurement.starts import WAYS
-from measurement.statistics import Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.starts import StartRecord
 
 CALLS = (1, 100, 10_000, 1_000_000)
-MOST_CALLS = 1e9
-STEPS = 60  # of a bisection on a logarithmic axis: exact to 1e-9
-
-
-@dataclass(frozen=True)
-class BreakEven:
-    """Calls from which a strategy's total is below eager mode's; `high` is infinite where that is not shown."""
-
-    calls: float
-    low: float
-    high: float
-    seconds: float  # until the process has answered so many calls
+SCANNED = tuple(10 ** (step / 20) for step in range(9 * 20 + 1))  # calls, 1 to a billion
+STEPS = 30  # of a bisection between two of them: exact to 1e-9
+Range = tuple[float, float]  # of calls; the second is infinite where the scan ends within the range
 
 
 @dataclass(frozen=True)
@@ -55,24 +47,34 @@ class Strategy(Arm[StartRecord]):
         """Return seconds from exec until so many calls are answered."""
         return typical([total_s(record, calls) for record in self.records])
 
-    @property
-    def break_even(self) -> BreakEven | None:
-        """Return the number of calls from which it takes less time than eager mode; None if there is none.
+    @cached_property
+    def pays(self) -> list[Range]:
+        """Return the calls at which it takes less time than eager mode: the paired ratio's interval excludes 1."""
+        return self._where(lambda saved: saved.low > 0)
 
-        The interval contains the numbers of calls at which the totals' paired log-ratio has an interval around 0.
+    @cached_property
+    def undecided(self) -> list[Range]:
+        """Return the calls at which the interval of the paired ratio to eager mode includes 1."""
+        return self._where(lambda saved: saved.low <= 0 <= saved.high)
+
+    def _where(self, holds: Callable[[Interval], bool]) -> list[Range]:
+        """Return the calls at which a condition on the log-ratio of eager mode's total to its own holds.
+
+        Ratios need not change monotonically with the calls. So calls are scanned, and each change is bisected.
         """
+        if len(self.pairs) < ENOUGH_PROCESSES:
+            return []
 
-        def saved(calls: float) -> Interval:
+        def held(calls: float) -> bool:
             found = mean([math.log(total_s(base, calls) / total_s(one, calls)) for one, base in self.pairs])
-            assert found is not None
-            return found
+            return found is not None and holds(found)
 
-        if len(self.pairs) < 3 or saved(MOST_CALLS).value <= 0:
-            return None
-        centre = _crossing(lambda calls: saved(calls).value > 0)
-        low, high = _crossing(lambda calls: saved(calls).high > 0), _crossing(lambda calls: saved(calls).low > 0)
-        eager_s = fmean(total_s(base, centre) for _, base in self.pairs)
-        return BreakEven(centre, low, high, eager_s)
+        known = [(calls, held(calls)) for calls in SCANNED]
+        edges = [known[0][0]] if known[0][1] else []
+        for (low, before), (high, after) in itertools.pairwise(known):
+            if before != after:
+                edges.append(_change(held, low, high))
+        return list(zip(edges[::2], [*edges[1::2], math.inf], strict=False))
 
 
 def total_s(record: StartRecord, calls: float) -> float:
@@ -80,17 +82,13 @@ def total_s(record: StartRecord, calls: float) -> float:
     return (record.first_answer_s or 0.0) + (calls - 1) * (record.steady_ms or 0.0) / 1000
 
 
-def _crossing(holds: Callable[[float], bool]) -> float:
-    """Return the number of calls from which a condition holds; infinite where it fails up to a billion."""
-    if holds(1.0):
-        return 1.0
-    if not holds(MOST_CALLS):
-        return math.inf
-    low, high = 0.0, math.log(MOST_CALLS)
+def _change(held: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the calls between `low` and `high` at which a condition changes."""
+    before = held(low)
     for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
-    return math.exp(high)
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if held(middle) == before else (low, middle)
+    return high
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from analysis.starts import CALLS, BreakEven, Cell, Strategy
+from analysis.starts import CALLS, Cell, Range, Strategy
 from measurement.starts import EAGER, PHASES, WARM
+from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import times
 from reports import rounds
 from reports.numbers import speedup, text_of
 
-HEADS = ("", "first, s", "over eager", "ms a call", "pays after")
+HEADS = ("", "first, s", "over eager", "ms a call", "pays, calls")
 MOST_UNDECIDED = 2
 MOST_LINES = 10
 
@@ -31,16 +32,26 @@ def row(one: Strategy) -> tuple[str, ...]:
     steady = rounds.figure(one.steady, one.average(lambda record: record.steady_ms))
     is_eager = one.name == EAGER
     gain = "" if is_eager or one.ratio is None else speedup(one.ratio.value, one.ratio)
-    return one.name, first, gain, steady, "" if is_eager or len(one.pairs) < 3 else pays(one.break_even)
+    return one.name, first, gain, steady, "" if is_eager else pays(one)
 
 
-def pays(found: BreakEven | None) -> str:
-    """Return the calls from which a strategy pays."""
-    if found is None:
-        return "no calls"
-    if math.isinf(found.high):
-        return "inconclusive"
-    return f"{calls_text(found.calls)} calls"
+def pays(one: Strategy) -> str:
+    """Return the calls at which a strategy is shown to pay; empty with fewer than three pairs."""
+    if one.pays or one.undecided:
+        return ranges(one.pays) or "inconclusive"
+    return "none" if len(one.pairs) >= ENOUGH_PROCESSES else ""
+
+
+def ranges(found: Sequence[Range]) -> str:
+    """Return ranges of calls: `from 2,000`, `up to 38,000`, `60 to 700` or `all`."""
+    return ", ".join(map(_range, found))
+
+
+def _range(found: Range) -> str:
+    low, high = found
+    if math.isinf(high):
+        return "all" if low == 1 else f"from {calls_text(low)}"
+    return f"{'up' if low == 1 else calls_text(low)} to {calls_text(high)}"
 
 
 def calls_text(calls: float) -> str:

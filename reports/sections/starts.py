@@ -9,7 +9,6 @@ from analysis.starts import Cell, Strategy
 from measurement.starts import EAGER, WAYS
 from reports import starts
 from reports.content import Figure, Panel, Row, Section, Table
-from reports.numbers import text_of
 from reports.sections import rounds
 
 SENTENCES = (
@@ -24,7 +23,8 @@ COLUMNS = (
     "s to first answer",
     "over eager",
     "ms a call",
-    "pays after",
+    "pays, calls",
+    "inconclusive, calls",
     "MB peak",
     "MB artefact",
     "longest",
@@ -55,14 +55,6 @@ def _curve(one: Strategy) -> rounds.Curve:
     return rounds.curve((calls, total.value if total else None, total) for calls, total in totals)
 
 
-def _seconds(one: Strategy) -> str:
-    """Return the seconds at which a strategy pays, with the calls' interval."""
-    found = one.break_even
-    if found is None or math.isinf(found.high) or one.name == EAGER:
-        return ""
-    return f"{text_of(found.seconds)} ({starts.calls_text(found.low)} to {starts.calls_text(found.high)} calls)"
-
-
 def _row(one: Strategy) -> Row:
     cells = starts.row(one)
     if not one.records:
@@ -77,7 +69,7 @@ def _row(one: Strategy) -> Row:
             cells[2],
             Figure(cells[3], one.average(lambda record: record.steady_ms) or 0.0),
             cells[4],
-            _seconds(one),
+            "" if one.name == EAGER else starts.ranges(one.undecided),
             Figure(f"{peak:,.0f}", peak),
             Figure(f"{size:,.3g}", size) if size else "",
             longest,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import pytest
 from doubles.starts import planted
@@ -24,22 +26,30 @@ def test_a_compiled_start_pays_from_the_calls_that_save_its_extra_seconds():
     found = by_name(planted("eager", 2.0, 10.0) + planted("compile", 12.0, 5.0))["compile"]
     assert found.difference.value == pytest.approx(10) and found.ratio.value == pytest.approx(6)
     assert found.total(101).value == pytest.approx(12.5)
-    assert found.break_even.calls == pytest.approx(2001, rel=1e-6)
-    assert found.break_even.seconds == pytest.approx(22, rel=1e-6)
+    assert found.pays == [(pytest.approx(2001, rel=1e-6), math.inf)] and words.pays(found) == "from 2,000"
 
 
-def test_an_interval_of_the_break_even_widens_with_scatter_and_holds_the_truth():
-    found = by_name(planted("eager", 2.0, 10.0, 0.05) + planted("compile", 12.0, 5.0, 0.05))["compile"].break_even
-    assert found.low < 2001 < found.high < math.inf
-    assert found.high - found.low > 50
-    undecided = by_name(planted("eager", 2.0, 10.0, 0.5) + planted("compile", 12.0, 9.9, 0.5))["compile"].break_even
-    assert undecided is None or undecided.high == math.inf
+def test_the_undecided_calls_widen_with_scatter_and_hold_the_truth():
+    found = by_name(planted("eager", 2.0, 10.0, 0.05) + planted("compile", 12.0, 5.0, 0.05))["compile"]
+    ((low, high),) = found.undecided
+    assert low < 2001 < high and high - low > 50 and found.pays == [(pytest.approx(high), math.inf)]
+    undecided = by_name(planted("eager", 2.0, 10.0, 0.5) + planted("compile", 12.0, 9.0, 0.5))["compile"]
+    assert undecided.pays == [] and words.pays(undecided) == "inconclusive"
 
 
 def test_a_strategy_that_saves_nothing_a_call_never_pays():
     found = by_name(planted("eager", 2.0, 5.0) + planted("compile", 12.0, 6.0))["compile"]
-    assert found.break_even is None
-    assert words.pays(found.break_even) == "no calls"
+    assert found.pays == found.undecided == [] and words.pays(found) == "none"
+
+
+def test_a_strategy_may_pay_up_to_some_calls_alone():
+    found = by_name(planted("eager", 20.0, 10.0) + planted("ahead-of-time", 1.0, 10.5))["ahead-of-time"]
+    assert found.pays == [(1, pytest.approx(38_001, rel=1e-6))] and words.pays(found) == "up to 38,000"
+    steady = (9.0, 6.0, 13.0, 11.0)
+    made = [replace(one, steady_ms=ms) for one, ms in zip(planted("exported", 1.0, 1.0, rounds=4), steady, strict=True)]
+    found = by_name(planted("eager", 2.0, 10.0, rounds=4) + made)["exported"]
+    ((first, last),) = found.pays
+    assert first == 1 and 100 < last < 1000 and found.undecided == [(pytest.approx(last), math.inf)]
 
 
 def test_advice_is_given_where_intervals_separate():
@@ -77,7 +87,7 @@ def test_a_strategy_that_is_wrong_in_some_processes_is_no_advice():
 def test_two_processes_have_no_interval():
     records = planted("eager", 2.0, 10.0, rounds=2) + planted("compile", 12.0, 5.0, rounds=2)
     found = by_name(records)["compile"]
-    assert found.first is None and found.break_even is None
+    assert found.first is None and found.pays == []
     assert words.row(found) == ("compile", "12", "", "5", "")
     (cell,) = analysis.cells(records)
     assert words.choices(cell) == ""
@@ -99,6 +109,8 @@ def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
     page = section.html(cells, "Starts", "make start")
     assert page.count("<polyline") == page.count('class="band"') == len(names) - 1
     assert page.count("<tr") == len(names) + 1
+    columns = len(section.COLUMNS)
+    assert (len(re.findall("<th[ >]", page)), page.count("<td")) == (columns, len(names) * columns)
     assert "NaN" not in page and long in page
 
 
