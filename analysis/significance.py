@@ -129,7 +129,7 @@ def over_runs(intervals: Sequence[Interval], processes: Sequence[int | None] | N
 
 
 def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Mapping] = lambda record: {}) -> Interval:
-    """Return the geometric mean of the headline speedups of records, with its 95 % interval.
+    """Return the geometric mean of the headline speedups of records, at least one, with its 95 % interval.
 
     Where three or more processes measured every cell, its half-width is that of the means within each (`by_process`
     gives a record's ln speedups by process): the effect of a process on its cells may be common. Elsewhere the cells'

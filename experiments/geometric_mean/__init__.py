@@ -9,6 +9,7 @@ from analysis.significance import geometric_mean
 from experiments.evidence import Evidence, speedup_of
 from experiments.judge import between
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table, Verdict
+from measurement.flags import HOST_SLOWED
 from records.record import Record
 from reports.numbers import estimate, text_of
 
@@ -18,8 +19,8 @@ ABOUT = 0.05  # of a published mean, which is over other models
 
 
 def parts_of(records: Iterable[Record]) -> dict[str, Record]:
-    """Return the record of each workload that has a speedup and is not excluded."""
-    return {record.workload: record for record in records if speedup_of(record)}
+    """Return the record of each workload that has a speedup for a headline."""
+    return {record.workload: record for record in records if record.headline and record.speedup}
 
 
 def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
@@ -36,7 +37,8 @@ def _shown(record: Record | None) -> str:
 
 
 def _why(record: Record) -> str:
-    return (record.reason if record.excluded == record.status else None) or record.excluded or "no interval"
+    reason = (record.reason if record.excluded == record.status else None) or record.excluded
+    return reason or ("no interval" if record.headline else HOST_SLOWED)
 
 
 def planned(pass_name: str) -> tuple[str, ...]:

@@ -285,9 +285,10 @@ def test_every_reader_of_figures_is_tried():
     assert named <= CONSUMERS.keys()
 
 
-def test_a_mode_on_a_slowed_host_is_no_advice_and_yet_not_excluded():
+def test_a_mode_on_a_slowed_host_is_no_headline_and_yet_not_excluded():
     slowed = {"flags": "host_slowed"}
-    assert not CONSUMERS["advice"](slowed) and CONSUMERS["a mean"](slowed)
+    assert not CONSUMERS["advice"](slowed) and not CONSUMERS["a mean"](slowed)
+    assert CONSUMERS["a claim's speedup"](slowed)
 
 
 RULE = "records/statuses.py"

@@ -105,9 +105,13 @@ def test_an_average_names_the_workloads_that_it_lacks_and_why():
 
 @pytest.mark.parametrize(
     ("changes", "why"),
-    [({"program": "differs"}, "program_differs"), ({"flags": "queue;zero_outputs"}, "zero_outputs")],
+    [
+        ({"program": "differs"}, "program_differs"),
+        ({"flags": "queue;zero_outputs"}, "zero_outputs"),
+        ({"flags": "host_slowed", "schema_version": 9}, "host_slowed"),
+    ],
 )
-def test_a_mean_has_no_excluded_cell(changes, why):
+def test_a_mean_counts_the_cells_of_headlines(changes, why):
     records = over_workloads([2.27] * 8)
     records[-1] |= changes
     experiment = experiments.get("geometric-mean")
