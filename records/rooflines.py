@@ -6,7 +6,6 @@ peaks. This module computes its columns again from all records whenever the run'
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
@@ -14,8 +13,9 @@ from typing import Any
 
 from measurement import bottleneck, flags
 from measurement.peaks import Peaks, above_datasheet, least_seconds, may_be_cached
-from measurement.statistics import Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records import figures
+from records.estimates import independent_ratio
 from records.judgement import COMPUTED_IN
 from records.record import FIELDS, Record
 
@@ -58,11 +58,12 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
-    alone: dict[tuple[Any, ...], Interval] = {}  # times of cells that are compared with the same on several ranks
+    # Times and processes of cells that are compared with the same on several ranks.
+    alone: dict[tuple[Any, ...], tuple[Interval, int | None]] = {}
     several = {(_kind(r), _OF_RANKS.sub("", r.cell)) for r in read() if _is_judged(r) and _OF_RANKS.search(r.cell)}
     for record in filter(_is_judged, read()):
         if (_kind(record), record.cell) in several and not record.excluded and record.latency:
-            alone[_kind(record), record.cell] = record.latency
+            alone[_kind(record), record.cell] = record.latency, record.processes
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if record.is_baseline and not record.excluded:
             eager_ms[_kind(record), _group(record)] = record.median_ms
@@ -98,18 +99,18 @@ def _group(record: Record) -> str:
     return record.cell.rpartition("/")[0]
 
 
-def efficiency(record: Record, alone: dict[tuple[Any, ...], Interval]) -> dict[str, float | None]:
-    """Return the columns of a cell on several ranks; `alone` has times on one rank by kind and cell.
+def efficiency(record: Record, alone: dict[tuple[Any, ...], tuple[Interval, int | None]]) -> dict[str, float | None]:
+    """Return the columns of a cell on several ranks; `alone` has times and processes on one rank by kind and cell.
 
-    The intervals of both times are over separate, independent processes, so their relative widths add in quadrature.
+    Both times come from separate, independent processes. Fewer than three of either give no interval.
     """
     one = alone.get((_kind(record), _OF_RANKS.sub("", record.cell))) if _OF_RANKS.search(record.cell) else None
     if one is None or record.latency is None or record.excluded:
         return {}
-    several = record.latency
-    half = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, several)))
-    value = one.value / several.value
-    return figures.columns("efficiency", Interval(value, value * math.exp(-half), value * math.exp(half)))
+    ratio = independent_ratio(one[0], record.latency, (one[1], record.processes))
+    if min(one[1] or 0, record.processes or 0) < ENOUGH_PROCESSES:
+        return figures.columns("efficiency", None) | {"scaling_efficiency": ratio.value}
+    return figures.columns("efficiency", ratio)
 
 
 def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:

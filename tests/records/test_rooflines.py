@@ -13,9 +13,11 @@ from execution import peak_benchmarks
 from measurement.cells import Cell, Effective
 from measurement.peaks import Peaks, may_be_cached
 from measurement.protocol import Hello
+from measurement.statistics import Interval
 from records import costs, recordfile
 from records import record as schema
 from records.cell_result import CellResult
+from records.estimates import independent_ratio
 from records.record import Record
 from records.rooflines import changes, completed, doubled
 from records.runs import Run
@@ -336,15 +338,20 @@ def test_bandwidth_is_a_share_of_the_machine_s_where_caches_cannot_help():
 
 
 def test_several_ranks_are_compared_with_one_by_independent_intervals():
-    """10 ms ±1 % on one rank and 12.5 ms ±1 % on two: 80 %, ±1.4 %."""
+    """10 ms ±1 % on one rank and 12.5 ms ±1 % on two: 80 % (Welch), ±1.4 % over many processes."""
     width = {"latency_ms_ci_low": 0.99, "latency_ms_ci_high": 1.01}
 
-    def timed(ms: float, ranks: str) -> Record:
+    def timed(ms: float, ranks: str, processes: int = 200) -> Record:
         name = f"torch/mlp/plain/training/cpu/fp32/threads=1/batch_size=3,accumulate=1{ranks}/eager"
-        return record(ms=ms, cell=name) | {name: ms * share for name, share in width.items()}
+        return record(ms=ms, cell=name, launches=processes) | {name: ms * share for name, share in width.items()}
 
     one, two = completed([timed(10, ""), timed(12.5, ",ranks=2,strategy=ddp")])
     assert one.efficiency is None
     assert two.efficiency.value == pytest.approx(0.8)
     assert two.efficiency.relative_half_width == pytest.approx(0.01 * 2**0.5, rel=1e-2)
     assert completed([two])[0].efficiency == two.efficiency  # without the other record nothing is changed
+    _, few = completed([timed(10, "", 3), timed(12.5, ",ranks=2,strategy=ddp", 5)])
+    assert few.efficiency == independent_ratio(Interval(10, 9.9, 10.1), Interval(12.5, 12.375, 12.625), (3, 5))
+    for numbers in ((2, 5), (3, 1)):
+        _, two = completed([timed(10, "", numbers[0]), timed(12.5, ",ranks=2,strategy=ddp", numbers[1])])
+        assert two.scaling_efficiency == pytest.approx(0.8) and two.efficiency is None
