@@ -57,7 +57,7 @@ class Pair:
 
     @property
     def pays_after(self) -> float | None:
-        """Return the calls after which compiling has paid; 0 where the first call costs no more, None if never."""
+        """Return the calls after which compiling has paid; None if never, or where the first call takes no longer."""
         return self._calls(self.graph.record.speedup_vs_eager)
 
     @property

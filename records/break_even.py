@@ -9,10 +9,14 @@ def saving_s(eager_s: float, speedup: float) -> float:
 
 
 def calls(extra_s: float, eager_s: float, speedup: float | None) -> float | None:
-    """Return the calls that save `extra_s`, 0 if it is not positive; None if never or without a speedup."""
+    """Return the calls that save `extra_s`; None if never, without a speedup, or if `extra_s` is not positive."""
     return after(extra_s, saving_s(eager_s, speedup) if speedup else 0.0)
 
 
 def after(extra_s: float, saved_s: float) -> float | None:
-    """Return the calls that save `extra_s` if each saves `saved_s`; None if a call saves nothing."""
-    return max(extra_s, 0.0) / saved_s if saved_s > 0 else None
+    """Return the calls that save `extra_s` if each saves `saved_s`; None if a call saves nothing.
+
+    None also if `extra_s` is not positive. Eager mode runs first in the same process, and its first call includes
+    libraries that load lazily: such a difference does not show that compiling costs nothing.
+    """
+    return extra_s / saved_s if extra_s > 0 and saved_s > 0 else None

@@ -153,10 +153,13 @@ class Record:
     target_half_width: float | None = col("the half-width that the profile asks for")
     bound_replay: float | None = col("limit of a replay's speedup: eager time over the device's busy time")
     bound_roofline: float | None = col("limit of any mode's speedup: eager time over the larger roofline term")
-    break_even_calls: float | None = col("calls after which compiling pays for itself; empty if never", "calls")
-    break_even_low: float | None = col("break-even calls at the upper end of the interval of a call's savings", "calls")
+    break_even_calls: float | None = col(
+        "calls after which compiling pays for itself; empty if never, or if the first call is no longer than eager's",
+        "calls",
+    )
+    break_even_low: float | None = col("break-even calls at the upper end of the savings' interval", "calls")
     break_even_high: float | None = col(
-        "break-even calls at the lower end of the interval of a call's savings; empty if never", "calls"
+        "break-even calls at the lower end of the savings' interval; empty if never", "calls"
     )
     break_even_tokens: float | None = col("decode and generate: tokens in break_even_calls", "tokens")
     flops: int | None = col("floating-point operations per call, with padding, from formulas", "FLOP")

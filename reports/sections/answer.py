@@ -166,9 +166,12 @@ def _reached(point: Point) -> str | Figure:
 
 
 def _pays(pair: facts.Pair) -> str | Figure:
-    """Return the calls after which compiling has paid; `never` only for a slower graph."""
+    """Return the calls after which compiling has paid; empty where a faster graph's first call takes no longer.
+
+    `never` is only for a slower graph.
+    """
     if pair.pays_after is not None:
         return Figure(answers.break_even(pair), pair.pays_after)
     if pair.extra_s is None or pair.saving_s is None:
         return ""
-    return "never" if pair.verdict == facts.SLOWER else "not shown to be faster"
+    return {facts.SLOWER: "never", facts.FASTER: ""}.get(pair.verdict, "not shown to be faster")

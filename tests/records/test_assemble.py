@@ -204,6 +204,10 @@ def test_break_even(result):
     slower = result("inductor", samples=(0.004,) * 12, first_call_s=2.0)
     assert made(slower, eager).break_even_calls is None
 
+    for first_s in (0.003, 0.001):  # no longer than eager's, which loads libraries
+        row = made(result("inductor", samples=(0.001,) * 12, first_call_s=first_s), eager)
+        assert (row.break_even_calls, row.break_even_low, row.break_even_high) == (None, None, None)
+
 
 def test_break_even_is_of_what_a_call_saves_in_each_process(result):
     eager, graph = result(samples=SCATTERED, first_call_s=0.0), result("inductor", first_call_s=1.0)

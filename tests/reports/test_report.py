@@ -246,6 +246,18 @@ def test_break_even_counts_the_first_call_and_loading():
     assert (pair.pays_after, pair.break_even) == (None, None)
 
 
+@pytest.mark.parametrize(("low", "shown"), [(1.2, set()), (0.9, {"not shown to be faster"})])
+def test_a_first_call_that_is_no_longer_than_eager_s_has_no_break_even(low, shown):
+    records = [
+        record("beta", "eager"),
+        record("beta", "graph", first_call_s=0.4, break_even_low=0.0, speedup_ci_low=low),
+    ]
+    page = built(records)["answer"].panels[0]
+    column = "pays after calls"
+    cells = {row.cells[page.table.columns.index(column)] for row in page.table.rows if column in page.table.columns}
+    assert cells - {""} == shown and "pays for itself" not in repr(page)
+
+
 def test_two_hundred_cells_make_a_page_that_can_be_mailed():
     modes = ["eager", *(f"a-mode-of-some-length-{n}" for n in range(4))]
     rows = [
