@@ -55,9 +55,9 @@ def half_width(interval: Interval | None) -> float | None:
 
 def sign(ratio: Interval | None) -> str:
     """Return `faster` or `slower` for the new, by an interval of old over new time; else `inconclusive`."""
-    if ratio is None or ratio.low <= 1 <= ratio.high:
-        return INCONCLUSIVE
-    return FASTER if ratio.low > 1 else SLOWER
+    if ratio and ratio.low > 1:
+        return FASTER
+    return SLOWER if ratio and ratio.high < 1 else INCONCLUSIVE
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,14 @@ def test_batch_interval_by_hand():
     assert (interval.value, interval.low, interval.high) == approx((2.0, 2 - half, 2 + half))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(1.1, 2.0, "faster"), (0.5, 0.9, "slower"), (0.9, 1.1, "inconclusive"), (math.nan, math.nan, "inconclusive")],
+)
+def test_a_sign_needs_an_interval_that_excludes_1(low, high, expected):
+    assert statistics.sign(Interval((low + high) / 2, low, high)) == expected
+
+
 def test_summary_by_hand():
     # 1..20, shuffled: variance 35 = (n^2 - 1) / 12 * n / (n - 1).
     values = [float(value) for value in range(1, 21)]
