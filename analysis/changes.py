@@ -70,7 +70,7 @@ class Moves:
 
     @cached_property
     def moved(self) -> np.ndarray:
-        """Return which cells differ by more than chance and by more than processes of the same code do."""
+        """Return which cells differ by more than chance, and in their estimate by more than `SAME_WITHIN`."""
         tested = np.array([not why for why in self.open], bool)
         chances = np.ones(len(self.pairs))
         chances[tested] = holm(self.change.chance[tested])

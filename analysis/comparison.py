@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def over(self) -> list[Compared]:
-        """Return the cells that are slower by more than the limit, or broke."""
+        """Return the slower cells whose estimate exceeds the limit, and those that broke."""
         return [
             *(cell for cell in self.with_verdict(SLOWER) if cell.slowdown > self.limit),
             *(cell for cell in self.with_verdict(NOT_COMPARABLE) if cell.broke),
