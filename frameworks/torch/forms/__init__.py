@@ -50,8 +50,8 @@ class Form(ABC):
     def engaged(self) -> str:
         """Return the name of the backend that runs the opened artefact, as read back."""
 
-    def program(self, exported: torch.fx.GraphModule, tensors: Tensors) -> Program | str:
-        """Return the operators of the built program, or why they cannot be compared with eager mode's."""
+    def program(self, exported: torch.export.ExportedProgram, tensors: Tensors) -> Program | str:
+        """Return the operators of the program that was built, or why they cannot be compared with eager mode's."""
         return "the runtime executes operators of its own"
 
 
@@ -79,6 +79,7 @@ class Deployed:
         self._tensors, self._autograd = tuple(tensors), autograd
         self._folder = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", ignore_cleanup_errors=True)
         self._opened: Callable[..., Tensors] | None = None
+        self._exported: torch.export.ExportedProgram | None = None  # shares the module's weights
 
     def step(self, call: Callable[..., Any], inputs: Sequence[tuple], **fields: Any) -> Step:
         """Return the step of `call`, which calls this object."""
@@ -98,8 +99,8 @@ class Deployed:
         folder = Path(self._folder.name)
         try:
             with torch.no_grad() if self._autograd is torch.inference_mode else self._autograd():
-                exported = exported_of(self._module, self._tensors)
-                self._form.build(exported, self._tensors, folder)
+                self._exported = exported_of(self._module, self._tensors)
+                self._form.build(self._exported, self._tensors, folder)
         except BaseException:
             self._folder.cleanup()
             raise
@@ -112,8 +113,10 @@ class Deployed:
             self._folder.cleanup()  # open files stay readable
 
     def _program(self) -> Program | str:
+        if self._exported is None:
+            return "the artefact is not built"
         with self._autograd():
-            return self._form.program(self._module, self._tensors)
+            return self._form.program(self._exported, self._tensors)
 
 
 class _Flat(torch.nn.Module):

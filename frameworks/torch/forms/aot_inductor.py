@@ -40,8 +40,8 @@ class Form(forms.Form):
     def engaged(self) -> str:
         return f"AOTInductor + {'Triton' if self.device.type == 'cuda' else 'C++'}"
 
-    def program(self, exported: torch.nn.Module, tensors: Tensors) -> Program:
-        return program.executed(exported, tensors)
+    def program(self, exported: torch.export.ExportedProgram, tensors: Tensors) -> Program:
+        return program.executed(exported.module(), tensors)
 
 
 def opened(package: Path) -> Callable[..., Any]:

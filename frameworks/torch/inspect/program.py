@@ -1,7 +1,7 @@
 """The operators of one call as torch itself dispatches them: ATen's, and the attention kernel that SDPA chose.
 
-Eager mode's list comes from calling the model, a graph's from running Dynamo's capture with eager kernels. So both have
-one form: eager's dispatcher splits composite operators in both.
+Eager mode's list comes from calling the model, a graph's from running the capture of Dynamo or torch.export with eager
+kernels. So both have one form: eager's dispatcher splits composite operators in both.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _KINDS = {
 READING = "_local_scalar_dense"  # dispatched by `item()` and a branch on a tensor's value
 # They rename memory, as views do, though their schemas do not show it.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
+_ADDED = {"lift_fresh_copy", "_assert_tensor_metadata"}  # by torch.export: a constant, a check of a dtype
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _watchers: list[Callable[..., None]] = []
 
@@ -180,7 +181,7 @@ def _attention_arguments(
 def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Operation]:
     """Yield the operator as it is listed: not at all where it renames memory, makes a constant or reads a number."""
     name, operands = _name(func), [value for value in _flat([*args, *kwargs.values()]) if _is_tensor(value)]
-    if func.is_view or name in _RENAMING or (name == READING and operands[0].device.type == "cpu"):
+    if func.is_view or name in _RENAMING | _ADDED or (name == READING and operands[0].device.type == "cpu"):
         return
     if not operands and torch.Tag.nondeterministic_seeded not in func.tags:
         return

@@ -51,24 +51,66 @@ def test_attention_in_an_artefact_is_eager_modes(packages):
     run_in(
         "torch",
         """
-from types import SimpleNamespace as Double
-
 import torch
 from frameworks.torch import forms
+from frameworks.torch.forms import aot_inductor
 from frameworks.torch.inspect import program
 from frameworks.torch.modes.inference import inference
 
 
 class Attention(torch.nn.Module):
-    def forward(self, x):
-        return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    def forward(self, x):  # torch.export adds a copy of the constant, and a check of the cast's dtype
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x).to(torch.float64) * torch.tensor(2.0)
 
 
 module, tensors = Attention(), [torch.ones(1, 2, 8, 16)]
-cell = Double(mode="aot-inductor", threads=1, dtype="fp32")
-deployed = forms.Deployed(cell, torch.device("cpu"), module, module, tensors)
+form, exported = aot_inductor.Form(torch.device("cpu"), 1, "fp32"), forms.exported_of(module, tensors)
 eager = program.executed(inference(module), tensors)
-assert deployed._program() == eager != program.executed(torch.no_grad()(module), tensors)
+with torch.inference_mode():
+    assert form.program(exported, tensors) == eager
+assert eager != program.executed(torch.no_grad()(module), tensors)
+""",
+    )
+
+
+@pytest.mark.slow
+def test_a_model_that_torch_export_traces_otherwise_has_another_program(packages, tmp_path):
+    (tmp_path / "masking.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        mask = torch.ones(1, 1, 8, 8, dtype=torch.bool) if torch.compiler.is_compiling() else None\n"
+        "        return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)\n"
+        "def model():\n"
+        "    return Net()\n"
+        "def inputs(batch=1):\n"
+        "    return torch.ones(batch, 2, 8, 16)\n"
+    )
+    run_in(
+        "torch",
+        f"""
+import workloads
+from frameworks.program import verdict
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+workloads.add({{"masking.py": {str(tmp_path / "masking.py")!r}}})
+workload, adapter = workloads.get("masking.py"), Adapter()
+shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
+given = workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)]
+listed = []
+for mode in ("eager", "aot-inductor"):
+    cell = Cell("torch", "masking.py", "own", "inference", "cpu", "fp32", 1, tuple(shape.items()), mode)
+    adapter.configure(cell)
+    adapter.start_compiler(cell)
+    step = adapter.prepare(workload, cell, *given)
+    if step.build:
+        step.build()
+        step.load()
+    step()
+    listed.append(step.program())
+different = "scaled_dot_product_attention: mask none in eager, bool (1,1,8,8) stride (64,64,8,1) in the graph"
+assert verdict(listed[:1], listed[1]) == {{"program": "differs", "program_difference": different}}
 """,
     )
 
