@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ ENTRIES = {
 
 class Form(forms.Form):
     """A session with the cell's threads, and nodes that are all on the device's provider."""
+
+    def start(self) -> Mapping[str, Any]:
+        wanted = PROVIDERS[self.device.type]
+        if wanted not in onnxruntime.get_available_providers():
+            build = f"onnxruntime {onnxruntime.__version__}"
+            raise Unsupported(f"{build} has no {wanted}: install onnxruntime-gpu in place of it.")
+        return {}
 
     def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
         names = [f"input_{index}" for index in range(len(tensors))]

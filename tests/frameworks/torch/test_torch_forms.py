@@ -116,6 +116,26 @@ assert verdict(listed[:1], listed[1]) == {{"program": "differs", "program_differ
 
 
 @pytest.mark.slow
+def test_a_build_of_onnx_runtime_without_the_gpu_is_refused_at_the_start(packages):
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.adapter import Unsupported
+from frameworks.torch.forms import onnx_runtime
+
+assert onnx_runtime.Form(torch.device("cpu"), 1, "fp32").start() == {}
+try:
+    onnx_runtime.Form(torch.device("cuda", 0), 1, "fp32").start()
+except Unsupported as error:
+    assert "has no CUDAExecutionProvider: install onnxruntime-gpu in place of it." in str(error)
+else:
+    raise AssertionError("the build for CPUs has no CUDA provider")
+""",
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
     (tmp_path / "branching.py").write_text(
         "import torch\n"
