@@ -195,7 +195,7 @@ class Record:
     batch_doubling_growth: float | None = col("relative increase of the time when the batch doubles")
     explained_share: float | None = col("larger roofline term over the measured time")
     bottleneck: str | None = col("compute, bandwidth, latency or overhead", name="regime")
-    peak_memory_mb: float | None = col("peak device memory (GPU)", "MB")
+    peak_memory_mb: float | None = col("peak device memory (GPU); empty for `onnx-runtime`", "MB")
     graphs: int | None = col("graphs that the mode captured")
     graph_breaks: int | None = col("breaks between these graphs")
     graph_break_places: str | None = col("user models: place and reason of each break", "JSON")

@@ -126,7 +126,8 @@ class Adapter(adapter.Adapter):
             return gpu.Meter(self.device, sharded.tensors() if sharded else ())
         user_model, model = self.user_models.get(cell.group_id), self._models.get(cell.group_id)
         module = user_model.module if user_model else model
-        return gpu.Meter(self.device, module.state_dict().values() if module else ())
+        kind = gpu.Timer if FRAMEWORK.mode(cell.mode).artefact and forms.load(cell.mode).own_memory else gpu.Meter
+        return kind(self.device, module.state_dict().values() if module else ())
 
 
 def _device(name: str) -> torch.device:

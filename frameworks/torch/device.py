@@ -65,7 +65,7 @@ class Meter(adapter.Meter):
     def __init__(self, device: torch.device, shared: Iterable[torch.Tensor]):
         self._device, self._shared = device, sum(tensor.nbytes for tensor in shared)
 
-    def allocated_bytes(self) -> int:
+    def allocated_bytes(self) -> int | None:
         torch.cuda.synchronize(self._device)
         gc.collect()
         torch.cuda.empty_cache()
@@ -83,6 +83,13 @@ class Meter(adapter.Meter):
 
     def device_seconds(self, step: Callable[[], Any], calls: int) -> float | None:
         return busy_seconds(step, calls, self._device)
+
+
+class Timer(Meter):
+    """Time of a cell whose memory is not in torch's allocator."""
+
+    def allocated_bytes(self) -> None:
+        return None
 
 
 def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:

@@ -30,6 +30,7 @@ class Form(ABC):
     """
 
     detail = ""  # of the artefact, for the record
+    own_memory = False  # on a GPU, where torch's allocator does not see it
 
     def __init__(self, device: torch.device, threads: int, dtype: str):
         self.device, self.threads, self.dtype = device, threads, dtype

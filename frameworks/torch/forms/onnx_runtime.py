@@ -38,6 +38,8 @@ ENTRIES = {
 class Form(forms.Form):
     """A session with the cell's threads, and nodes that are all on the device's provider."""
 
+    own_memory = True
+
     def start(self) -> Mapping[str, Any]:
         wanted = PROVIDERS[self.device.type]
         if wanted not in onnxruntime.get_available_providers():

@@ -136,6 +136,25 @@ else:
 
 
 @pytest.mark.slow
+def test_memory_that_torch_does_not_allocate_is_unknown():
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.torch import device
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+adapter = Adapter()
+adapter.device = torch.device("cuda", 0)
+cell = lambda mode: Cell("torch", "mlp", "plain", "inference", "gpu:0", "fp32", 1, (), mode)
+assert adapter.meter(cell("onnx-runtime")).allocated_bytes() is None
+assert {type(adapter.meter(cell(mode))) for mode in ("eager", "aot-inductor")} == {device.Meter}
+""",
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
     (tmp_path / "branching.py").write_text(
         "import torch\n"
