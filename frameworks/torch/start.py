@@ -193,12 +193,12 @@ class AheadOfTime(Strategy):
         return model.step(called)
 
     def fill(self, place: Place) -> None:
-        model = built(place)
-        if problem := graphs.missing_toolchain("inductor", place.adapter.device):
+        if problem := aot_inductor.missing_toolchain(place.adapter.device):
             raise Unsupported(problem)
+        model = built(place)
         with torch.no_grad():
             program = forms.exported_of(model.module, *model.first)
-        torch._inductor.aoti_compile_and_package(program, package_path=str(place.artefact / aot_inductor.PACKAGE))
+        aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
 
 
 class Events:

@@ -154,6 +154,11 @@ def exported_of(
 
 
 def refusal(what: str, error: Exception) -> Unsupported:
-    """Return Unsupported for a model that a form cannot take, with the error's class and text."""
+    """Return Unsupported for a model that a form cannot take, with the error's class and text.
+
+    Raises the error itself if it is a lack of memory.
+    """
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        raise error
     words = " ".join(str(error).split())[:300]
     return Unsupported(f"{what} ({type(error).__name__}: {words}).")

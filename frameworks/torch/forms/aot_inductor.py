@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,19 +22,20 @@ from frameworks.torch.modes import graphs
 PACKAGE = "model.pt2"
 WITHIN = "/data/aotinductor/"  # a package
 DEVICE = "AOTI_DEVICE_KEY"  # in its metadata
+HEADERS = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
 
 
 class Form(forms.Form):
     """A shared library with Inductor's kernels, on torch's own threads or the GPU."""
 
     def start(self) -> Mapping[str, Any]:
-        if problem := graphs.missing_toolchain("inductor", self.device):
+        if problem := missing_toolchain(self.device):
             raise Unsupported(problem)
         return graphs.start("inductor", self.device) | {"compile": "torch.export, one shape"}
 
     def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
         with graphs.own_caches("aot-inductor"):
-            torch._inductor.aoti_compile_and_package(exported, package_path=str(folder / PACKAGE))
+            compile_into(exported, folder / PACKAGE)
 
     def open(self, folder: Path) -> Callable[..., Tensors]:
         return opened(folder / PACKAGE)
@@ -42,6 +45,38 @@ class Form(forms.Form):
 
     def program(self, exported: torch.export.ExportedProgram, tensors: Tensors) -> Program:
         return program.executed(exported.module(), tensors)
+
+
+def missing_toolchain(device: torch.device) -> str | None:
+    """Return a sentence on the tools that AOTInductor lacks on this machine; None if all are there.
+
+    For a GPU it compiles C++ as well, with CUDA's headers.
+    """
+    problem = graphs.missing_toolchain("inductor", device)
+    if problem or device.type == "cpu" or torch.version.hip:
+        return problem
+    return graphs.missing_cpp() or _missing_headers()
+
+
+def _missing_headers() -> str | None:
+    """Return a sentence if Inductor's compiler does not find CUDA's headers."""
+    includes = graphs.internal("torch.utils.cpp_extension", "include_paths")
+    compiler = graphs.internal("torch._inductor.cpp_builder", "get_cpp_compiler")()
+    try:
+        folders = [f"-I{folder}" for folder in includes("cuda")]
+        command = [compiler, *folders, "-E", "-x", "c++", "-", "-o", os.devnull]
+        subprocess.run(command, input=HEADERS, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # the first without CUDA_HOME
+        return f"AOTInductor found no cuda.h: install the CUDA {torch.version.cuda} toolkit, or set CUDA_HOME."
+    return None
+
+
+def compile_into(exported: torch.export.ExportedProgram, package: Path) -> None:
+    """Write a program's package. Raises Unsupported for a model that AOTInductor cannot compile."""
+    try:
+        torch._inductor.aoti_compile_and_package(exported, package_path=str(package))
+    except Exception as error:
+        raise forms.refusal("AOTInductor cannot compile the model", error) from error
 
 
 def opened(package: Path) -> Callable[..., Any]:

@@ -273,6 +273,11 @@ def missing_toolchain(mode: str, device: torch.device) -> str | None:
         if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
             return "Triton found no C compiler to build its launchers: install gcc or set CC."
         return None
+    return missing_cpp()
+
+
+def missing_cpp() -> str | None:
+    """Return a sentence on the tools for C++ that Inductor lacks on this machine; None if all are there."""
     get_cpp_compiler = internal("torch._inductor.cpp_builder", "get_cpp_compiler")
     try:
         get_cpp_compiler()

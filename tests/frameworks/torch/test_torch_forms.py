@@ -155,6 +155,54 @@ assert {type(adapter.meter(cell(mode))) for mode in ("eager", "aot-inductor")} =
 
 
 @pytest.mark.slow
+def test_a_machine_without_the_tools_of_aotinductor_is_refused_before_the_export(tmp_path):
+    (tmp_path / "include").mkdir()
+    for name in ("cuda.h", "cuda_runtime.h"):
+        (tmp_path / "include" / name).touch()
+    run_in(
+        "torch",
+        f"""
+from types import SimpleNamespace as Double
+from unittest import mock
+
+import torch
+import torch._inductor.config
+from frameworks.adapter import Unsupported
+from frameworks.torch import start
+from frameworks.torch.forms import aot_inductor
+from frameworks.torch.modes import graphs
+from torch.utils import cpp_extension
+
+gpu = torch.device("cuda", 0)
+form = aot_inductor.Form(gpu, 1, "fp32")
+
+
+def refused(act, words, kind=Unsupported):
+    try:
+        act()
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
+
+with mock.patch.object(graphs, "missing_toolchain", lambda mode, device: None):  # Triton is there
+    refused(form.start, "AOTInductor found no cuda.h: install the CUDA")
+    ahead = Double(adapter=Double(device=gpu))
+    refused(lambda: start.AheadOfTime().fill(ahead), "AOTInductor found no cuda.h: install the CUDA")
+    with mock.patch.object(cpp_extension, "CUDA_HOME", {str(tmp_path)!r}):
+        assert aot_inductor.missing_toolchain(gpu) is None
+        with mock.patch.object(torch._inductor.config.cpp, "cxx", ("no-such-compiler",)):
+            refused(form.start, "Inductor found no C++ compiler")
+
+for words, kind in (("cannot find -lcuda", Unsupported), ("CUDA out of memory", RuntimeError)):
+    with mock.patch.object(torch._inductor, "aoti_compile_and_package", mock.Mock(side_effect=RuntimeError(words))):
+        refused(lambda: aot_inductor.compile_into(None, "model.pt2"), words, kind)
+""",
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
     (tmp_path / "branching.py").write_text(
         "import torch\n"
