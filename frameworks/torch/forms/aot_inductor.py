@@ -28,6 +28,11 @@ HEADERS = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
 class Form(forms.Form):
     """A shared library with Inductor's kernels, on torch's own threads or the GPU."""
 
+    def __init__(self, device: torch.device, threads: int, dtype: str):
+        super().__init__(device, threads, dtype)
+        if device.type == "cuda":  # torch's model_container.h: reclaim_finished_models
+            self.detail = "one runner, by default: each call waits until the device has finished the previous one"
+
     def start(self) -> Mapping[str, Any]:
         if problem := missing_toolchain(self.device):
             raise Unsupported(problem)

@@ -175,6 +175,7 @@ from torch.utils import cpp_extension
 
 gpu = torch.device("cuda", 0)
 form = aot_inductor.Form(gpu, 1, "fp32")
+assert "each call waits" in form.detail and not aot_inductor.Form(torch.device("cpu"), 1, "fp32").detail
 
 
 def refused(act, words, kind=Unsupported):
