@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import frameworks
 from execution.launcher import Launcher
 from launchers import local
 from measurement import protocol
@@ -17,19 +16,6 @@ from measurement.protocol import PROFILE, Failed, Hello, Profiled, ProtocolError
 from plan.plan import Group
 from records.costs import known_cost
 from reports import bounds
-
-
-def profiled(groups: Sequence[Group]) -> list[Group]:
-    """Return eager mode of the groups that a profile bounds: on a GPU, in a framework that can replay kernels."""
-    found = []
-    for group in groups:
-        cell = group.cells[0]
-        modes = frameworks.describe(cell.framework).modes
-        replays = cell.ranks == 1 and any(mode.replays for mode in modes)
-        if cell.device_kind == "gpu" and replays and len(group.cells) > 1:
-            eager = [member for member in group.cells if frameworks.is_baseline(member)]
-            found += [Group(tuple(eager), frozenset())] if eager else []
-    return found
 
 
 def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell, Profiled | Failed, str | None]]:

@@ -23,7 +23,7 @@ from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
-from plan.plan import Bundle, Group, Plan, estimated_seconds
+from plan.plan import Bundle, Group, Plan, estimated_seconds, profiled
 from plan.sweep import Sweep
 from records import assemble, foreign, lines
 from records.cell_result import CellResult, Failure, full_speed_s
@@ -231,7 +231,7 @@ class Executor:
 
     def find_bounds(self, bundle: Bundle) -> None:
         """Profile eager mode of the groups with unknown bounds, before a process compiles anything."""
-        groups = [group for group in bounds.profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
+        groups = [group for group in profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
         if not groups:
             return
         self.breakdown.enter("profile")

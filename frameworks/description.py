@@ -106,6 +106,7 @@ class Framework:
     # The modes that train on several ranks, by strategy, and the families whose blocks can be checkpointed.
     strategies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     checkpointed: tuple[str, ...] = ()
+    unrolled: tuple[str, ...] = ()  # families whose loop over positions its compiler unrolls on a GPU
     across_nodes: bool = False  # whether its ranks may be on several nodes
     # devices(ranks, threads of each, device kind): variables that give one process a device per rank.
     devices: Callable[[int, int, str], dict[str, str]] = field(default=lambda ranks, threads, device_kind: {})

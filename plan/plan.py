@@ -23,6 +23,7 @@ from workloads.spec import Parameter, Workload
 
 # Rough figures, used only for the estimate, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
+POSITION_SECONDS = 0.3  # per position of an unrolled loop, on an H200
 # Until the intervals are narrow enough. `standard`: the mean over groups of the edition's records, rounded up;
 # `rigorous`, which has no records: the middle of its range.
 EXPECTED_PROCESSES = {"quick": 3, "standard": 5, "rigorous": 12}
@@ -327,6 +328,19 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
     return replace(group, cells=tuple(map(longer, group.cells)))
 
 
+def profiled(groups: Sequence[Group]) -> list[Group]:
+    """Return eager mode of the groups that a profile bounds: on a GPU, in a framework that can replay kernels."""
+    found = []
+    for group in groups:
+        cell = group.cells[0]
+        modes = frameworks.describe(cell.framework).modes
+        replays = cell.ranks == 1 and any(mode.replays for mode in modes)
+        if cell.device_kind == "gpu" and replays and len(group.cells) > 1:
+            eager = [member for member in group.cells if frameworks.is_baseline(member)]
+            found += [Group(tuple(eager), frozenset())] if eager else []
+    return found
+
+
 def expected_processes(profile: Profile) -> int:
     """Return the approximate number of processes of a bundle, within the profile's limits."""
     expected = EXPECTED_PROCESSES.get(profile.name, profile.minimum_processes)
@@ -336,13 +350,25 @@ def expected_processes(profile: Profile) -> int:
 def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, energy: bool = False) -> float:
     """Return the estimated seconds of a bundle: starts, compilation, warm-up and sampling, without environments."""
     cells = [cell for group in bundle.groups for cell in group.cells]
-    graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
     processes = expected_processes(profile)
     starts = processes + (compile_cache == "warm")
-    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later process
+    compiling = sum(_compiling_seconds(cell, starts) for cell in cells if not frameworks.is_baseline(cell))
     in_process = profile.warmup_seconds / 2 + profile.seconds_per_cell / profile.minimum_processes
     in_process += energy * WINDOWS * WINDOW_SECONDS
-    return starts * START_SECONDS + graphs * compiling + processes * len(cells) * in_process
+    all_starts = starts + bool(profiled(bundle.groups))
+    return all_starts * START_SECONDS + compiling + processes * len(cells) * in_process
+
+
+def _compiling_seconds(cell: Cell, starts: int) -> float:
+    """Return the estimated seconds of a graph's compilation in that many processes."""
+    description = frameworks.describe(cell.framework)
+    mode, first = description.mode(cell.mode), COMPILE_SECONDS
+    family = workloads.get(cell.workload, cell.pass_name).family
+    if mode.fuses and cell.device_kind == "gpu" and family in description.unrolled:
+        first += int(cell.parameter("seq_len") or 0) * POSITION_SECONDS
+    if mode.artefact:
+        return starts * first  # built by every process
+    return first + (starts - 1) * LOAD_SECONDS  # loaded by every later process
 
 
 def profile_of(sweep: Sweep) -> Profile:

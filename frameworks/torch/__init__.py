@@ -188,6 +188,7 @@ FRAMEWORK = Framework(
     trained=("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
     strategies=dict.fromkeys(("ddp", "fsdp"), RANKED),
     checkpointed=("bert", "gpt", "llama", "vit", "mlp"),
+    unrolled=("lstm",),
     across_nodes=True,
     user_model_passes=("inference", "training"),
     user_model_dynamic=True,

@@ -11,7 +11,7 @@ from doubles.suite import TINY
 from execution import bounds
 from measurement.peaks import Peaks
 from measurement.protocol import Failed, Profiled
-from plan.plan import Group
+from plan.plan import Group, profiled
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_a_profile_that_fails_costs_its_bound_alone(measured):
 
 
 @pytest.mark.parametrize(
-    ("framework", "device", "modes", "profiled"),
+    ("framework", "device", "modes", "expected"),
     [
         ("torch", "gpu:0", ("eager", "inductor"), ["eager"]),
         ("torch", "gpu:0", ("eager",), []),
@@ -59,10 +59,10 @@ def test_a_profile_that_fails_costs_its_bound_alone(measured):
         ("jax", "gpu:0", ("eager", "jit"), []),  # nothing there replays eager's kernels
     ],
 )
-def test_eager_mode_is_profiled_where_its_kernels_can_be_replayed(cell, framework, device, modes, profiled):
+def test_eager_mode_is_profiled_where_its_kernels_can_be_replayed(cell, framework, device, modes, expected):
     cells = tuple(cell(framework=framework, device=device, mode=mode) for mode in modes)
-    groups = bounds.profiled([Group(cells, frozenset())])
-    assert [member.mode for group in groups for member in group.cells] == profiled
+    groups = profiled([Group(cells, frozenset())])
+    assert [member.mode for group in groups for member in group.cells] == expected
 
 
 def test_the_sentence_says_what_replaying_and_what_the_device_allow(cell):

@@ -9,7 +9,7 @@ import pytest
 import workloads
 from execution.preparation import estimate
 from measurement.places import SUITE
-from plan.plan import at_unseen_length, plan
+from plan.plan import COMPILE_SECONDS, LOAD_SECONDS, START_SECONDS, at_unseen_length, plan
 from plan.sweep import UsageError, resolve
 
 TINY = {"framework": "torch", "workload": "bert-tiny", "mode": "eager,graph", "threads": "1"}
@@ -70,6 +70,27 @@ def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, m
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))
     assert [cell.rpartition("/")[2] for cell in made.impossible] == modes
     assert all("the axes of user inputs that may change are unknown" in reason for reason in made.impossible.values())
+
+
+def estimated(**given) -> float:
+    resolved = resolve({"framework": "torch", "workload": "lstm", "threads": "1", "seq": "128"} | given)
+    return sum(estimate(plan(resolved), resolved).values())
+
+
+def test_an_estimate_counts_an_artefact_s_build_in_each_of_three_processes():
+    assert estimated(mode="aot-inductor") - estimated(mode="inductor") == 2 * (COMPILE_SECONDS - LOAD_SECONDS)
+
+
+def test_an_estimate_counts_the_start_of_the_process_that_profiles():
+    jit = {"framework": "jax", "mode": "jit"}  # no mode there replays eager's kernels
+    assert estimated(**jit) == estimated(**jit, device="gpu")
+    assert estimated(mode="cuda-graph", device="gpu") - estimated(mode="inductor") == START_SECONDS
+
+
+def test_an_estimate_counts_the_positions_of_an_unrolled_loop():
+    """Two H200 records have first calls of 40 and 64 s."""
+    inductor, replayed = (estimated(mode=mode, device="gpu") for mode in ("inductor", "cuda-graph"))
+    assert 40 < COMPILE_SECONDS + inductor - replayed < 64
 
 
 @pytest.mark.parametrize(("table", "minutes"), [("gpu-bert-short-torch", 6.5), ("gpu-bert-long-torch", 6)])
