@@ -169,6 +169,7 @@ class ProcessStart(GroupWork):
             {name: TIMES_EAGER * error.needed for name, error in differences(own, reference).items()} if own else {}
         )
         dtype, tolerance_of = self.cell.dtype, self.workload.tolerance_of
+        found, reference = self.workload.comparable(dict(self.cell.parameters), found, reference, dtype)
         return tolerance_needed(
             differences(found, reference, own or None),
             lambda name: max(tolerance_of(name, dtype), limits.get(name, 0.0)),

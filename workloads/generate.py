@@ -17,6 +17,8 @@ EXACT = ("fp32",)
 # About the norm of a row of a seeded matrix: else the token embeddings outweigh the layers, and a token repeats for
 # ever.
 ROW_NORM = 1.0
+# Tokens whose logits the reference keeps at each step. Rounding may choose another one of them, but no other token.
+LIKELIEST, LIKELIEST_NAMES = 16, ("likeliest", "logits")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Generate(PassOf):
         return self.model.inputs(parameters, seed)
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """Return tokens (B, N) and the logit of each (B, N)."""
+        """Return tokens (B, N), the logit of each (B, N), and the likeliest tokens with their logits (B, N, K)."""
         model = self.model.given(parameters)
         cached: list[tuple[np.ndarray | None, np.ndarray | None]] = [(None, None)] * model.layers
 
@@ -65,30 +67,40 @@ class Generate(PassOf):
             scores = q @ keys[:, :, None].swapaxes(-1, -2) / math.sqrt(model.head_size)
             return softmax(scores + future.astype(q.dtype)) @ values[:, :, None]
 
-        ids, start, tokens, largest = inputs["input_ids"], 0, [], []
+        ids, start, steps = inputs["input_ids"], 0, []
         for _ in range(int(parameters["tokens"])):
             states = model.states(weights, ids, np.arange(start, start + ids.shape[1]), attend)
             logits = model.logits(weights, states[:, -1])
-            tokens.append(logits.argmax(-1))
-            largest.append(logits.max(-1))
-            start, ids = start + ids.shape[1], tokens[-1][:, None]
-        return {"tokens": np.stack(tokens, 1), "largest": np.stack(largest, 1)}
+            likeliest = np.argpartition(-logits, min(LIKELIEST, logits.shape[-1]) - 1)[:, :LIKELIEST]
+            step = {"tokens": logits.argmax(-1), "largest": logits.max(-1), "likeliest": likeliest}
+            steps.append(step | {"logits": np.take_along_axis(logits, likeliest, -1)})
+            start, ids = start + ids.shape[1], step["tokens"][:, None]
+        return {name: np.stack([step[name] for step in steps], 1) for name in steps[0]}
 
     def comparable(
         self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
     ) -> tuple[Arrays, Arrays]:
-        """Return logits up to the first differing token, where they still agree within rounding; none agree later.
+        """Return logits up to the first differing token; those of later steps follow another text, and are NaN in both.
 
-        In dtypes that require equal tokens, their equality replaces their numbers.
+        The logits agree there within rounding. `chosen` holds the reference's logits of both first differing tokens,
+        which rounding can exchange only if they agree within twice the tolerance: both logits are rounded. A token that
+        is not among the likeliest has 0. Where another cell replaces the reference there is no `chosen`. Dtypes that
+        require equal tokens have `same`.
         """
-        mine, theirs = dict(outputs), dict(reference)
+        mine = dict(outputs)
+        theirs = {key: values for key, values in reference.items() if key.partition(".")[2] not in LIKELIEST_NAMES}
         for call, differs in self._differing(parameters, outputs, reference).items():
             later = np.cumsum(differs, 1) - differs > 0  # (B, N), beyond the first one that differs
-            expected = np.asarray(theirs[f"{call}.largest"]).reshape(differs.shape)
-            actual = np.asarray(mine[f"{call}.largest"]).reshape(differs.shape)
-            mine[f"{call}.largest"] = np.where(later, expected, actual).reshape(-1)
+            first, largest = (differs & ~later).reshape(-1), theirs[f"{call}.largest"]
+            unlike = later.reshape(-1) & np.isfinite(mine[f"{call}.largest"])
             for arrays in (mine, theirs):
+                arrays[f"{call}.largest"] = np.where(unlike, np.nan, arrays[f"{call}.largest"])
                 del arrays[f"{call}.tokens"]
+            chosen = _logits_of(outputs[f"{call}.tokens"], reference, call)
+            if chosen is not None and first.any():
+                mine[f"{call}.chosen"], theirs[f"{call}.chosen"] = (
+                    np.where(first, logits, np.nan) for logits in ((chosen + largest) / 2, largest)
+                )
             if dtype in EXACT:
                 mine[f"{call}.same"] = 1.0 - differs.reshape(-1)
                 theirs[f"{call}.same"] = np.ones(differs.size)
@@ -133,6 +145,18 @@ class Generate(PassOf):
 
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["tokens"])
+
+
+def _logits_of(tokens: np.ndarray, reference: Arrays, call: str) -> np.ndarray | None:
+    """Return the reference's logits of tokens (B x N), 0 beyond its likeliest; None if it kept none, or a sample."""
+    own = reference[f"{call}.tokens"]
+    likeliest, logits = (reference.get(f"{call}.{name}") for name in LIKELIEST_NAMES)
+    if likeliest is None or logits is None or likeliest.size % own.size or likeliest.shape != logits.shape:
+        return None
+    likeliest, logits = likeliest.reshape(own.size, -1), logits.reshape(own.size, -1)
+    if not (likeliest == own.reshape(-1, 1)).any(1).all():
+        return None
+    return np.where(likeliest == np.reshape(tokens, (-1, 1)), logits, 0.0).sum(1)
 
 
 def generate_of(model: Causal) -> Generate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from doubles.small import workload
@@ -63,6 +65,8 @@ def test_another_token_is_a_mismatch_in_fp32_and_told_in_bf16(small):
     assert generate.first_differing(PARAMETERS, generated, reference) == 4
     assert not difference(*generate.comparable(PARAMETERS, generated, reference, "fp32")).within(1e-6)
     assert difference(*generate.comparable(PARAMETERS, generated, reference, "bf16")).within(1e-6)
+    generated["0.largest"][-1] = np.nan
+    assert not difference(*generate.comparable(PARAMETERS, generated, reference, "bf16")).within(1e-6)
     assert generate.first_differing(PARAMETERS, reference, reference) is None
     assert difference(*generate.comparable(PARAMETERS, reference, reference, "fp32")).within(0)
 
@@ -72,10 +76,39 @@ def test_a_logit_that_is_wrong_where_tokens_begin_to_differ_is_a_mismatch_in_any
     generate, rng = generate_of(small), np.random.default_rng(0)
     tokens, largest = rng.integers(0, 11, SHAPE), rng.standard_normal(SHAPE)
     other, wrong = tokens.copy(), largest.copy()
-    other[0, 2:] += 1
-    wrong[0, 2] += 1
+    other[:, 1:] += 1
+    wrong[0, 1] += 0.1  # one of four logits that are compared, of twelve
     pair = outputs(other, wrong), outputs(tokens, largest)
     assert not difference(*generate.comparable(PARAMETERS, *pair, "bf16")).within(0.03)
+
+
+def another_token(reference: dict, place: int) -> dict[str, np.ndarray]:
+    """Outputs of the first call that choose the token at this place among the likeliest, from the third step on."""
+    chosen = np.take_along_axis(reference["likeliest"], np.argsort(-reference["logits"]), -1)[..., place]
+    chosen = np.where(np.arange(PARAMETERS["tokens"]) < 2, reference["tokens"], chosen)
+    return outputs(chosen, reference["largest"])
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+def test_a_token_that_rounding_cannot_choose_is_a_mismatch_beside_a_right_logit(small, dtype):
+    """As where one token repeats itself, which only the reference's logit of it shows."""
+    small = dataclasses.replace(small, vocabulary=40)
+    weights = small.seeded_weights(PARAMETERS, 0)
+    found = generate_of(small).reference(PARAMETERS, weights, small.inputs(PARAMETERS, 0))
+    reference = {f"0.{name}": values.reshape(-1) for name, values in found.items()}
+
+    def needed(mine: dict) -> float:
+        return difference(*generate_of(small).comparable(PARAMETERS, mine, reference, dtype)).needed
+
+    repeated = np.full(SHAPE, 17)
+    repeated[:, 0] = found["tokens"][:, 0]
+    assert needed(outputs(found["tokens"], found["largest"])) < 1e-6
+    assert needed(another_token(found, 5)) > 0.1
+    assert needed(outputs(repeated, found["largest"])) > 0.1
+    apart = found["logits"] - found["largest"][..., None]
+    found["logits"] = found["largest"][..., None] + 1e-3 * apart  # near ties
+    reference["0.logits"] = found["logits"].reshape(-1)
+    assert dtype == "fp32" or 0 < needed(another_token(found, 1)) < 1e-3
 
 
 def test_outputs_that_do_not_fit_are_no_agreement(small):
