@@ -22,7 +22,7 @@ import numpy as np
 from frameworks.program import Program, product_dtypes
 from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
 from frameworks.values import Rules, Values, read
-from workloads.spec import Arrays
+from workloads.spec import SAMPLED_VALUES, Arrays, sampled
 from workloads.user_model import UserModel as Workload
 
 # Share of free memory that a copy in a wider dtype may take; a call needs the rest.
@@ -66,6 +66,16 @@ class Subject(ABC):
     def values(self, output: Any) -> Values:
         """Return the arrays of an output by name, on the host."""
         return read(output, self.rules)
+
+    def compared(self, output: Any) -> Values:
+        """Return the values that are compared: samples of large floating-point arrays, and copies of others.
+
+        A framework may overwrite its tensors at the next call. A wrong value outside of a sample is not found, unless
+        it is not finite or beyond all others.
+        """
+        found = self.values(output)
+        shapes = {name: array.shape for name, array in found.arrays.items()}
+        return Values({name: _sample(array) for name, array in found.arrays.items()}, found.not_compared, shapes)
 
     @abstractmethod
     def repeated(self, seed: int) -> Values:
@@ -252,7 +262,7 @@ class UserModel(Subject):
             output = self.call(*inputs)
             if isinstance(output, Iterator):
                 raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
-            self._first = _kept(self.values(output))
+            self._first = self.compared(output)
             after = self.values(inputs).arrays
         finally:
             self.restore()
@@ -281,7 +291,7 @@ class UserModel(Subject):
             made = called()
             copies = [None if one is None else one.clone() for one in made]
             left = [one is other for one, other in zip(made, called(), strict=True)]
-            values = [[_kept(self.values(one)).arrays for one in each] for each in (made, copies)]
+            values = [[_copied(self.values(one)) for one in each] for each in (made, copies)]
         finally:
             self.restore()
         for (buffers, name), one, first, same in zip(empty, copies, zip(*values, strict=True), left, strict=True):
@@ -338,13 +348,13 @@ class UserModel(Subject):
         self.restore()  # after changes by earlier calls
         self.seed(0)
         try:
-            return [_kept(self.values(call(*prepare(inputs)))) for inputs in self.sets[:calls]]
+            return [self.compared(call(*prepare(inputs))) for inputs in self.sets[:calls]]
         finally:
             self.restore()
 
     def _one(self, call: Call, inputs: Inputs) -> Values:
         try:
-            return _kept(self.values(call(*inputs)))
+            return self.compared(call(*inputs))
         finally:
             self.restore()
 
@@ -363,8 +373,8 @@ class Training(Subject):
         model.seed(seed)
         try:
             output = model.call(*model.fresh(model.sets[0]))
-            loss = _kept(model.values({"loss()": model.file.function("loss")(output)}))
-            return replace(loss, arrays={**_kept(model.values(output)).arrays, **loss.arrays})
+            loss = model.compared({"loss()": model.file.function("loss")(output)})
+            return replace(loss, arrays={**model.compared(output).arrays, **loss.arrays})
         finally:
             model.restore()
 
@@ -386,7 +396,7 @@ class Training(Subject):
         with self.model.in_precision(dtype) as (model, cast):
             sets = [cast(self.model.fresh(inputs)) for inputs in self.model.sets[:calls]]
             trainer = self.trainer(model, dtype)
-            return [_kept(self.values(trainer(*inputs))) for inputs in sets]
+            return [self.compared(trainer(*inputs)) for inputs in sets]
 
     @abstractmethod
     def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
@@ -422,9 +432,26 @@ def _wants_gradients(error: Exception) -> bool:
     return "grad" in text or "inference" in text
 
 
-def _kept(found: Values) -> Values:
-    """Return copies of arrays: a framework may overwrite its tensors at the next call."""
-    return Values({name: np.array(array) for name, array in found.arrays.items()}, found.not_compared)
+def _sample(array: np.ndarray) -> np.ndarray:
+    """Return `SAMPLED_VALUES` values of a larger floating-point array, 1-D: a sample of them, and of all what follows.
+
+    These are the lowest and the highest finite value, and NaN and either infinity; the highest instead of those absent.
+    """
+    if array.dtype.kind != "f" or array.size <= SAMPLED_VALUES:
+        return np.array(array)
+    lowest, highest = array.min(), array.max()
+    special = [highest] * 3
+    if not np.isfinite(lowest) or not np.isfinite(highest):
+        finite = array[np.isfinite(array)]
+        lowest, highest = (finite.min(), finite.max()) if finite.size else (np.nan, np.nan)
+        there = (np.isnan(array).any(), np.isposinf(array).any(), np.isneginf(array).any())
+        special = np.where(there, [np.nan, np.inf, -np.inf], highest).tolist()
+    of_all = np.array([lowest, highest, *special], array.dtype)
+    return np.concatenate([sampled(array, None, SAMPLED_VALUES - of_all.size), of_all])
+
+
+def _copied(found: Values) -> dict[str, np.ndarray]:
+    return {name: np.array(array) for name, array in found.arrays.items()}
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

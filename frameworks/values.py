@@ -28,10 +28,14 @@ _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType
 
 @dataclass
 class Values:
-    """The arrays of an output by name, and the names of values that no rule turns into arrays."""
+    """The arrays of an output by name, and the names of values that no rule turns into arrays.
+
+    `shapes` are those of arrays before they were sampled.
+    """
 
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     not_compared: list[str] = field(default_factory=list)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class Rules:

@@ -371,7 +371,7 @@ class InterleavedComparison(GroupWork):
     def on_host(self, step: Step) -> Callable[[Any], dict[str, np.ndarray]]:
         """Return a function that fetches an output of this step as arrays by name."""
         subject = step.user_model
-        return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays
+        return self.adapter.to_numpy if subject is None else lambda output: subject.compared(output).arrays
 
     def unseen(self, member: Member) -> Unseen | None:
         """Return the cost of the first call at another shape, once the mode is warm, and its latency from then on.

@@ -178,7 +178,7 @@ class ProcessStart(GroupWork):
     def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
         """Return the first call's outputs in the form of references, `0.<name>`."""
         subject = step.user_model
-        arrays = self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
+        arrays = self.adapter.to_numpy(output) if subject is None else subject.compared(output).arrays
         with np.load(self.group.inputs) as stored:
             key = f"0.{self.workload.padding}"
             counts = stored[key] if key in stored.files else None

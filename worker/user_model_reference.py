@@ -165,7 +165,7 @@ def _joined(outputs: Sequence[Values]) -> dict[str, np.ndarray]:
 
 
 def _form(found: Values) -> Mapping[str, tuple]:
-    return {name: (array.shape, array.dtype.kind) for name, array in found.arrays.items()}
+    return {name: (found.shapes.get(name), array.dtype.kind) for name, array in found.arrays.items()}
 
 
 def _line(error: Exception) -> str:

@@ -311,15 +311,15 @@ def fields_of(model: Workload) -> dict[str, Any]:
     return {name: getattr(model, name) for name in names} | {"model": model}
 
 
-def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
-    """Return up to `SAMPLED_VALUES` values, spread by the array's size; 1-D. None keeps the kind."""
+def sampled(values: np.ndarray, dtype: type | None = np.float32, most: int = SAMPLED_VALUES) -> np.ndarray:
+    """Return up to `most` values, spread by the array's size; 1-D. None keeps the kind."""
     flat = np.asarray(values).reshape(-1)
-    if flat.size > SAMPLED_VALUES:
+    if flat.size > most:
         # Steps of a golden section spread evenly over every axis; a step coprime to the size repeats no value.
         step = int(flat.size * 0.6180339887498949)
         while math.gcd(step, flat.size) > 1:
             step += 1
-        flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
+        flat = flat[(np.arange(most, dtype=np.int64) * step) % flat.size]
     return flat.astype(flat.dtype if dtype is None else dtype)
 
 

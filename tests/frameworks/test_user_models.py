@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from frameworks.adapter import Unsupported
 from frameworks.user_file import Fault, as_call
+from frameworks.user_model import Subject
 from frameworks.values import BEYOND, MOST_PARTS, Rules, read
+from measurement.flags import CONSTANT, ZERO
+from measurement.parity import difference, emptiness
+from worker import user_model_reference as examining
+from workloads.spec import SAMPLED_VALUES, sampled
 
 
 def test_only_a_plain_tuple_list_or_dict_is_a_call():
@@ -61,3 +68,64 @@ def test_an_object_that_holds_itself_is_read_once():
     found = read({"node": Node(), "nothing": object()}, Rules())
     assert {name: array.tolist() for name, array in found.arrays.items()} == {"node.value": 3.0}
     assert found.not_compared == ["nothing (object)"]
+
+
+class Large(Subject):
+    """A model whose output of each call is one array, larger than the sample of it."""
+
+    rules, precisions = Rules(), ("float64",)
+
+    def __init__(self, *calls):
+        self.calls = calls
+
+    def repeated(self, seed):
+        return self.compared(self.calls[0])
+
+    def eager(self, calls):
+        return [self.compared(call) for call in self.calls[:calls]]
+
+    def precise(self, dtype, calls):
+        return [self.compared(call.astype(dtype)) for call in self.calls[:calls]]
+
+
+@pytest.fixture
+def large():
+    """Two calls' outputs, and the places of the second one that are in no sample of it."""
+    calls = np.random.default_rng(0).uniform(-1, 1, (2, 3, SAMPLED_VALUES)).astype(np.float32)
+    places = np.arange(calls[1].size, dtype=np.float64)
+    return calls, np.setdiff1d(places, Large().compared(places).arrays["output"][:-5]).astype(int)
+
+
+def error_of(calls, changed, place, value):
+    """The difference of outputs from the reference where a value of the second call is another one."""
+    _, reference = examining.reference(Large(*calls), Large(*calls).eager(2), 2, 1e-4)
+    calls = calls.copy()
+    calls[changed].flat[place] = value
+    return difference(examining._joined(Large(*calls).eager(2)), examining._joined(reference))
+
+
+def test_a_large_output_is_compared_by_a_sample_and_wholly_for_values_that_are_not_finite(large):
+    calls, outside = large
+    place, inside = outside[1000], np.setdiff1d(np.arange(calls[1].size), outside)[1000]
+    found = Large(*calls).eager(2)
+    assert {array.size for each in found for array in each.arrays.values()} == {SAMPLED_VALUES}
+    assert all(sampled(each.arrays["output"], None).tolist() == each.arrays["output"].tolist() for each in found)
+    assert error_of(calls, 1, place, calls[1].flat[place] * 0.9).within(0)  # the limit of a sample
+    assert not error_of(calls, 1, inside, calls[1].flat[inside] * 0.9).within(0)
+    assert not error_of(calls[:, 0], 1, place % SAMPLED_VALUES, 0.5).within(0)  # of a size that is not sampled
+    for value in (np.nan, np.inf, -np.inf, 7.0, -7.0):
+        assert not error_of(calls, 1, place, value).within(1e-4), value
+
+
+def test_a_large_output_without_a_finite_value_or_with_equal_values_is_seen(large):
+    calls, outside = large
+    calls[0] = np.nan
+    with pytest.raises(Unsupported, match="every floating-point value"):
+        examining.refuse_what_changes(Large(*calls), 1e-4)
+    calls[0].flat[outside[0]] = 1.0
+    examining.refuse_what_changes(Large(*calls), 1e-4)
+    for value, flag in ((0.0, ZERO), (-3.0, CONSTANT)):
+        calls[0] = value
+        assert emptiness(Large(*calls).repeated(0).arrays) == flag
+        calls[0].flat[outside[0]] = 1.0
+        assert emptiness(Large(*calls).repeated(0).arrays) is None

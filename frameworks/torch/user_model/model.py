@@ -195,7 +195,7 @@ class Model(user_model.UserModel):
             args, kwargs = self.fresh(self.sets[0])
             self.seed(0)
             try:
-                again = self.values(self.module(*args, **kwargs)).arrays
+                again = self.compared(self.module(*args, **kwargs)).arrays
             finally:
                 self.restore()
         first = self._first.arrays
