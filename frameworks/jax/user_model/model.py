@@ -38,6 +38,8 @@ STATEFUL = (
     "(function, parameters) from model()."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
+# Primitives that read a part of their first operand, as large as their result.
+PARTIAL = ("gather", "slice", "dynamic_slice")
 # Calls in StableHLO that compute nothing, or that XLA decomposes.
 COUNTED_CALLS = ("Sharding", "SPMD", "annotate_device_placement", "mhlo.", "chlo.", "LayoutConstraint")
 
@@ -395,17 +397,41 @@ def counted(function: Callable, *arguments: Any) -> Counted | None:
     found = lowered.cost_analysis() or {}
     if found.get("flops", -1) < 0 or not all(name.startswith(COUNTED_CALLS) for name in calls):
         return None
-    once = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in _moved(traced.jaxpr, arguments))
+    once = _moved(traced.jaxpr, arguments)
     moved, transcendentals = found.get("bytes accessed", once), found.get("transcendentals", 0)
     return Counted(int(found["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
 
 
-def _moved(jaxpr: Any, arguments: Any) -> list[Any]:
-    """Return the arrays that a call must move: arguments that it reads and constants, each array once, and results."""
-    read = {id(variable) for equation in jaxpr.eqns for variable in equation.invars} | set(map(id, jaxpr.jaxpr.outvars))
-    leaves = zip(jax.tree.leaves(arguments), jaxpr.jaxpr.invars, strict=True)
-    given = [leaf if hasattr(leaf, "shape") else variable.aval for leaf, variable in leaves if id(variable) in read]
-    return [*{id(array): array for array in (*given, *jaxpr.consts)}.values(), *jaxpr.out_avals]
+def _moved(jaxpr: Any, arguments: Any) -> int:
+    """Return the bytes that a call must move: what it reads of arguments and constants, each once, and results."""
+    read, seen = _read(jaxpr.jaxpr), {}
+    leaves = [*zip(jax.tree.leaves(arguments), jaxpr.jaxpr.invars, strict=True)]
+    for leaf, variable in (*leaves, *zip(jaxpr.consts, jaxpr.jaxpr.constvars, strict=True)):
+        array = leaf if hasattr(leaf, "shape") else variable.aval
+        seen[id(array)] = array, seen.get(id(array), (array, 0))[1] + read.get(id(variable), 0)
+    return sum(min(_nbytes(array), needed) for array, needed in seen.values()) + sum(map(_nbytes, jaxpr.out_avals))
+
+
+def _read(jaxpr: Any) -> dict[int, int]:
+    """Return the bytes that a jaxpr reads of each variable, by identity; of a table that it only gathers, the rows."""
+    read = {id(variable): _nbytes(variable.aval) for variable in jaxpr.outvars}
+    for equation in jaxpr.eqns:
+        inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+        inner = None if equation.primitive.name == "scan" else getattr(inner, "jaxpr", inner)  # which repeats it
+        shapes = [variable.aval.shape for variable in equation.invars]
+        needed = [_nbytes(variable.aval) for variable in equation.invars]
+        if equation.primitive.name in PARTIAL:
+            needed[0] = sum(_nbytes(result.aval) for result in equation.outvars)
+        elif inner is not None and [variable.aval.shape for variable in inner.invars] == shapes:
+            within = _read(inner)
+            needed = [within.get(id(variable), 0) for variable in inner.invars]
+        for variable, more in zip(equation.invars, needed, strict=True):
+            read[id(variable)] = min(read.get(id(variable), 0) + more, _nbytes(variable.aval))
+    return read
+
+
+def _nbytes(array: Any) -> int:
+    return int(np.prod(array.shape)) * array.dtype.itemsize
 
 
 def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:

@@ -15,6 +15,8 @@ BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
     "operands and results"
 )
+# Operators that read rows of their first operand.
+_GATHERS = ("Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd")
 # Operators that compute much and have no rule in the profiler: a graph with one is not counted.
 _WITHOUT_RULE = (
     *(
@@ -50,7 +52,7 @@ def _unknown(kind: str) -> bool:
 def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
     """Return FLOPs and bytes of `call(*inputs)`. Raises Uncounted where the profiler cannot count its graph.
 
-    The bytes include those variables that the graph reads.
+    The bytes include those variables that the graph reads; of a table that it only gathers, the rows.
     """
     graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
@@ -58,14 +60,40 @@ def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
     if unknown := [op.type for op in operators if _unknown(op.type)]:
         raise Uncounted.naming(unknown)
     einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
-    moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
-    once = _nbytes([*graph.variables, *given, *graph.outputs])
-    if None in (*einsums, *moved, once):
+    moved = [_nbytes([*_operands(op), *op.outputs]) for op in operators]
+    once = _nbytes([*given, *graph.outputs])
+    read = [_read(graph, variable) for variable in graph.variables]
+    if None in (*einsums, *moved, once, *read):
         raise Uncounted("the traced graph leaves shapes open")
     profiler = tf.compat.v1.profiler
     options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output()
     profile = profiler.profile(graph=graph, options=options.build())
-    return Counted(int(profile.total_float_ops) + sum(einsums), once, sum(moved), BY)
+    return Counted(int(profile.total_float_ops) + sum(einsums), once + sum(read), sum(moved), BY)
+
+
+def _operands(op: tf.Operation) -> list[tf.Tensor]:
+    """Return an operator's operands; of a table, the rows that it gathers, which are as large as its result."""
+    return [*op.outputs, *op.inputs[1:]] if op.type in _GATHERS else list(op.inputs)
+
+
+def _read(graph: Any, variable: tf.Variable) -> int | None:
+    """Return the bytes that the graph reads of a variable; None where a shape is open."""
+    whole, rows = _nbytes([variable]), []
+    tensors = [inner for outer, inner in graph.captures if outer is variable.handle]
+    if whole is None or not tensors:
+        return whole
+    for tensor in tensors:  # which grows
+        for op in tensor.consumers():
+            if op.type in ("ReadVariableOp", "Identity"):
+                tensors.append(op.outputs[0])
+            elif op.type in _GATHERS and op.inputs[0] is tensor:
+                rows += op.outputs
+            else:
+                return whole
+        if any(tensor is output for output in graph.outputs):
+            return whole
+    read = _nbytes(rows)
+    return None if read is None else min(whole, read)
 
 
 def _einsum(op: tf.Operation) -> int | None:

@@ -22,6 +22,8 @@ _HEAVY = re.compile(
     r"_?sparse_|_?linalg_(?!vector_norm|cross)|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
     r"(_?thnn_|_cudnn_|miopen_|mkldnn_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"
 )
+# Operators that read rows of their first operand, at places that a later one holds.
+_GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
 
@@ -68,12 +70,17 @@ class _NoModules(contextlib.nullcontext):
 
 
 class _Bytes(TorchDispatchMode):
-    """Sums the bytes that operators read and write (0 for a view), and notes those whose FLOPs have no rule."""
+    """Sums the bytes that operators read and write (0 for a view), and notes those whose FLOPs have no rule.
+
+    `rows` are the bytes that gathers read, by the storage of their table. `whole` are storages that others read.
+    """
 
     def __init__(self, rules: Mapping[Any, Any]) -> None:
         super().__init__()
         self._rules = rules
         self.moved = 0
+        self.rows: dict[int, int] = {}
+        self.whole: set[int] = set()
         self.uncounted: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -87,12 +94,31 @@ class _Bytes(TorchDispatchMode):
         if not known and (func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname)):
             self.uncounted.add(func.name())
         if not func.is_view:
-            self.moved += nbytes((args, kwargs, result))
+            self._add(func._opname, args, kwargs or {}, result)
         return result
+
+    def _add(self, name: str, args: tuple, kwargs: Mapping[str, Any], result: Any) -> None:
+        """Add the bytes of a call of an operator."""
+        if name in _GATHERS and args:
+            table, *args = args
+            row = table[:1].nbytes if "embedding" in name else table.element_size()
+            places = args[0].numel() if "embedding" in name else tree_leaves(result)[0].numel()
+            read = min(places * row, _bytes_of(table))
+            self.rows[_storage(table)] = self.rows.get(_storage(table), 0) + read
+            self.moved += read
+        self.whole |= {_storage(leaf) for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+        self.moved += nbytes((args, kwargs, result))
+
+    def unread(self, held: Sequence[torch.Tensor]) -> int:
+        """Return the bytes of the tensors that no operator reads: rows of tables that only gathers read."""
+        tables = {_storage(tensor): _bytes_of(tensor) for tensor in held}
+        return sum(max(0, tables.get(table, 0) - read) for table, read in self.rows.items() if table not in self.whole)
 
 
 def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
     """Return FLOPs and bytes of `call(*fresh())`; weights, buffers, inputs and outputs must move once.
+
+    Of a table that only gathers read, such as an embedding's, only the rows must.
 
     `fresh` makes separate inputs for each of two calls, and is not counted. Raises Uncounted where it runs kernels that
     may compute much and have no rule.
@@ -112,7 +138,7 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     held = [*module.parameters(), *module.buffers()]
     return Counted(
         flops=int(flops.get_total_flops()),
-        bytes=nbytes((held, inputs, output)),
+        bytes=nbytes((held, inputs, output)) - moved.unread(held),
         unfused_bytes=moved.moved,
         by=BY,
     )
@@ -122,6 +148,11 @@ def nbytes(values: Any) -> int:
     """Return bytes of all tensors in a tree, each storage once."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     return sum({id(tensor): _bytes_of(tensor) for tensor in tensors}.values())
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Return an identity that a tensor shares with its views."""
+    return tensor.untyped_storage()._cdata if tensor.layout == torch.strided and not tensor.is_nested else id(tensor)
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
