@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +21,7 @@ from frameworks.torch.modes import graphs
 PACKAGE = "model.pt2"
 WITHIN = "/data/aotinductor/"  # a package
 DEVICE = "AOTI_DEVICE_KEY"  # in its metadata
-HEADERS = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
+HEADERS = ("cuda.h", "cuda_runtime.h")
 
 
 class Form(forms.Form):
@@ -64,16 +63,17 @@ def missing_toolchain(device: torch.device) -> str | None:
 
 
 def _missing_headers() -> str | None:
-    """Return a sentence if Inductor's compiler does not find CUDA's headers."""
-    includes = graphs.internal("torch.utils.cpp_extension", "include_paths")
-    compiler = graphs.internal("torch._inductor.cpp_builder", "get_cpp_compiler")()
+    """Return a sentence if CUDA's headers are in no folder that Inductor names or a C++ compiler searches."""
+    more = (os.environ.get(name, "") for name in ("CPATH", "CPLUS_INCLUDE_PATH"))
     try:
-        folders = [f"-I{folder}" for folder in includes("cuda")]
-        command = [compiler, *folders, "-E", "-x", "c++", "-", "-o", os.devnull]
-        subprocess.run(command, input=HEADERS, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):  # the first without CUDA_HOME
-        return f"AOTInductor found no cuda.h: install the CUDA {torch.version.cuda} toolkit, or set CUDA_HOME."
-    return None
+        named = graphs.internal("torch.utils.cpp_extension", "include_paths")("cuda")
+    except OSError:  # without CUDA_HOME, which Inductor needs
+        folders = []
+    else:
+        folders = [*named, "/usr/include", "/usr/local/include", *":".join(more).split(":")]
+    if all(any(Path(folder, name).is_file() for folder in folders) for name in HEADERS):
+        return None
+    return f"AOTInductor found no cuda.h: install the CUDA {torch.version.cuda} toolkit, or set CUDA_HOME."
 
 
 def compile_into(exported: torch.export.ExportedProgram, package: Path) -> None:
