@@ -180,6 +180,7 @@ class Adapter(ABC):
                     dtype = "float32" if trains else DTYPES[cell.dtype]
                     make = self._room("user_model.model").Model
                     self.user_models[cell.group_id] = make(self, workload, weights, inputs, dtype, trains)
+                    self.refuse(cell)  # the file may have set a switch
                 room = self._room("user_model.training" if trains else "user_model.model")
                 return room.prepare(self.user_models[cell.group_id], cell)
             name = "training" if trains else "generation" if cell.pass_name in WITH_CACHE else "inference"

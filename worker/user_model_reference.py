@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from frameworks.adapter import Step, Unsupported
+from frameworks.user_file import seed_python
 from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, Difference, differences
@@ -21,6 +24,7 @@ from workloads.spec import sampled
 
 # Calls with separately timed graphs; each graph is waited for, so samples contain no such calls.
 PRICED_CALLS = 7
+SEEDS, MOST_SECONDS = 20, 10.0  # that a model that draws random numbers is called with, and for how long
 MOST_NAMES = 5  # of outputs in a sentence
 NOTHING = (
     "every floating-point value that the model returns is NaN or infinite, in {outputs}, so nothing can be compared: "
@@ -90,6 +94,43 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
         raise Unsupported(STATE.format(outputs=_named(outputs)))
     if outputs := unlike(1):  # if state begins late, seed 0 does not repeat the first answer either
         raise Unsupported((STATE if unlike(0) else RANDOMNESS).format(outputs=_named(outputs)))
+    if outputs := _changed_by_seeds(subject, first):
+        raise Unsupported(RANDOMNESS.format(outputs=_named(outputs)))
+
+
+def _changed_by_seeds(subject: Subject, first: Values) -> list[str]:
+    """Return the outputs that change with the seed, however little.
+
+    A tolerance hides draws beside large values, such as those of a mask. Draws that seldom change anything need several
+    seeds. Outputs that calls with one seed do not repeat to the bit show nothing.
+    """
+    seed_python(0)
+    before = _python_draws()
+    repeats = not _unequal(subject.repeated(0), first)
+    seeds = SEEDS if repeats and (_python_draws() != before or _draws(subject)) else 2
+    started = time.monotonic()
+    for seed in range(1, seeds if repeats else 0):
+        found = subject.repeated(seed)
+        if (outputs := _unequal(found, first)) and not _unequal(subject.repeated(seed), found):
+            return outputs
+        if time.monotonic() - started > MOST_SECONDS:
+            break
+    return []
+
+
+def _python_draws() -> list[str]:
+    """Return the states of Python's and NumPy's random numbers as texts."""
+    return [repr(random.getstate()), str(np.random.get_state()[1:3])]
+
+
+def _unequal(values: Values, others: Values) -> list[str]:
+    """Return the outputs that differ in any bit but those of NaN."""
+    pairs = ((name, array, others.arrays.get(name)) for name, array in values.arrays.items())
+    return [name for name, one, other in pairs if other is None or not _same(one, other)]
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
 
 
 def reference(subject: Subject, eager: list[Values] | None, calls: int, tolerance: float) -> tuple[str, list[Values]]:

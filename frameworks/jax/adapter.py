@@ -35,6 +35,7 @@ READ_BACK = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
+DEBUGGING = ("jax_check_tracer_leaks", "jax_enable_checks")
 ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCATE", "NVIDIA_TF32_OVERRIDE")
 
 
@@ -88,6 +89,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("TF32 exists on NVIDIA GPUs only")
         if jax.config.jax_disable_jit:
             raise Unsupported("JAX_DISABLE_JIT is set, which changes eager mode and jit: unset it")
+        if slowing := [name for name in DEBUGGING if getattr(jax.config, name, False)]:
+            raise Unsupported(f"{slowing[0]} is set, which slows down eager mode more than jit: unset it")
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")

@@ -21,6 +21,7 @@ from frameworks.paddle.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays
 
+DEBUGGING = ["FLAGS_check_nan_inf", "FLAGS_benchmark"]
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
@@ -95,6 +96,8 @@ class Adapter(adapter.Adapter):
     def refuse(self, cell: Cell) -> None:
         if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
+        if slowing := [name for name, is_set in paddle.get_flags(DEBUGGING).items() if is_set]:
+            raise Unsupported(f"{slowing[0]} is set, which slows down eager mode more than graphs: unset it")
 
     def processes(self, cell: Cell) -> int:
         return cell.ranks

@@ -487,7 +487,7 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
 
 
 def _is_pair(made: Any) -> bool:
-    return isinstance(made, tuple) and len(made) == 2
+    return type(made) is tuple and len(made) == 2  # a class may derive from tuple and be called itself
 
 
 def _with_parameters(reached: Reached, function: Callable, params: Any) -> Applied:
