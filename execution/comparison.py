@@ -167,22 +167,27 @@ class Changed(Exception):
 
 def _of_process(result: CellResult, report: Report, values: Arrays, workload: Workload) -> list[Parity]:
     """Return the parity of each output of a user model in one process."""
-    tolerance, model = workload.tolerance[result.cell.dtype], report.user_model
+    dtype, parameters, model = result.cell.dtype, dict(result.cell.parameters), report.user_model
     if model is None:
-        return [Parity(INCOMPARABLE, tolerance, "its own eager mode")]
+        return [Parity(INCOMPARABLE, workload.tolerance[dtype], "its own eager mode")]
     reference = dict(np.load(model.reference))
     eager = dict(np.load(model.eager)) if model.eager else None
     if values.keys() != reference.keys():
-        return [Parity(INCOMPARABLE, tolerance, model.reference_name)]
+        return [Parity(INCOMPARABLE, workload.tolerance[dtype], model.reference_name)]
+    if eager:
+        eager, _ = workload.comparable(parameters, eager, reference, dtype)
+    values, reference = workload.comparable(parameters, values, reference, dtype)
     own = differences(eager, reference) if eager else {}
-    limits = {name: _limit(error, tolerance, model.reference_name) for name, error in own.items()}
-    usual = Parity(Difference(), tolerance, model.reference_name)
+
+    def limit(name: str) -> Parity:
+        return _limit(own.get(name, Difference()), workload.tolerance_of(name, dtype), model.reference_name)
+
     is_graph = frameworks.describe(result.cell.framework).mode(result.cell.mode).graph
     for name, error in differences(values, eager).items() if eager and not is_graph else ():
-        if not replace(limits.get(name, usual), difference=error, unequal=0.0).holds:
+        if not replace(limit(name), difference=error, unequal=0.0).holds:
             raise Changed(AFTER_MANY_CALLS)
     found = differences(values, reference, eager)
-    return [replace(limits.get(name, usual), difference=error) for name, error in found.items()]
+    return [replace(limit(name), difference=error) for name, error in found.items()]
 
 
 def _limit(own: Difference, tolerance: float, reference: str) -> Parity:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +50,9 @@ class UserModel(Workload):
 
     def trained(self) -> UserModel:
         """Return its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
-        return replace(self, tolerance=training.TOLERANCE | self.given, parity_calls=training.STEPS_COMPARED)
+        kept = {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {"tolerance": training.TOLERANCE | self.given, "parity_calls": training.STEPS_COMPARED}
+        return TrainedUserModel(**kept | own)
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return {"seed": ()}
@@ -68,6 +70,24 @@ class UserModel(Workload):
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """Return no cost: the worker counts."""
         return Cost((), 0)
+
+
+class TrainedUserModel(UserModel):
+    """A user's model under training."""
+
+    def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
+        return training.first_twice(super().sets(parameters, seed))
+
+    def comparable(
+        self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
+    ) -> tuple[Arrays, Arrays]:
+        return training.with_fall(outputs, reference), training.with_fall(reference, reference)
+
+    def tolerance_of(self, output: str, dtype: str) -> float:
+        if output != training.FALL:
+            return self.tolerance[dtype]
+        of_loss = self.given.get(dtype, 0.0)  # the user's own, as an error of the fall
+        return max(training.FALL_TOLERANCE[dtype], of_loss / training.ADDED_TO_FALL)
 
 
 def is_user_model(word: str) -> bool:

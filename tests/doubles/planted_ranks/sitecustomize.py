@@ -1,4 +1,4 @@
-"""A fault in rank 1, planted into every worker that finds this folder on its path: FAULT says which, in its samples."""
+"""A fault planted into every worker that finds this folder on its path: FAULT names it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,36 @@ def plant(module) -> None:
     module.Rank.time = faults[os.environ["FAULT"]]
 
 
+def skip_update(module) -> None:
+    """Make the optimizer's step do nothing, in `frameworks.torch.modes.training`."""
+    module.torch.optim.AdamW.step = lambda optimizer: None
+
+
+def skip_all_reduce(module) -> None:
+    """Leave each rank its own gradients, in `frameworks.torch.modes.parallel`."""
+    module.DistributedDataParallel = lambda objective, **_: objective
+
+
 class Finder(importlib.abc.MetaPathFinder):
-    """Loads `worker.ranked_adapter` as ever, and plants the fault."""
+    """Loads the module `name` as ever, and plants the fault."""
+
+    def __init__(self, name, plant):
+        self.name, self.plant = name, plant
 
     def find_spec(self, name, path, target=None):
-        if name != "worker.ranked_adapter":
+        if name != self.name:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         load = spec.loader.exec_module
-        spec.loader.exec_module = lambda module: (load(module), plant(module))
+        spec.loader.exec_module = lambda module: (load(module), self.plant(module))
         return spec
 
 
-if os.environ.get("EAGER_VS_GRAPH_RANK") == "1":
-    sys.meta_path.insert(0, Finder())
+OF_ALL_RANKS = {
+    "no update": ("frameworks.torch.modes.training", skip_update),
+    "no all-reduce": ("frameworks.torch.modes.parallel", skip_all_reduce),
+}
+if os.environ["FAULT"] in OF_ALL_RANKS:
+    sys.meta_path.insert(0, Finder(*OF_ALL_RANKS[os.environ["FAULT"]]))
+elif os.environ.get("EAGER_VS_GRAPH_RANK") == "1":
+    sys.meta_path.insert(0, Finder("worker.ranked_adapter", plant))

@@ -60,3 +60,12 @@ def test_a_rank_that_fails_ends_its_cell(tmp_path, monkeypatch, fault, status, r
     assert line["status"] == status
     assert reason in line["reason"]
     assert not left_running(tmp_path / "run")
+
+
+@pytest.mark.parametrize("fault", ["no update", "no all-reduce"])
+def test_a_skipped_update_or_all_reduce_is_a_mismatch(tmp_path, monkeypatch, fault):
+    monkeypatch.setenv("PYTHONPATH", str(PLANTED))
+    monkeypatch.setenv("FAULT", fault)
+    words = ("RANKS=2", "MODE=eager", "WORKLOAD=gpt-tiny", "SEQ=4", "DTYPE=fp32,bf16")
+    statuses = {name: line["status"] for name, line in records(tmp_path / "run", *words).items()}
+    assert list(statuses.values()) == ["mismatch"] * 2, statuses
