@@ -28,6 +28,7 @@ from frameworks.jax.inspect import program
 COMPILED = ("PjitFunction", "JitFn", "JitWrapped", "_JitWrapper")
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 _JAX = str(Path(jax.__file__).parent) + "/"
+LARGE = 1024  # values of an integer array that is worth naming, as of quantised weights
 _CONTAINERS = (list, dict, deque)
 _METHODS = (staticmethod, classmethod)
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
@@ -233,19 +234,21 @@ class Reached:
 def held(jaxpr: Any) -> tuple[list[str], list[str]]:
     """Return names of functions under jit in a traced call that are not JAX's own, and types of its constants.
 
-    The constants are arrays of floating point, which are no arguments and have the dtype of the user's code.
+    The constants are arrays that are no arguments: of floating point, and others from `LARGE` values on.
     """
-    floating = [
+    kept = [
         array
         for array in getattr(jaxpr, "consts", ())
-        if np.size(array) > 1 and jnp.issubdtype(array.dtype, jnp.inexact)
+        if np.size(array) > (1 if jnp.issubdtype(array.dtype, jnp.inexact) else LARGE)
     ]
-    constants = [f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in floating]
+    constants = [f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in kept]
     functions = []
     for equation in jaxpr.eqns:
         if equation.primitive.name in ("jit", "pjit"):
-            _, _, place = equation.params["jaxpr"].jaxpr.debug_info.func_src_info.partition(" at ")
-            if not place.startswith(_JAX):
+            body = equation.params["jaxpr"].jaxpr
+            _, _, place = body.debug_info.func_src_info.partition(" at ")
+            is_pmap = any(part.primitive.name == "shard_map" for part in body.eqns)
+            if is_pmap or not place.startswith(_JAX):
                 functions.append(f"{equation.params['name']} ({place or 'no line known'})")
         for inner in program.inner(equation.params):
             found = held(inner)
