@@ -101,7 +101,7 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
 def _changed_by_seeds(subject: Subject, first: Values) -> list[str]:
     """Return the outputs that change with the seed, however little.
 
-    A tolerance hides draws beside large values, such as those of a mask. Draws that seldom change anything need several
+    Among large values, such as those of a mask, a tolerance hides draws. Draws that seldom change anything need several
     seeds. Outputs that calls with one seed do not repeat to the bit show nothing.
     """
     seed_python(0)
@@ -120,7 +120,7 @@ def _changed_by_seeds(subject: Subject, first: Values) -> list[str]:
 
 def _python_draws() -> list[str]:
     """Return the states of Python's and NumPy's random numbers as texts."""
-    return [repr(random.getstate()), str(np.random.get_state()[1:3])]
+    return [repr(random.getstate()), repr(np.random.get_state(legacy=False))]
 
 
 def _unequal(values: Values, others: Values) -> list[str]:
