@@ -168,7 +168,10 @@ class Exported(Predictor):
         )
 
     def operators(self) -> Program | None:
-        """Return the operators of the exported program, before the passes, which are the mode's purpose."""
+        """Return the operators of the exported program, before the passes, which are the mode's purpose.
+
+        It lacks operators that no output needs, such as those of a moved buffer: saving prunes them.
+        """
         return programs.captured(self._program, self._cell)
 
     def form(self) -> Any:
@@ -194,7 +197,7 @@ class Exported(Predictor):
             config = self.configured(folder)
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
-            capture, self._program = captured(self._model, backend), traced(self._model)
+            capture, self._program = captured(self._model, backend), saved(folder)
             self._model = None  # the predictor loads its own weights
             gc.collect()
             self.open(config)
@@ -270,6 +273,15 @@ def traced(static: nn.Layer, first: bool = False) -> paddle.static.Program | Non
     """Return the program that `to_static` traced last, or first, as its passes found it; None before the first call."""
     known = programs_of(static)
     return known[0 if first else -1].main_program if known else None
+
+
+def saved(folder: str | Path) -> paddle.static.Program | None:
+    """Return the program that `paddle.jit.save` wrote into a folder; None where it is none of Paddle 3's."""
+    if not os.path.exists(f"{folder}/model.json"):
+        return None
+    program = paddle.static.Program()
+    paddle.base.core.deserialize_pir_program(f"{folder}/model.json", program)
+    return program
 
 
 def programs_of(static: nn.Layer) -> list[Any]:
