@@ -49,12 +49,16 @@ def _unknown(kind: str) -> bool:
     return kind in CALLS or (kind.startswith(_WITHOUT_RULE) and not kind.startswith(_WITH_RULE))
 
 
-def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
-    """Return FLOPs and bytes of `call(*inputs)`. Raises Uncounted where the profiler cannot count its graph.
+def traced(call: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    """Return the graph that TensorFlow traces of `call(*inputs)`."""
+    return tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
+
+
+def counted(graph: Any, inputs: Sequence[Any]) -> Counted:
+    """Return FLOPs and bytes of a graph traced for `inputs`. Raises Uncounted where the profiler cannot count it.
 
     The bytes include those variables that the graph reads; of a table that it only gathers, the rows.
     """
-    graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
     operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
     if unknown := [op.type for op in operators if _unknown(op.type)]:

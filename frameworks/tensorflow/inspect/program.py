@@ -41,6 +41,7 @@ CALLS = {
     "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
     "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
+LARGE_CONSTANT = 1000  # bytes above which a constant is listed
 SYNONYMS = {"Tile": "BroadcastTo"}  # the gradient of a mean uses the first in graphs, the second eagerly
 KINDS = {
     "MatMul": "matmul", "BatchMatMul": "matmul", "BatchMatMulV2": "matmul", "BatchMatMulV3": "matmul",
@@ -124,6 +125,19 @@ def captured(graph: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> P
         raise NotImplementedError("a graph with dynamic shapes cannot be compared with a run at one shape")
     concrete = graph.get_concrete_function(*inputs)
     return list(_of_graph(concrete.graph, trips, _Run.of_function(concrete, inputs) if trips is None else None))
+
+
+def constants(graph: Any) -> list[str]:
+    """Return types of the constants of more than 1 kB that a graph holds, those in its loops and branches too."""
+    found = []
+    for node in graph.get_operations():
+        if node.type == "Const":
+            (tensor,) = node.outputs
+            if tensor.shape.num_elements() * tensor.dtype.size > LARGE_CONSTANT:
+                found.append(f"{tensor.dtype.name}[{','.join(map(str, tensor.shape))}]")
+        for key in CALLS.get(node.type, ()):
+            found += [constant for inner in _functions(node, key) for constant in constants(inner)]
+    return found
 
 
 def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None) -> Iterator[Operation]:

@@ -21,6 +21,7 @@ from frameworks.adapter import Step, Unsupported
 from frameworks.tensorflow.inspect import counting, program
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import hubs
+from frameworks.tensorflow.user_model.arrays import CHOICES, Arrays, Slot
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules, attributes, walk
@@ -91,13 +92,14 @@ class TensorFlowRules(Rules):
 class Made:
     """A user's model from `model()`: a function called in its place, and all of its variables in a fixed order.
 
-    `constants` are tensors of floating point that it reaches.
+    `constants` are tensors of floating point that it reaches, those in the places of NumPy's `arrays` too.
     """
 
     model: Any
     call: Callable[..., Any]
     variables: Sequence[tf.Variable]
     constants: Sequence[tf.Tensor]
+    arrays: Arrays
 
     @property
     def trained(self) -> list[tf.Variable]:
@@ -122,6 +124,7 @@ class Model(user_model.UserModel):
     module: Made
 
     def __init__(self, *given: Any):
+        self._arrays, self._sizes = Arrays(()), CHOICES[0]
         super().__init__(*given)
         self.precisions = ("float64", "float32")  # the second where Keras' layers compute in another dtype
         self._refuse_functions()
@@ -137,8 +140,8 @@ class Model(user_model.UserModel):
         return user_file.can_be_called(made)
 
     def built(self, made: None) -> Made:
-        module = self._built(tf.as_dtype(self.dtype))
-        self._model = module.call
+        module = self._exchanged(tf.as_dtype(self.dtype))
+        self._model, self._arrays = module.call, module.arrays
         self._state = [(variable, tf.identity(variable)) for variable in module.variables]
         return module
 
@@ -157,9 +160,14 @@ class Model(user_model.UserModel):
         return self._model(*args, **kwargs)
 
     def calling(self, model: Made) -> Call:
-        return lambda args, kwargs: model.call(*args, **kwargs)
+        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+            model.arrays.put()  # places outside of `model()` have those of another copy
+            return model.call(*args, **kwargs)
+
+        return call
 
     def restore(self) -> None:
+        self._arrays.put()
         for variable, first in self._state:
             variable.assign(first)
 
@@ -174,15 +182,25 @@ class Model(user_model.UserModel):
         return program.executed(self.call, inputs)
 
     def cost(self) -> Counted | None:
-        return counting.counted(self.call, self.fresh(self.sets[0]))
+        inputs = self.fresh(self.sets[0])
+        return counting.counted(self.traced(inputs), inputs)
+
+    def traced(self, inputs: Inputs) -> Any:
+        """Return the graph of a call, and list the constants that it holds in the settings."""
+        graph = counting.traced(self.call, inputs)
+        if held := program.constants(graph):
+            self.settings["held as constants"] = held
+        return graph
 
     def remade(self, dtype: tf.DType, everywhere: bool = False) -> Made:
         """Return a new model in a dtype, with the values that this one's variables had first.
 
         Variables that `model()` does not make are the same ones in both. Raises Fault for other constants than here.
         """
-        made = self._built(dtype, everywhere)
-        self.restore()
+        try:
+            made = self._built(dtype, everywhere)
+        finally:
+            self.restore()
         shared = {id(variable) for variable in self.module.variables} & {id(variable) for variable in made.variables}
         new = [variable for variable in made.variables if id(variable) not in shared]
         for variable, first in zip(new, [first for one, first in self._state if id(one) not in shared], strict=True):
@@ -192,6 +210,21 @@ class Model(user_model.UserModel):
                 f"in {dtype.name} model() or build() creates other constants: make them non-trainable variables."
             )
         return made
+
+    def _exchanged(self, dtype: tf.DType) -> Made:
+        """Return a new model with tensors for as many of NumPy's arrays as it can be called and traced with."""
+        for self._sizes in CHOICES:
+            self._found = Arrays(())
+            try:
+                module = self._built(dtype)
+                if module.arrays.places:
+                    counting.traced(self.calling(module), self.fresh(self.sets[0]))
+                return module
+            except Exception:
+                if not self._found.places:
+                    raise
+                self._found.restore()
+        raise AssertionError("nothing is exchanged at last")
 
     def _built(self, dtype: tf.DType, everywhere: bool = False) -> Made:
         """Return a new model, whose variables are made by a first call.
@@ -210,7 +243,11 @@ class Model(user_model.UserModel):
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
             for state in draws:
                 state.assign([self.seed_of_weights % 2**31, 0])
+            self._arrays.restore()
             model, removed = plain(super().made())
+            slots = [slot for one in walk(model, _within) for slot in _slots(one)]
+            arrays = self._found = Arrays.found(slots, self._sizes, partial(_cast, dtype=dtype, made={}))
+            arrays.put()
             hubs.refuse_other_backends(self.file.name)
             self.removed += removed  # of a class once for all copies
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
@@ -230,7 +267,7 @@ class Model(user_model.UserModel):
                 f"model, or measure in fp32."
             )
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
-        return Made(model, call, variables, constants)
+        return Made(model, call, variables, constants, arrays)
 
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
@@ -384,7 +421,9 @@ def _within(one: Any) -> list[Any]:
     if (parts := _parts(one)) is not None or not hasattr(one, "__dict__"):
         return parts or []
     kinds = type(one).__mro__
-    return [*vars(one).values(), *kinds, *(sys.modules.get(kind.__module__) for kind in kinds)]
+    held = [value for kind in kinds if _is_users(kind.__module__) for value in vars(kind).values()]
+    code = [value for value in held if isinstance(value, types.FunctionType | list | dict | tuple)]
+    return [*vars(one).values(), *code, *kinds, *(sys.modules.get(kind.__module__) for kind in kinds)]
 
 
 def _parts(one: Any) -> list[Any] | None:
@@ -398,15 +437,36 @@ def _parts(one: Any) -> list[Any] | None:
     if isinstance(one, types.MethodType):
         return [one.__self__, one.__func__]
     if isinstance(one, types.FunctionType):
-        names = _names(one.__code__)
-        held = [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
-        read = [one.__globals__[name] for name in names if name in one.__globals__]
-        modules = [
-            vars(module) for module in read if isinstance(module, types.ModuleType) and _is_users(module.__name__)
-        ]
-        within = [module[name] for module in modules for name in names if name in module]
-        return [*held, *read, *within, sys.modules.get(one.__module__)]
+        return [*(value for _, _, value in _read(one)), sys.modules.get(one.__module__)]
     return [one.python_function] if _has_original(one) else None
+
+
+def _slots(one: Any) -> list[Slot]:
+    """Return the slots of a container, or of a user's function, object or class, whose values can be exchanged."""
+    if isinstance(one, dict):
+        return [(one, name, value) for name, value in one.items()]
+    if isinstance(one, list):
+        return [(one, index, value) for index, value in enumerate(one)]
+    if isinstance(one, partial):
+        return [(one, "args", one.args), *_slots(one.keywords)]
+    if isinstance(one, types.FunctionType):
+        return _read(one) if _is_users(one.__module__ or "") else []
+    if isinstance(one, type):
+        return [(one, name, value) for name, value in vars(one).items() if _is_users(one.__module__)]
+    users = isinstance(one, types.SimpleNamespace) or _is_users(type(one).__module__)
+    return _slots(vars(one)) if users and hasattr(one, "__dict__") and not isinstance(one, types.ModuleType) else []
+
+
+def _read(function: types.FunctionType) -> list[Slot]:
+    """Return the slots that a function reads: of its closure, its defaults, globals, and users' modules."""
+    names = _names(function.__code__)
+    cells = [(cell, "cell_contents", cell.cell_contents) for cell in function.__closure__ or () if _is_set(cell)]
+    defaults: list[Slot] = [(function, "__defaults__", function.__defaults__)] if function.__defaults__ else []
+    spaces = [function.__globals__]
+    modules = [function.__globals__[name] for name in names if name in function.__globals__]
+    spaces += [vars(one) for one in modules if isinstance(one, types.ModuleType) and _is_users(one.__name__)]
+    read = [(space, name, space[name]) for space in spaces for name in names if name in space]
+    return [*cells, *defaults, *_slots(function.__kwdefaults__ or {}), *read]
 
 
 def _names(code: types.CodeType) -> list[str]:

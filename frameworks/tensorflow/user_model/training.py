@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import tensorflow as tf
@@ -18,6 +19,11 @@ from measurement.cells import Cell
 class Training(user_model.Training):
     """A user's model under training."""
 
+    def cost(self) -> None:
+        """List the constants of the model's graph; no iteration is counted."""
+        with contextlib.suppress(Exception):  # a graph that cannot be traced has its own reason
+            self.model.traced(self.model.fresh(self.model.sets[0]))
+
     def trainer(self, model: Made, dtype: str) -> Any:
         trainer = self.trainer_of(model)
         return trainer.with_state(trainer)
@@ -27,6 +33,7 @@ class Training(user_model.Training):
         function = user_model.scalar_loss(self.model.file, _is_scalar, "tf.reduce_mean(output**2)")
 
         def loss(args: tuple, kwargs: dict[str, Any]) -> tf.Tensor:
+            made.arrays.put()  # places outside of `model()` have those of another copy
             return function(made.call(*args, **kwargs))
 
         if not made.trained:

@@ -140,7 +140,7 @@ def test_nothing_is_counted_of_a_recurrent_layer_in_one_operator():
         "tensorflow",
         """
 import tensorflow as tf
-from frameworks.tensorflow.inspect.counting import counted
+from frameworks.tensorflow.inspect.counting import counted, traced
 from frameworks.user_model import Uncounted
 
 weights, bias = tf.Variable(tf.ones((16, 32))), tf.Variable(tf.zeros((32,)))
@@ -154,11 +154,11 @@ def layer(name, x):
 sequence = tf.ones((3, 4, 8))
 for name, inputs in (("BlockLSTM", sequence), ("BlockLSTMV2", sequence), ("LSTMBlockCell", tf.ones((4, 8)))):
     try:
-        reason = counted(lambda x: layer(name, x), [inputs])
+        reason = counted(traced(lambda x: layer(name, x), [inputs]), [inputs])
     except Uncounted as error:
         reason = str(error)
     assert reason == f"no rule for {name}", reason
-product = counted(lambda x: x @ weights[:8], [tf.ones((4, 8))])
+product = counted(traced(lambda x: x @ weights[:8], [tf.ones((4, 8))]), [tf.ones((4, 8))])
 assert product.flops == 2 * 4 * 8 * 32, product
 """,
     )
