@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from frameworks.adapter import Unsupported
 from frameworks.jax import runtime
@@ -120,9 +121,25 @@ def _run_under(trace: Any, call: Callable, inputs: Sequence[Any]) -> None:
         call(*inputs)
 
 
-def captured(graph: Any, inputs: Sequence[Any]) -> Program:
-    """Return the operators in the jaxpr of a jitted function for inputs of these shapes; nothing is compiled."""
-    return list(_of_jaxpr(graph.trace(*inputs).jaxpr))
+def captured(graph: Any, inputs: Sequence[Any], pruned: bool = False) -> Program:
+    """Return the operators in the jaxpr of a jitted function for inputs of these shapes; nothing is compiled.
+
+    `pruned` omits those that no output needs, as XLA does.
+    """
+    closed = graph.trace(*inputs).jaxpr
+    return needed(closed, len(closed.jaxpr.outvars)) if pruned else list(_of_jaxpr(closed))
+
+
+def drops(closed: Any, count: int) -> bool:
+    """Return whether the first `count` outputs of a closed jaxpr need fewer operators than all of them."""
+    every = len(closed.jaxpr.outvars)
+    return count < every and len(needed(closed, count)) < len(needed(closed, every))
+
+
+def needed(closed: Any, count: int) -> Program:
+    """Return the operators that the first `count` outputs of a closed jaxpr need."""
+    outputs = [index < count for index in range(len(closed.jaxpr.outvars))]
+    return list(_of_jaxpr(dce_jaxpr(closed.jaxpr, outputs)[0]))
 
 
 def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operation]:

@@ -113,6 +113,10 @@ class Reached:
                     now[number] = leaf
         return now
 
+    def contents(self) -> list[Any]:
+        """Return the present values in lists, dicts and objects."""
+        return [list(held.values() if isinstance(held, dict) else held) for held, _ in self._contents]
+
     @staticmethod
     def _put_back(contents: Sequence[tuple[Any, Any]], held: Sequence[tuple[Any, Any, Any]]) -> None:
         for container, first in contents:

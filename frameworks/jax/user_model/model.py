@@ -128,12 +128,13 @@ class Static:
 class Applied:
     """How a model is called with its parameters: those it was given, and the arrays that its code reaches otherwise.
 
-    Where a call `writes` to them, `pure` returns those after it, too.
+    Where a call `writes` to them, `pure` returns those after it, too. `drops`: a graph computes less than a call, which
+    keeps more in containers and attributes than it returns.
     """
 
     def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
         self.reached, self._given, self._called = reached, given, called
-        self.writes, self.constants = False, ""
+        self.writes, self.drops, self.constants = False, False, ""
         self._exchanged: Callable[[Any], bool] = lambda _: True
         self.compiled: list[str] = []  # the functions under jit that a call runs, which no place holds
 
@@ -152,10 +153,11 @@ class Applied:
             self.reached.only(lambda array, wanted=wanted: bool(wanted) and self._exchanged(array) and wanted(array))
             try:
                 arguments = Partitioned.from_parameters(cast(self.params)), Partitioned.from_tree(inputs)
-                traced = jax.make_jaxpr(self._traced)(*arguments)
+                traced, (results, _) = jax.make_jaxpr(self._traced, return_shape=True)(*arguments)
             except Exception as error:
                 self.writes, failed = False, f", for {type(error).__name__} where they are arguments"
                 continue
+            self.drops = program.drops(traced, len(results))
             self.compiled, constants = held(traced)
             self.constants = ", ".join(constants) + failed if constants else f"some arrays{failed}" if failed else ""
             return
@@ -189,12 +191,20 @@ class Applied:
         given, arrays = params
         return nnx.state(callee) if _is_module(callee) else given, self.reached.after(arrays)
 
-    def _traced(self, params: Any, inputs: Any) -> list[Any]:
-        self.writes, params = True, Partitioned.joined(params)
-        output, after = self.pure(params, *Partitioned.joined(inputs))
-        before, after = jax.tree.leaves(params), jax.tree.leaves(after)
+    def _traced(self, params: Any, inputs: Any) -> tuple[list[Any], list[Any]]:
+        """Return a graph's results, and other values that a call leaves in inputs, parameters and the user's code."""
+        params, (args, kwargs) = Partitioned.joined(params), Partitioned.joined(inputs)
+        given, arrays = _copied(params[0]), params[1]
+        before = jax.tree.leaves(params)
+        known = {id(leaf) for leaf in jax.tree.leaves((before, args, kwargs))}
+        with self.reached.holding(arrays):
+            callee = self._called(given)
+            output = callee(*args, **kwargs)
+            after = jax.tree.leaves(self._after(callee, params))
+            left = jax.tree.leaves((args, kwargs, given, self.reached.contents()))
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
-        return list(filter(_is_array, jax.tree.leaves(output)))
+        results = list(filter(_is_array, jax.tree.leaves((output, after if self.writes else ()))))
+        return results, [leaf for leaf in left if isinstance(leaf, jax.core.Tracer) and id(leaf) not in known]
 
 
 class Model(user_model.UserModel):
@@ -350,7 +360,7 @@ def prepare(model: Model, cell: Cell) -> Step:
         return Step(model.call, model.sets, capture, model.restore, lambda: model.listed, user_model=model)
     refuse_what_is_held(model)
     step = Jitted(model, call)
-    listed = partial(program.captured, call, runtime.shapes(arguments))
+    listed = partial(program.captured, call, runtime.shapes(arguments), pruned=model.applied.drops)
     captured = lambda: with_recompilations(capture(), model)  # noqa: E731
     return Step(step, model.sets, captured, step.restore, listed, user_model=model)
 

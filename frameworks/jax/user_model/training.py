@@ -90,7 +90,8 @@ def prepare(model: Model, cell: Cell) -> Step:
         listed: Callable = lambda: program.executed(iterate, arguments)  # noqa: E731
     else:
         refuse_what_is_held(model)
-        listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))
+        shapes = runtime.shapes(arguments)
+        listed = partial(program.captured, trainer.iterate, shapes, pruned=model.applied.drops)
         captured = lambda: with_recompilations(capture(), model)  # noqa: E731
     known = {identity(args, kwargs): Partitioned.from_tree((args, kwargs)) for args, kwargs in model.sets}
 
