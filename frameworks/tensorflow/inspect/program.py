@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -113,18 +113,25 @@ def trips_of(cell: Cell) -> tuple[int, ...]:
     return tuple(count for count in counts if count > 1)
 
 
-def captured(graph: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
+def captured(
+    graph: Any,
+    inputs: tuple,
+    trips: tuple[int, ...] | None = (),
+    kept: Sequence[Any] = (),
+) -> Program:
     """Return the operators of the graph that a `tf.function` traced for `inputs`, without tracing it again.
 
     Loops run `trips` times, those inside of loops the next number of times. With None the graph is run, and loops and
-    conditions follow `inputs`.
+    conditions follow `inputs`. Operators that only values in `kept` need are omitted, as TensorFlow does.
 
     Raises NotImplementedError for a graph that serves every shape, since the comparison consists mostly of shapes.
     """
     if graph.input_signature is not None:
         raise NotImplementedError("a graph with dynamic shapes cannot be compared with a run at one shape")
     concrete = graph.get_concrete_function(*inputs)
-    return list(_of_graph(concrete.graph, trips, _Run.of_function(concrete, inputs) if trips is None else None))
+    run = _Run.of_function(concrete, inputs) if trips is None else None
+    symbolic = [tensor.op for tensor in kept if getattr(tensor, "graph", None) is concrete.graph]
+    return list(_of_graph(concrete.graph, trips, run, _dropped(concrete.graph, symbolic)))
 
 
 def constants(graph: Any) -> list[str]:
@@ -140,8 +147,29 @@ def constants(graph: Any) -> list[str]:
     return found
 
 
-def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None) -> Iterator[Operation]:
+def _dropped(graph: Any, kept: list[Any]) -> set[str]:
+    """Return the names of the operators that the `kept` ones need, and no output or effect of the graph does."""
+    effects = [node for node in graph.get_operations() if node.op_def is not None and node.op_def.is_stateful]
+    return _needed(kept) - _needed([*(tensor.op for tensor in graph.outputs), *graph.control_outputs, *effects])
+
+
+def _needed(nodes: list[Any]) -> set[str]:
+    """Return the names of operators and of those that they need."""
+    names, pending = set(), list(nodes)
+    while pending:
+        node = pending.pop()
+        if node.name not in names:
+            names.add(node.name)
+            pending += [*(tensor.op for tensor in node.inputs), *node.control_inputs]
+    return names
+
+
+def _of_graph(
+    graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None, dropped: Collection[str] = ()
+) -> Iterator[Operation]:
     for node in graph.get_operations():
+        if node.name in dropped:
+            continue
         called = CALLS.get(node.type)
         if called is None:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}

@@ -306,10 +306,17 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 def captured(function: Callable, model: Model, cell: Cell) -> tuple:
     """Return the callable of a graph mode for a function of input sets, the sets, its capture, and its operators."""
-    graph = graph_of(function, cell.mode == "function-xla")
+    kept: list[tf.Tensor] = []  # tensors that the model reaches once it is traced: eager calls replace them
+
+    @tf.autograph.experimental.do_not_convert
+    def keep(output: Any) -> Any:
+        kept.extend(one for one in _reached(model.module.model) if isinstance(one, tf.Tensor))
+        return output
+
+    graph = graph_of(lambda args, kwargs: keep(function(args, kwargs)), cell.mode == "function-xla")
     reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
     call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
-    return partial(refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None)
+    return partial(refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None, kept)
 
 
 def graph_of(function: Callable, xla: bool, **how: Any) -> Callable:
