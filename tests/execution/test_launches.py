@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from doubles.executing import executor_in
 
-from execution import artefacts, bounds, turns
+from execution import artefacts, bounds, execute, turns
 from execution.execute import Executor
 from execution.stopping import lacks, unfinished
 from measurement.cells import Effective
@@ -324,7 +324,7 @@ def test_nothing_is_kept_that_nobody_can_vouch_for(interrupted, monkeypatch, tmp
 def test_a_resumed_run_keeps_the_profile_of_eager_mode(interrupted, monkeypatch, cell, code, profiled):
     made, run, _, _ = interrupted
     asked, eager = [], cell(mode="eager")
-    monkeypatch.setattr(bounds, "profiled", lambda groups: [Group((eager,), frozenset())])
+    monkeypatch.setattr(execute, "profiled", lambda groups: [Group((eager,), frozenset())])
     monkeypatch.setattr(
         bounds, "answers", lambda launcher, groups: asked.append(1) or [(eager, Profiled(eager.id, 2e-3, 1e-3), None)]
     )
