@@ -433,9 +433,10 @@ def _wants_gradients(error: Exception) -> bool:
 
 
 def _sample(array: np.ndarray) -> np.ndarray:
-    """Return `SAMPLED_VALUES` values of a larger floating-point array, 1-D: a sample of them, and of all what follows.
+    """Return `SAMPLED_VALUES` values of a larger floating-point array, 1-D: a sample, and five values of the whole.
 
-    These are the lowest and the highest finite value, and NaN and either infinity; the highest instead of those absent.
+    The five are the lowest and the highest finite value, NaN, and both infinities. The highest value stands for any of
+    the last three that the array lacks.
     """
     if array.dtype.kind != "f" or array.size <= SAMPLED_VALUES:
         return np.array(array)

@@ -29,7 +29,7 @@ HOST_SHARE = 0.8
 # Up to this share it does not wait even for a slow core (twice the time). On H100s slow turns took at most 1.3 % longer
 # at shares up to 0.36, and 28 to 46 % longer from 0.97 on.
 LIGHT_SHARE = HOST_SHARE / 2
-NEAR = 1.01  # medians of 20 loops scatter by 0.5 %
+NEAR = 1.01  # of the least median: medians of 20 loops scatter by 0.5 %
 FASTEST_SHARE = 0.1  # of a run's loops; the slowest of them is at full speed
 
 
@@ -97,9 +97,9 @@ def fastest_seconds(processes: Iterable[Sequence[Turns]], full_s: float | None) 
     fastest are pooled: of many equal ones the least median lies below the common one.
     """
     loops = ([loop for turns in cells for loop in _good(turns.loops, turns, full_s)] for cells in processes)
-    medians = {median(good): good for good in loops if len(good) >= FEWEST_VALUES}
-    least = min(medians, default=None)
-    near = [medians[key] for key in medians if least and key <= NEAR * least]
+    enough = [good for good in loops if len(good) >= FEWEST_VALUES]
+    least = min(map(median, enough), default=0.0)
+    near = [good for good in enough if median(good) <= NEAR * least]
     return median(itertools.chain(*near)) if near else None
 
 
