@@ -89,9 +89,9 @@ class Framework:
     an implementation to its model families, and `trained` are those that the plain one also trains.
     `environment(threads, device_kind)` returns the variables that must be set before the worker process starts.
 
-    `cache_variables` name the directories in which the framework keeps compiled code; the launcher points them at a
-    private, empty one. By kind of device, `ladders` have the rungs from eager mode on, and `crossings` the effect of
-    two rungs in either order.
+    `cache_variables` name the directories of compiled code and built artefacts; the launcher points them at a private,
+    empty one. By kind of device, `ladders` have the rungs from eager mode on, and `crossings` the effect of two rungs
+    in either order.
     """
 
     name: str

@@ -85,6 +85,7 @@ class GroupWork:
         )
         prepare_s = time.perf_counter() - start
         build_s, artefact_bytes = self.seconds_of(cell, "build", step.build)
+        build_s = build_s if artefact_bytes else None  # an earlier process built it
         load_s, _ = self.seconds_of(cell, "load", step.load)
         self.channel.phase(cell, "first call")
         forked = self.context.forks.count

@@ -196,7 +196,7 @@ FRAMEWORK = Framework(
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
     conventions=lambda device_kind: {"batch_statistics": "rank"},  # BatchNorm of DDP and FSDP
-    cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
+    cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "EAGER_VS_GRAPH_ARTEFACTS"),
     starts=("compile", "regional", "warm-cache", "shipped-cache", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=(*STREAMS, *(f"{name}-cuda-graphs" for name in STREAMS)),
 )

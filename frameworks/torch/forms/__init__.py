@@ -6,7 +6,9 @@ A form is a module of this folder, named like its mode, with a class `Form`.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
+import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +23,7 @@ from frameworks.torch.modes import flat
 from measurement.cells import Cell
 
 Tensors = Sequence[torch.Tensor]
+ARTEFACTS = "EAGER_VS_GRAPH_ARTEFACTS"  # the folder in which a run's processes share what the first one built
 
 
 class Form(ABC):
@@ -64,6 +67,7 @@ def load(mode: str) -> type[Form]:
 class Deployed:
     """A call in the cell's form: `call`, which computes with `module`, exported with `tensors` as its arguments.
 
+    The artefact is built once where `ARTEFACTS` names a folder: a later process opens the file of an earlier one.
     `autograd` is the context of eager mode's calls; torch.export takes no_grad in place of inference mode.
     """
 
@@ -78,7 +82,12 @@ class Deployed:
     ):
         self._form, self._module = load(cell.mode)(device, cell.threads, cell.dtype), _Flat(module, call)
         self._tensors, self._autograd = tuple(tensors), autograd
-        self._folder = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", ignore_cleanup_errors=True)
+        shared = os.environ.get(ARTEFACTS)
+        if shared:
+            Path(shared).mkdir(parents=True, exist_ok=True)
+        self._made = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", dir=shared, ignore_cleanup_errors=True)
+        name = hashlib.sha256(cell.id.encode()).hexdigest()[:16]
+        self._folder = Path(shared, name) if shared else Path(self._made.name)
         self._opened: Callable[..., Tensors] | None = None
         self._exported: torch.export.ExportedProgram | None = None  # shares the module's weights
 
@@ -96,28 +105,36 @@ class Deployed:
         detail = "; ".join(filter(None, ("weights are constants of the artefact", self._form.detail)))
         return Capture(True, 1, 0, 1, self._form.engaged(), detail)
 
-    def _build(self) -> int:
-        folder = Path(self._folder.name)
+    def _build(self) -> int | None:
+        made = Path(self._made.name)
+        if self._folder != made and self._folder.exists():
+            with self._autograd():
+                self._module(*self._tensors)  # for the structure of its outputs
+            return None
         try:
+            self._form.build(self._export(), self._tensors, made)
+            made.rename(self._folder)
+        except BaseException:
+            self._made.cleanup()
+            raise
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+
+    def _export(self) -> torch.export.ExportedProgram:
+        if self._exported is None:
             with torch.no_grad() if self._autograd is torch.inference_mode else self._autograd():
                 self._exported = exported_of(self._module, self._tensors)
-                self._form.build(self._exported, self._tensors, folder)
-        except BaseException:
-            self._folder.cleanup()
-            raise
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        return self._exported
 
     def _load(self) -> None:
         try:
-            self._opened = self._form.open(Path(self._folder.name))
+            self._opened = self._form.open(self._folder)
         finally:
-            self._folder.cleanup()  # open files stay readable
+            self._made.cleanup()  # open files stay readable
 
     def _program(self) -> Program | str:
-        if self._exported is None:
-            return "the artefact is not built"
+        exported = self._export()
         with self._autograd():
-            return self._form.program(self._exported, self._tensors)
+            return self._form.program(exported, self._tensors)
 
 
 class _Flat(torch.nn.Module):

@@ -18,6 +18,7 @@ sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type] # i
 import openvino  # noqa: E402
 
 MODEL = "model.xml"
+PRECISION = "precision.txt"
 TYPES = {
     "f32": torch.float32,
     "f16": torch.float16,
@@ -50,7 +51,8 @@ class Form(forms.Form):
 
     def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
         floating = [one.dtype for one in (*exported.state_dict.values(), *tensors) if one.is_floating_point()]
-        self._precision = PRECISIONS.get(floating[0] if floating else torch.float32, "f32")
+        precision = PRECISIONS.get(floating[0] if floating else torch.float32, "f32")
+        (folder / PRECISION).write_text(precision)
         try:
             model = openvino.convert_model(exported, input=[tuple(tensor.shape) for tensor in tensors])
         except Exception as error:
@@ -58,6 +60,7 @@ class Form(forms.Form):
         openvino.save_model(model, folder / MODEL, compress_to_fp16=False)  # by default it halves fp32 weights
 
     def open(self, folder: Path) -> Callable[..., Tensors]:
+        self._precision = (folder / PRECISION).read_text()
         settings = {**self._settings(), "INFERENCE_PRECISION_HINT": self._precision}
         try:
             compiled = openvino.Core().compile_model(folder / MODEL, "CPU", settings)

@@ -283,3 +283,39 @@ workloads.add({{"branching.py": path}})
 refused(step("branching.py", "openvino", implementation="own").build, "torch.export cannot export the model")
 """,
     )
+
+
+@pytest.mark.slow
+def test_later_processes_open_what_the_first_one_built(packages, tmp_path):
+    """A second build would fail here: its form writes nothing."""
+    code = f"""
+import os
+from dataclasses import replace
+os.environ["EAGER_VS_GRAPH_ARTEFACTS"] = {str(tmp_path / "artefacts")!r}
+import torch
+import workloads
+from frameworks.torch import forms
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+workload, adapter = workloads.get("mlp"), Adapter()
+shape = {{"batch_size": 2, "width": 8, "depth": 1}}
+given = workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)]
+eager = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, tuple(shape.items()), "eager")
+adapter.configure(eager)
+expected = adapter.prepare(workload, eager, *given)()
+for form in {FORMS}:
+    cell = replace(eager, mode=form)
+    adapter.start_compiler(cell)
+    step = adapter.prepare(workload, cell, *given)
+    if LATER:
+        forms.load(form).build = None
+    size = step.build()
+    assert size is None if LATER else size > 1000, (form, size)
+    step.load()
+    torch.testing.assert_close(step(), expected)
+    assert form == "aot-inductor" or step.program() == "the runtime executes operators of its own"
+"""
+    for later in (False, True):
+        run_in("torch", code.replace("LATER", str(later)))
+    assert len(list((tmp_path / "artefacts").iterdir())) == len(FORMS)
