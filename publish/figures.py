@@ -247,8 +247,10 @@ def summary() -> str:
 
 
 def chapters() -> str:
-    """Return all charts of all places."""
-    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in places())
+    """Return all charts of all places, but of a second machine of a kind (`h100-second`), whose page compares it."""
+    names = {folder.name for folder in places()}
+    kinds = [folder for folder in places() if folder.name.rpartition("-")[0] not in names]
+    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
     return joined(part for of_place in parts for part in of_place)
 
 

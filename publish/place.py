@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from analysis.facts import first_s
 from analysis.paired import baselines, speedups_by_process
 from analysis.points import Point, Points, grouped
-from analysis.significance import geometric_mean
+from analysis.significance import geometric_mean, ratio_of_latencies
 from analysis.starts import Cell as Starts
 from analysis.streams import Cell as Streams
 from commands import start, stream
@@ -27,7 +29,7 @@ from records import manifest, recordfile, runs
 from records.process import ProcessRecord
 from records.record import Record
 from reports import starts, streams
-from reports.numbers import plus_minus, speedup, text_of
+from reports.numbers import plus_minus, ratio, speedup, text_of
 
 TABLES = SUITE / "experiments" / "edition"
 EDITION = "2026-12"  # which the README and the findings show
@@ -213,6 +215,8 @@ def page(place: Path) -> str:
             lines += of_bench(benched)
         for table, records in alike:
             lines += of_rounds(table.rounds, records) if table.rounds else []
+    earlier = sorted(path for path in place.parent.glob("*/") if path.name < place.name)
+    lines += next(filter(None, (against(other, found) for other in earlier)), [])
     return "\n".join(lines) + "\n"
 
 
@@ -251,15 +255,50 @@ def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
 def of_bench(records: Sequence[Record]) -> list[str]:
     """Return a table in Markdown with a row for each record of `bench`, below their common properties."""
     points = Points(records, across=True).all
-    parts = [", ".join(filter(None, (point.setting, point.shape))).split(", ") for point in points]
-    shared = [part for part in parts[0] if all(part in others for others in parts)]
-    shapes = [", ".join(part for part in own if part not in shared) for own in parts]
+    shared, shapes = common_parts(points)
     rows = [[shape, *(show(point) for show in COLUMNS.values())] for shape, point in zip(shapes, points, strict=True)]
     return [
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
         *filled(("shape", *COLUMNS), rows),
     ]
+
+
+def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
+    """Return a section that compares tables with those of another place; no lines without a GPU of the same kind."""
+    theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
+    mine = [record for _, records in found for record in records if isinstance(record, Record)]
+    pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]
+    pairs = [(one, their) for one, their in pairs if one.device_name == their.device_name and one.gpu_uuid]
+    if not pairs:
+        return []
+    points = Points([one for one, _ in pairs], across=True).all
+    shared, shapes = common_parts(points)
+    loops = [(one.host_loop_ms_full, their.host_loop_ms_full) for one, their in pairs]
+    slower = median([one / their for one, their in loops if one and their] or [math.nan])
+    rows = []
+    for shape, point in zip(shapes, points, strict=True):
+        one, their = point.record, theirs[point.record.cell]
+        times = ratio_of_latencies(one, their)
+        shown = f"{ratio(times.value)} {plus_minus(times)}" if times else ""
+        rows.append((shape, point.series, shown, *(_headline(record) for record in (one, their))))
+    return [
+        "",
+        f"## Against {other.name}",
+        "",
+        f"[{other.name}](../{other.name}/README.md) is another machine with a GPU of this kind. The control loop takes "
+        f"{text_of(slower)} times as long here; calls that the host limits depend on its speed.",
+        "",
+        *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
+        *filled(("shape", "mode", f"ms here over {other.name}'s", "speedup here", f"speedup of {other.name}"), rows),
+    ]
+
+
+def common_parts(points: Sequence[Point]) -> tuple[list[str], list[str]]:
+    """Return the parts of setting and shape that points, at least one, have in common, and the rest of each."""
+    parts = [", ".join(filter(None, (point.setting, point.shape))).split(", ") for point in points]
+    shared = [part for part in parts[0] if all(part in others for others in parts)]
+    return shared, [", ".join(part for part in own if part not in shared) for own in parts]
 
 
 def filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -279,6 +318,10 @@ def _gain(point: Point) -> str:
     if point.eager or point.excluded or not point.speedup:
         return ""
     return speedup(point.speedup.value, point.speedup) if point.record.headline else "host slowed"
+
+
+def _headline(record: Record) -> str:
+    return speedup(record.speedup.value, record.speedup) if record.headline and record.speedup else ""
 
 
 def _energy(point: Point) -> str:

@@ -194,6 +194,24 @@ def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
     assert place.means([(place.Table(part, Path("none")), found)])[-1].endswith("| 2 of 3 |")
 
 
+def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_path):
+    """Only with a GPU of the same kind, and for the cells that both have."""
+
+    def measured(ms: float, loop: float, device="GPU"):
+        interval = {"latency_ms_median": ms, "latency_ms_ci_low": 0.98 * ms, "latency_ms_ci_high": 1.02 * ms}
+        return replace(record(launches=3, host_loop_ms_full=loop, gpu_uuid="a", **interval), device_name=device)
+
+    part = Sweep(Path("gpu-bert.toml"), {}, {"title": "BERT"})
+    here, first = measured(3.0, 0.6), measured(2.5, 0.5)
+    monkeypatch.setattr(place, "benches", lambda folder: [first])
+    lines = place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])])
+    assert "takes 1.2 times as long here" in lines[3]
+    assert lines[-1].split(" | ")[1:] == ["1.20 ±2 % |"]
+    other = measured(2.5, 0.5, "another GPU")
+    monkeypatch.setattr(place, "benches", lambda folder: [other])
+    assert place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])]) == []
+
+
 def test_other_versions_are_refused(monkeypatch, tmp_path, record):
     place = tmp_path / "cpu"
     found = [record(framework="torch", framework_version="2.13.0"), record(framework="jax", framework_version="0.11.2")]
