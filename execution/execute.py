@@ -16,8 +16,9 @@ from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
 from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
-from execution.worker_run import Display, Figures, WorkerRun
+from execution.worker_run import Display, Figure, Figures, WorkerRun
 from launchers import local
+from measurement import host
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
@@ -299,7 +300,7 @@ class Executor:
                 elif isinstance(message, Progress):
                     self.display.progress(message.rounds, message.seconds)
                 elif isinstance(message, Provisional):
-                    self.display.figures(0, {message.cell: (message.seconds, message.speedup)})
+                    self.display.figures(0, {message.cell: Figure(message.seconds, message.speedup, message.slowed)})
                 elif isinstance(message, Hello):
                     unchanged.note_versions(self.run, job.cells[0], message.installed)
                     if kept and message.versions == kept.versions:
@@ -331,8 +332,11 @@ def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:
     baseline = next((result for result in known if frameworks.is_baseline(result.cell)), None)
     figures = {}
     for result in known:
-        ratio = None if result is baseline else assemble.speedup(result, baseline)
-        figures[result.cell.id] = result.latency_s, ratio.value if ratio else None
+        ratio, good = None, result.good_turns
+        if baseline and result is not baseline:
+            ratio, good = assemble.speedup(result, baseline), assemble.good_rounds(result, baseline)
+        _, slowed = host.counting(good)
+        figures[result.cell.id] = Figure(result.latency_s, ratio.value if ratio else None, slowed)
     return figures
 
 

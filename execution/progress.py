@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import frameworks
-from execution.worker_run import Figures
+from execution.worker_run import Figure, Figures
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from plan.plan import Bundle
@@ -53,8 +53,8 @@ class Bar:
         self._modes = {cell.id: cell.mode for cell in cells}
         self._estimates = dict(estimates)  # of the remaining work, by bundle
         self._processes, self._whole = processes, sum(estimates.values())
-        self._figures: dict[str, tuple[float, float | None]] = {}  # of cells without a record, in order of appearance
-        self._unsaid: dict[str, tuple[float, float | None]] = {}  # figures not yet printed
+        self._figures: dict[str, Figure] = {}  # of cells without a record, in order of appearance
+        self._unsaid: dict[str, Figure] = {}  # figures not yet printed
         self._known_from = 0  # number of processes behind the figures; 0: a few rounds of the first
         self._shares = {name: seconds / processes for name, seconds in estimates.items()}  # of a process
         self._begun = self._process_begun = self._step_begun = clock()
@@ -103,9 +103,8 @@ class Bar:
         width = min(max(map(len, names)), LINE - 26)
         lines = [f"{fitted(f'provisional ({count})', width + 4)}{'ms':>9}{'over eager':>13}"]
         for cell, name in zip(cells, names, strict=True):
-            seconds, speedup = self._figures[cell]
-            ratio = "" if speedup is None else f"{speedup:.2g}×"
-            lines.append(f"  {fitted(name, width)}  {seconds * 1e3:>9.3g}{ratio:>13}")
+            figure = self._figures[cell]
+            lines.append(f"  {fitted(name, width)}  {figure.seconds * 1e3:>9.3g}{figure.ratio:>13}")
         return [Text(line, no_wrap=True) for line in lines]
 
     def share(self) -> float:
@@ -176,17 +175,17 @@ class Bar:
         self._figures |= figures
         self._unsaid |= figures
         self._known_from = process + 1
-        compared = process or any(speedup is not None for _, speedup in figures.values())
+        compared = process or any(figure.speedup is not None for figure in figures.values())
         if compared and self._lines and not self._console.is_terminal:
             self._say(process)
 
     def _say(self, process: int) -> None:
         """Print the figures not yet printed, one line per shape."""
         shapes: dict[str, list[str]] = {}
-        for cell, (seconds, speedup) in self._unsaid.items():
-            ratio = "" if speedup is None else f" ({speedup:.2g}×)"
+        for cell, figure in self._unsaid.items():
+            ratio = f" ({figure.ratio})" if figure.ratio else ""
             mode = cell.rpartition("/")[2]
-            shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {seconds * 1e3:.3g} ms{ratio}")
+            shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {figure.seconds * 1e3:.3g} ms{ratio}")
         self._unsaid.clear()
         last = max(self._processes, process + 1)
         for shape, figures in shapes.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import workloads
 from launchers import local
@@ -15,7 +15,23 @@ from plan.plan import Bundle, Group
 from records.cell_result import CellResult, Failure, Kept
 from records.record import Record
 
-Figures = Mapping[str, tuple[float, float | None]]  # by cell: seconds per call, and eager's time divided by it
+
+class Figure(NamedTuple):
+    """Seconds per call of a cell so far, eager's time over it, and whether the host was slow in too many rounds."""
+
+    seconds: float
+    speedup: float | None = None
+    slowed: bool = False
+
+    @property
+    def ratio(self) -> str:
+        """Return the speedup as text, or why there is none; empty without one."""
+        if self.slowed:
+            return "host slowed"
+        return "" if self.speedup is None else f"{self.speedup:.2g}×"
+
+
+Figures = Mapping[str, Figure]  # by cell
 
 
 class Display(Protocol):

@@ -146,12 +146,16 @@ class Progress(Message):
 
 @dataclass(frozen=True)
 class Provisional(Message):
-    """Figures of a mode before its cell is sampled: seconds per call, and the speedup if eager mode is measured."""
+    """Figures of a mode before its cell is sampled: seconds per call, and the speedup if eager mode is measured.
+
+    `slowed` if the host was slow in all rounds, and limits one of the modes.
+    """
 
     TYPE = "provisional"
     cell: str
     seconds: Positive
     speedup: Positive | None = None
+    slowed: bool = False
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class InterleavedComparison(GroupWork):
         self.profile, self.position, self.releases = profile, position, releases
         self.user_model: UserModelReport | None = None  # of a user's model
         self.energy: dict[str, Energy] = {}  # by variant
+        self.first_full_s = context.full_speed_s  # of the control loop, as far as first figures know
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees the group's memory."""
@@ -125,9 +126,12 @@ class InterleavedComparison(GroupWork):
 
         variants = [member.variant for member in beside]
         with self.context.reporting(at_work) as trouble:
-            seconds, speedup = first_figures(variants, self.profile, self.context.clocks, on_sample)
-            for member, its in zip(beside, seconds, strict=True):
-                self.channel.send(Provisional(member.cell.id, its, speedup if member is members[-1] else None))
+            clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
+            figures = first_figures(variants, self.profile, clocks, on_sample, control, self.first_full_s)
+            self.first_full_s = figures.full_s
+            for member, seconds in zip(beside, figures.seconds, strict=True):
+                speedup = figures.speedup if member is members[-1] else None
+                self.channel.send(Provisional(member.cell.id, seconds, speedup, figures.slowed))
         if trouble:
             members[:] = [member for member in members if member.cell is not at_work[0]]
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from commands import bench
 from execution.progress import Bar, fitted, line
+from execution.worker_run import Figure
 from measurement.cells import PEAK_PREFIX
 from plan.plan import Bundle, Group
 from records import runs
@@ -257,14 +258,14 @@ def test_a_terminal_shows_first_figures_below_the_bar_until_a_cell_has_its_recor
     cells = [bert(cell), bert(cell, "inductor"), bert(cell, LONG)]
     shown, _, _ = bar(cells, 60, estimates={cells[0].id: 60.0}, launches=3)
     shown.bundle(bundle(*cells), 0)
-    shown.figures(0, {cells[0].id: (0.00406, None)})
-    shown.figures(0, {cells[1].id: (0.00235, 1.728)})
+    shown.figures(0, {cells[0].id: Figure(0.00406)})
+    shown.figures(0, {cells[1].id: Figure(0.00235, 1.728)})
     assert screen(shown, 60)[2:] == [
         "provisional (1 process)                  ms   over eager",
         "  torch eager bert-base 1×128          4.06",
         "  torch inductor bert-base 1×128       2.35         1.7×",
     ]
-    shown.figures(1, {cells[0].id: (0.00402, None), cells[1].id: (0.00231, 1.74)})
+    shown.figures(1, {cells[0].id: Figure(0.00402), cells[1].id: Figure(0.00231, 1.74)})
     assert screen(shown, 60)[2].startswith("provisional (2 processes)")
     shown.record(record(framework="torch", mode="eager") | {"cell": cells[0].id})
     assert [text.split()[-2:] for text in screen(shown, 60)[3:]] == [["2.31", "1.7×"]]
@@ -274,12 +275,13 @@ def test_a_file_gets_a_line_of_first_figures_as_soon_as_two_modes_can_be_compare
     cells = [bert(cell), bert(cell, "inductor"), bert(cell, LONG)]
     shown, _, out = bar(cells, estimates={cells[0].id: 60.0}, launches=3)
     shown.bundle(bundle(*cells), 0)
-    for one, figures in zip(cells, ((0.00406, None), (0.00235, 1.728), (0.00056, 7.2)), strict=True):
-        shown.figures(0, {one.id: figures})
-    shown.figures(1, {cells[0].id: (0.00402, None), cells[1].id: (0.00231, 1.74)})
+    known = Figure(0.00406), Figure(0.00235, 1.728), Figure(0.00056, 7.2, slowed=True)
+    for one, figure in zip(cells, known, strict=True):
+        shown.figures(0, {one.id: figure})
+    shown.figures(1, {cells[0].id: Figure(0.00402), cells[1].id: Figure(0.00231, 1.74)})
     assert out.file.getvalue().splitlines() == [
         "process 1/3: torch bert-base 1×128: eager 4.06 ms, inductor 2.35 ms (1.7×), provisional",
-        f"process 1/3: torch bert-base 1×128: {LONG} 0.56 ms (7.2×), provisional",
+        f"process 1/3: torch bert-base 1×128: {LONG} 0.56 ms (host slowed), provisional",
         "process 2/3: torch bert-base 1×128: eager 4.02 ms, inductor 2.31 ms (1.7×)",
     ]
 
