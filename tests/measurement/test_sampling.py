@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from doubles.clock import PROFILE, TICK, Machine, Output
@@ -24,6 +25,7 @@ from measurement.sampling import (
     take_single_calls,
     time_calls,
 )
+from worker.explanation import EagerProfile
 
 
 @pytest.fixture
@@ -276,8 +278,37 @@ def test_somebody_else_s_timer_times_no_single_calls(machine):
 def test_first_figures_of_a_pair_are_of_the_same_rounds():
     machine = Machine()
     eager, graph = machine.variant("eager", 0.02), machine.variant("graph", 0.005)
-    seconds, speedup = first_figures([eager, graph], PROFILE, machine.clocks, lambda variant: None)
-    assert seconds == pytest.approx([0.02, 0.005]) and speedup == pytest.approx(seconds[0] / seconds[1])
-    (alone,), none = first_figures([graph], PROFILE, machine.clocks, lambda variant: None)
-    assert alone == pytest.approx(0.005) and none is None
+    both = first_figures([eager, graph], PROFILE, machine.clocks, lambda variant: None)
+    assert both.seconds == pytest.approx([0.02, 0.005]) and both.speedup == pytest.approx(4) and not both.slowed
+    alone = first_figures([graph], PROFILE, machine.clocks, lambda variant: None)
+    assert alone.seconds == pytest.approx([0.005]) and alone.speedup is None
     assert not eager.samples and not graph.samples
+
+
+@pytest.mark.parametrize(
+    "slow_seconds, known_s, speedup, slowed", [(0.2, 0.3, 4, False), (9, 0.3, 8, True), (9, None, 8, False)]
+)
+def test_first_figures_are_of_rounds_on_a_host_at_full_speed(slow_seconds, known_s, speedup, slowed):
+    """Only eager mode waits for the core. A speed that is slow from the start is unknown."""
+    machine = Machine()
+
+    def slowness() -> float:
+        return 2.0 if machine.now < slow_seconds else 1.0
+
+    eager = machine.variant("eager", lambda call: 0.02 * slowness(), host_s=0.02)
+    graph = machine.variant("graph", 0.005, host_s=0.0001)
+    control = lambda: 0.3 * slowness()  # noqa: E731
+    found = first_figures([eager, graph], PROFILE, machine.clocks, lambda variant: None, control, known_s)
+    assert found.seconds == pytest.approx([0.005 * speedup, 0.005]) and found.speedup == pytest.approx(speedup)
+    assert found.slowed == slowed and found.full_s == (known_s or 0.6)
+
+
+def test_a_bound_is_of_warm_calls():
+    """The first calls on a GPU take longer, and a profile's bound would show an idle device."""
+    machine = Machine()
+    eager = machine.variant("eager", lambda call: 0.009 if call < 20 else 0.003)
+    profiled = SimpleNamespace(context=SimpleNamespace(clocks=machine.clocks))
+    assert EagerProfile.warm_latency(profiled, eager) == pytest.approx(0.003)
+    slow = machine.variant("slow", 5.0)
+    before = machine.now
+    assert EagerProfile.warm_latency(profiled, slow) == pytest.approx(5.0) and machine.now - before < 50
