@@ -143,7 +143,7 @@ class Record:
     speedup_ci_high: float | None = col("upper end of the speedup's 95 % interval")
     speedup_half_width: float | None = col("half the width of the speedup's interval, relative to the speedup")
     sign: str | None = col("faster or slower if the interval excludes 1, else inconclusive; empty for eager")
-    scaling_efficiency: float | None = col("time of the mode on one rank over its time on several (training)")
+    scaling_efficiency: float | None = col("time of the mode on one rank, unsharded, over its time on several")
     scaling_efficiency_low: float | None = col("lower end of the efficiency's 95 % interval")
     scaling_efficiency_high: float | None = col("upper end of the efficiency's 95 % interval")
     communication_ms: float | None = col("profiled communication per call (RANKS)", "ms")

@@ -57,8 +57,10 @@ def plus_minus(interval: Interval | None) -> str:
 
 
 def width(share: float) -> str:
-    """Return a relative half-width: `±8 %`."""
+    """Return a relative half-width: `±8 %`, or `±>999 %`: more digits of a useless interval say nothing."""
     percent = 100 * share
+    if percent >= 1000:
+        return "±>999 %"
     return f"±{percent:.0f} %" if percent >= 0.95 else f"±{percent:.1f} %"
 
 
