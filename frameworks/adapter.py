@@ -6,7 +6,7 @@ import contextlib
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from frameworks.program import Program
 from frameworks.ranks import Others, Ranks, own
@@ -28,6 +28,13 @@ def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
     return {name: array[rank * size : (rank + 1) * size] for name, array in arrays.items()}
 
 
+class Artefact(NamedTuple):
+    """A model's file: its size in bytes, and whether this process built it."""
+
+    size: int
+    built: bool
+
+
 class Step:
     """One mode of one cell, ready to be called: `step()` runs the model on the next of its device-resident inputs.
 
@@ -38,11 +45,10 @@ class Step:
     reason why they cannot be compared.
 
     `load`, of engines that compile ahead of time, opens a model's file: it runs once before the first call, and is
-    timed separately. `build` writes that file earlier, where the mode does, and returns its size in bytes. It returns
-    None where an earlier process has written it. `native` is the framework's own object behind the step, for its
-    profiler. `user_model` is the user model it runs. `parts` takes the arguments of `call` and yields a call's outputs
-    one by one, where it has several: tokens. `watch` runs every graph within later calls as `around(graph, arguments)`;
-    None makes them run directly again.
+    timed separately. `build` writes that file earlier, where the mode does, unless an earlier process has written it.
+    `native` is the framework's own object behind the step, for its profiler. `user_model` is the user model it runs.
+    `parts` takes the arguments of `call` and yields a call's outputs one by one, where it has several: tokens. `watch`
+    runs every graph within later calls as `around(graph, arguments)`; None makes them run directly again.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class Step:
         user_model: Subject | None = None,
         parts: Callable[..., Iterator[Any]] | None = None,
         watch: Callable[[Callable | None], None] | None = None,
-        build: Callable[[], int | None] | None = None,
+        build: Callable[[], Artefact] | None = None,
     ):
         self.call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
         self.program, self.load, self.native, self.user_model, self.parts = program, load, native, user_model, parts

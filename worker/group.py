@@ -84,8 +84,7 @@ class GroupWork:
             timer=step.timer if isinstance(step, RankedStep) else None,
         )
         prepare_s = time.perf_counter() - start
-        build_s, artefact_bytes = self.seconds_of(cell, "build", step.build)
-        build_s = build_s if artefact_bytes else None  # an earlier process built it
+        build_s, artefact = self.seconds_of(cell, "build", step.build)
         load_s, _ = self.seconds_of(cell, "load", step.load)
         self.channel.phase(cell, "first call")
         forked = self.context.forks.count
@@ -101,7 +100,10 @@ class GroupWork:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
         if graph and 0 in (captured.graphs, captured.compilations):
             raise Unsupported(f"{cell.mode} reports a whole graph but captured or compiled nothing: {captured}")
-        return Member(cell, step, variant, captured, prepare_s, memory, load_s, build_s, artefact_bytes)
+        member = Member(cell, step, variant, captured, prepare_s, memory, load_s)
+        if artefact:
+            member.build_s, member.artefact_bytes = build_s if artefact.built else None, artefact.size
+        return member
 
     def refuse_outside(self, member: Member) -> None:
         """Raise Unsupported if a call of a graph mode ran no graph: it would time eager mode."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.adapter import Artefact, Capture, Step, Unsupported
 from frameworks.program import Program
 from frameworks.torch.modes import flat
 from measurement.cells import Cell
@@ -105,19 +105,20 @@ class Deployed:
         detail = "; ".join(filter(None, ("weights are constants of the artefact", self._form.detail)))
         return Capture(True, 1, 0, 1, self._form.engaged(), detail)
 
-    def _build(self) -> int | None:
+    def _build(self) -> Artefact:
         made = Path(self._made.name)
-        if self._folder != made and self._folder.exists():
-            with self._autograd():
-                self._module(*self._tensors)  # for the structure of its outputs
-            return None
+        there = self._folder != made and self._folder.exists()
         try:
-            self._form.build(self._export(), self._tensors, made)
-            made.rename(self._folder)
+            if there:
+                with self._autograd():
+                    self._module(*self._tensors)  # for the structure of its outputs
+            else:
+                self._form.build(self._export(), self._tensors, made)
+                made.rename(self._folder)
         except BaseException:
             self._made.cleanup()
             raise
-        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        return Artefact(sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()), not there)
 
     def _export(self) -> torch.export.ExportedProgram:
         if self._exported is None:
