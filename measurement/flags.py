@@ -115,7 +115,7 @@ FLAGS = (
         "recompiled",
         "the mode compiled or traced again during sampling",
         "Compilation time is among the samples.",
-        "See the guard in `recompiled_places`; a static shape should compile once.",
+        "See the guard in `recompiled_places`.",
         lambda o: _above(o.recompilations, 0),
         BOTH,
     ),
@@ -153,9 +153,8 @@ FLAGS = (
         HOST_SLOWED,
         f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples with a fast control loop: at most "
         f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
-        "The host core was slow, as when another tenant uses its other hyperthread. All samples count; published "
-        "summaries omit the speedup.",
-        "Measure on a host of your own, or with a larger BUDGET.",
+        "The host core was slow. All samples count; published summaries omit the speedup.",
+        "Measure on your own host, or with a larger BUDGET.",
         lambda o: o.host_slowed,
         BOTH,
         host_bound_only=True,
@@ -231,7 +230,7 @@ FLAGS = (
         ZERO,
         "every compared output is zero or empty",
         "The outputs are unverified; the cell is excluded.",
-        "Give the last layer weights that are not zero.",
+        "Give the last layer other weights.",
         lambda o: o.empty == ZERO,
     ),
     Flag(
