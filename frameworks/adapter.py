@@ -256,3 +256,7 @@ class Adapter(ABC):
     def meter(self, cell: Cell) -> Meter | None:
         """Return a meter of the cell's memory and time; None on a CPU, or if the framework has none."""
         return None
+
+    def compiled_so_far(self) -> int | None:
+        """Return a number that grows whenever this process compiles or traces anything; None if there is none."""
+        return None

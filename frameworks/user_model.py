@@ -30,6 +30,7 @@ MOST_OF_MEMORY = 0.8
 COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
 # Names of operators that draw random numbers.
 DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|multinomial|threefry|exponential|poisson")
+_NOTHING = object()
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -257,19 +258,24 @@ class UserModel(Subject):
     def _call_first(self) -> None:
         inputs = self.fresh(self.sets[0])
         before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
+        entries = dict(_entries(inputs))
         self.seed(0)
         try:
             output = self.call(*inputs)
             if isinstance(output, Iterator):
                 raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
             self._first = self.compared(output)
-            after = self.values(inputs).arrays
+            after, left = self.values(inputs).arrays, dict(_entries(inputs))
         finally:
             self.restore()
         changed = [
             _shown(name)
             for name in (*before, *after)
             if name not in before or name not in after or not _same(before[name], after[name])
+        ]
+        # A dict with another object of equal values, too: a later call would find what the first one left.
+        changed += [
+            _shown(name) for name in (*entries, *left) if entries.get(name, _NOTHING) is not left.get(name, _NOTHING)
         ]
         self.writes = tuple(dict.fromkeys(changed))
 
@@ -449,6 +455,15 @@ def _sample(array: np.ndarray) -> np.ndarray:
         special = np.where(there, [np.nan, np.inf, -np.inf], highest).tolist()
     of_all = np.array([lowest, highest, *special], array.dtype)
     return np.concatenate([sampled(array, None, SAMPLED_VALUES - of_all.size), of_all])
+
+
+def _entries(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values in nested lists, tuples and dicts by name."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, part in parts:
+        path = f"{name}.{key}" if name else str(key)
+        yield path, part
+        yield from _entries(part, path)
 
 
 def _copied(found: Values) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 HOST_SLOWED = "host_slowed"
+EAGER_COMPILES = "eager_compiles"
 DRIFT_ROUNDS = 10  # fewer give too few batches to test for drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
@@ -38,6 +39,7 @@ class Observation:
     noise: Noise | None = None
     partial: bool = False  # a part of a user model is in no graph
     program_differs: bool = False
+    eager_compiles: bool = False  # in every call
     explained_share: float | None = None  # of the time, by the roofline
     above_datasheet: bool = False  # a measured peak
     compared: bool = True  # with outputs other than its own
@@ -105,7 +107,7 @@ FLAGS = (
         "queue",
         f"filling and emptying the GPU's queue took over {QUEUE_SHARE:.0%} of a sample",
         "The latency is too high by that share.",
-        "Use a larger BUDGET, which allows longer samples.",
+        "Use a larger BUDGET.",
         lambda o: _above(o.queue_share, QUEUE_SHARE),
         BOTH,
     ),
@@ -113,13 +115,13 @@ FLAGS = (
         "recompiled",
         "the mode compiled or traced again during sampling",
         "Compilation time is among the samples.",
-        "See the guard in `recompiled_places`; a static shape should compile once.",
+        "See the guard in `recompiled_places`.",
         lambda o: _above(o.recompilations, 0),
         BOTH,
     ),
     Flag(
         "partial",
-        "a graph mode breaks a user model into several graphs; `reason` names the places",
+        "a user model breaks into several graphs",
         "Only part of the model runs in graphs.",
         "Remove the breaks that `graph_break_places` names.",
         lambda o: o.partial,
@@ -127,15 +129,22 @@ FLAGS = (
     Flag(
         PROGRAM_DIFFERS,
         "the graph holds other operators than eager mode executes",
-        "The ratio compares two different programs (`program_difference`), so the cell is excluded.",
-        "Check whether the model branches on being traced; try another version of its library.",
+        "The ratio compares two programs (`program_difference`), so the cell is excluded.",
+        "Check whether the model branches on being traced.",
         lambda o: o.program_differs,
+    ),
+    Flag(
+        EAGER_COMPILES,
+        "eager mode compiles or traces in every call; raised for every mode",
+        "Speedups measure compilation, so the cell is excluded.",
+        "Make functions that `lax.scan` takes outside of calls; replace `batch_jacobian`.",
+        lambda o: o.eager_compiles,
     ),
     Flag(
         "drift",
         f"latency changed by over {DRIFT:.0%}, and by more than its scatter, between the first and second half of at "
         f"least ten rounds",
-        "The machine's speed changed; this affects latencies more than ratios.",
+        "The machine's speed changed.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),
         (LATENCY,),
@@ -144,9 +153,8 @@ FLAGS = (
         HOST_SLOWED,
         f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples with a fast control loop: at most "
         f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
-        "The host core was slow, as when another tenant uses its other hyperthread. All samples count; published "
-        "summaries omit the speedup.",
-        "Measure on a host of your own, or with a larger BUDGET.",
+        "The host core was slow. All samples count; published summaries omit the speedup.",
+        "Measure on your own host, or with a larger BUDGET.",
         lambda o: o.host_slowed,
         BOTH,
         host_bound_only=True,
@@ -162,7 +170,7 @@ FLAGS = (
     Flag(
         "steal",
         f"the hypervisor took more than {STEAL_SHARE:.0%} of a core",
-        "Another virtual machine used the processor.",
+        "Another virtual machine used it.",
         "Measure on a dedicated host.",
         _noise("steal_share", STEAL_SHARE),
         (LATENCY,),
@@ -201,7 +209,7 @@ FLAGS = (
         "peak_above_datasheet",
         "a measured peak is above the vendor's data sheet",
         "`mfu_pct`, `bandwidth_pct`, `explained_share` and `regime` use an impossible peak.",
-        "Ignore these columns; measure peaks again.",
+        "Measure peaks again.",
         lambda o: o.above_datasheet,
     ),
     Flag(
@@ -222,20 +230,20 @@ FLAGS = (
         ZERO,
         "every compared output is zero or empty",
         "The outputs are unverified; the cell is excluded.",
-        "Give the last layer weights that are not zero.",
+        "Give the last layer other weights.",
         lambda o: o.empty == ZERO,
     ),
     Flag(
         CONSTANT,
         "every compared array holds one repeated value",
         "The outputs are unverified; the cell is excluded.",
-        "Give the last layer several classes, or weights that differ.",
+        "Give the last layer weights that differ.",
         lambda o: o.empty == CONSTANT,
     ),
     Flag(
         "outputs_not_compared",
-        "an output of a user model has a type that the suite cannot compare (`not_compared_outputs`)",
-        "This output is unverified.",
+        "a user model's output has a type without comparison (`not_compared_outputs`)",
+        "It is unverified.",
         "Return tensors, numbers, containers or dataclasses of these.",
         lambda o: o.outputs_left,
     ),

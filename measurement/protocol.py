@@ -282,6 +282,7 @@ class Report(Ended):
     parts_s: tuple[tuple[Positive, ...], ...] = ()  # of calls that give several outputs in turn: tokens
     cpu_per_wall: Duration | None = None
     recompilations: int | None = None
+    compiles: bool | None = None  # of eager mode: whether it compiles or traces in every call
     compiler: dict[str, Any] = field(default_factory=dict)
     peak_memory_bytes: int | None = None
     latency_sync_s: Positive | None = None

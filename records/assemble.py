@@ -110,7 +110,7 @@ def record(
         row |= _speedup(interval)
     row |= energy.columns(result, baseline, is_baseline, row["tokens_per_call"])
     _, slowed = result.turns if is_baseline or baseline is None else paired(result, baseline)
-    row["flags"] = ";".join(judgement.flags_of(result, slowed)) or None
+    row["flags"] = ";".join(judgement.flags_of(result, slowed, baseline)) or None
     return Record.from_row(row | judgement.status(result))
 
 

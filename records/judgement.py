@@ -83,9 +83,13 @@ def _queue_share(report: Report) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
-    """Return the flags that any process raises, in the order of `FLAGS`; `slowed`: too few had a host at full speed."""
+def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | None = None) -> list[str]:
+    """Return the flags that any process raises, in the order of `FLAGS`; `slowed`: too few had a host at full speed.
+
+    `baseline` is the group's eager result, if it was measured.
+    """
     on_cpu = result.cell.device_kind == "cpu"
+    compiles = any(report.compiles for report in (baseline or result).reports)
     raised = set()
     for report, samples in zip(result.reports, result.counted, strict=True):
         observation = flags.Observation(
@@ -101,6 +105,7 @@ def flags_of(result: CellResult, slowed: bool = False) -> list[str]:
             eager_error=result.parity.eager if result.parity else None,
             empty=result.empty,
             partial=bool(breaks.sentence(result)),
+            eager_compiles=compiles,
             program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),
             other_dtype=_computes_otherwise(result, report),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
+from measurement.flags import CONSTANT, EAGER_COMPILES, PROGRAM_DIFFERS, ZERO
 
 STATUSES = {
     "ok": "measured, and the outputs agree with the reference; half-widths give the precision, flags the conditions",
@@ -19,6 +19,7 @@ MEASURED = ("ok",)
 # The words for each reason in a sentence: `inductor ran another program than eager mode's`.
 WORDS = {
     PROGRAM_DIFFERS: "another program than eager mode's",
+    EAGER_COMPILES: "eager mode compiles in every call",
     ZERO: "outputs that are zero throughout",
     CONSTANT: "outputs that are constant throughout",
 }
@@ -34,7 +35,7 @@ def exclusion(status: str | None, program: str | None, flags: str | None) -> str
         return status or "no status"
     if differs(program):
         return PROGRAM_DIFFERS
-    return next((flag for flag in (ZERO, CONSTANT) if flag in (flags or "").split(";")), None)
+    return next((flag for flag in (EAGER_COMPILES, ZERO, CONSTANT) if flag in (flags or "").split(";")), None)
 
 
 def differs(program: str | None) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from analysis import facts
 from analysis.points import machine_names
+from measurement.flags import EAGER_COMPILES
 from measurement.text import times
 from records.record import Record
 from reports.numbers import text_of
@@ -33,6 +34,8 @@ def unequal_machines(records: Iterable[Record]) -> list[str]:
 
 def recompilation(record: Record) -> str:
     """Return `inductor recompiled 5 times: x.size(0) == 3 (net.py:12).`; empty where nothing was compiled again."""
+    if record.is_baseline and record.excluded == EAGER_COMPILES:
+        return f"{record.mode} compiles or traces in every call, so no speedup over it counts."
     count, text = record.recompilations or 0, record.recompiled_places
     places = json.loads(text) if text else []
     if not count and not places:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from analysis.answers import Answer, Trust
 from analysis.rules import STAY, USE
-from measurement.flags import CONSTANT, PROGRAM_DIFFERS, ZERO
+from measurement.flags import CONSTANT, EAGER_COMPILES, PROGRAM_DIFFERS, ZERO
 from measurement.places import as_typed
 from measurement.statistics import FASTER, SLOWER
 from measurement.text import plain, times
@@ -30,7 +30,7 @@ WARNING = "yellow"
 STYLES = {FASTER: "green", SLOWER: "red", USE: "green", STAY: "red"}
 # Flags on the cell itself, not on the machine: they appear where they are raised.
 OF_THE_CELL = (
-    *("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared"),
+    *("recompiled", PROGRAM_DIFFERS, EAGER_COMPILES, "threads_exceeded", "roofline_exceeded", "not_compared"),
     *(ZERO, CONSTANT),
 )
 

@@ -46,6 +46,7 @@ from worker.loading import load_inputs, padding_of
 from worker.ranked_adapter import RankedStep
 from workloads.spec import sampled, without_padding
 
+WATCHED_CALLS = 3  # of eager mode, after its samples
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
 
@@ -312,6 +313,7 @@ class InterleavedComparison(GroupWork):
             timed_s=variant.wall_seconds,
             cpu_per_wall=self.per_rank(member, variant.cpu_per_wall),
             recompilations=max(since or 0, captured.recompilations) if captured.recompilations else since,
+            compiles=self.compiles(member),
             capture=captured,
             compiler=self.compilers[member.cell.id],
             peak_memory_bytes=member.peak_bytes,
@@ -325,6 +327,20 @@ class InterleavedComparison(GroupWork):
             communication=self.communication(member),
             outputs=None if self.group.settled else self.save_outputs(member.step, self.group.inputs),
         )
+
+    def compiles(self, member: Member) -> bool | None:
+        """Return whether warm eager mode compiles or traces in every call; None where it is not known."""
+        cell, count = member.cell, self.adapter.compiled_so_far
+        if self.context.description.mode(cell.mode).graph or self.group.settled or cell.ranks > 1:
+            return None
+        self.channel.phase(cell, "compilations")
+        for _ in range(WATCHED_CALLS):
+            member.step.get_ready()
+            before = count()
+            self.adapter.synchronize(member.step())
+            if before is None or count() == before:
+                return None if before is None else False
+        return True
 
     def per_rank(self, member: Member, cores: float | None) -> float | None:
         """Return the busy cores per rank of this process."""

@@ -123,6 +123,9 @@ class Adapter(boundary.Adapter):
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
+    def compiled_so_far(self) -> int:
+        return self.compilations.total
+
     def meter(self, cell: Cell) -> runtime.Meter | None:
         if cell.device_kind != "gpu":
             return None

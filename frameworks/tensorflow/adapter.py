@@ -15,6 +15,7 @@ from frameworks import generating, values
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
 from frameworks.tensorflow.models import layers
+from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays
@@ -114,6 +115,9 @@ class Adapter(boundary.Adapter):
         super().release()
         # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
         gc.collect()
+
+    def compiled_so_far(self) -> int | None:
+        return graphs.tracing_time()
 
     def meter(self, cell: Cell) -> Meter | None:
         return None if self._gpu is None else Meter(self._count)

@@ -38,6 +38,7 @@ KINDS = {
     "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
     "error": {"status": "error", "reason": "It raised."},
     "program_differs": {"program": "differs"},
+    "eager_compiles": {"flags": "queue;eager_compiles"},
     "zero_outputs": {"flags": "queue;zero_outputs"},
     "constant_outputs": {"flags": "constant_outputs"},
 }
@@ -324,7 +325,7 @@ def test_no_other_module_decides_it():
         path: {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} for path, tree in trees.items()
     }
     assert {path for path, values in constants.items() if "differs" in values} == NAME_PROGRAMS
-    flags = {"program_differs", "zero_outputs", "constant_outputs"}
+    flags = {"program_differs", "eager_compiles", "zero_outputs", "constant_outputs"}
     assert {path for path, values in constants.items() if values & flags} <= {"measurement/flags.py"}
     names = {
         path: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -30,6 +30,7 @@ CASES = {
     "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
     "partial": (Observation(threads=1), Observation(threads=1, partial=True)),
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
+    "eager_compiles": (Observation(threads=1), Observation(threads=1, eager_compiles=True)),
     "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
     "host_slowed": (Observation(threads=1), Observation(threads=1, host_slowed=True)),
     "other_load": (
@@ -105,7 +106,7 @@ def test_flags_keep_the_list_s_order():
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, queue_share=0.1, recompilations=2, partial=True,
-        program_differs=True, drift=1.0, host_slowed=True,
+        program_differs=True, eager_compiles=True, drift=1.0, host_slowed=True,
         noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
         empty="zero_outputs",
         outputs_left=True, other_dtype=True, energy_unchecked=True,

@@ -52,6 +52,12 @@ def made(result, baseline=None, peaks=PEAKS) -> Record:
     return row
 
 
+def test_every_mode_is_excluded_where_eager_mode_compiles_in_every_call(result):
+    for compiles, why in ((True, "eager_compiles"), (False, None), (None, None)):
+        eager, graph = result(compiles=compiles), result(mode="inductor", samples=(0.001,) * 12)
+        assert [made(eager).excluded, made(graph, eager).excluded, made(graph).excluded] == [why, why, None]
+
+
 def test_settings_hold_what_capture_said(result):
     capture = Capture(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
     settings = json.loads(made(result(capture=capture)).settings)

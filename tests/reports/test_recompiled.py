@@ -27,6 +27,12 @@ def test_an_excluded_mode_is_named_too():
     assert f"{rows[1].framework} {EXPECTED}" in _remarks(rows)
 
 
+def test_an_eager_mode_that_compiles_in_every_call_is_named_once():
+    rows = [cell(10.0, flags="eager_compiles"), cell(1.0, 10.0, mode="plain", flags="eager_compiles")]
+    said = f"{rows[0].framework} eager compiles or traces in every call, so no speedup over it counts."
+    assert [line for line in _remarks(rows) if "compiles" in line] == [said]
+
+
 def again(**more) -> dict:
     return cell(8.0, 1.25, mode="plain", **(AGAIN | more))
 

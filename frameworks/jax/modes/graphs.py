@@ -31,6 +31,11 @@ class Compilations:
         jax.monitoring.register_event_duration_secs_listener(self._count)
         jax.monitoring.register_event_listener(self._look_up)
 
+    @property
+    def total(self) -> int:
+        """Return how many executables were compiled."""
+        return self._compiled.total()
+
     def _look_up(self, event: str, **_details: Any) -> None:
         if event in (CACHE_HIT, CACHE_MISS):
             self._hit = event == CACHE_HIT

@@ -14,9 +14,21 @@ from frameworks.tensorflow.inspect import program
 from measurement.cells import Cell
 from workloads.spec import Workload
 
+try:  # no part of TensorFlow's API, but the only count of functions that its own code makes and traces in a call
+    from tensorflow.python.eager.polymorphic_function import tracing_compilation
+
+    _TRACING = tracing_compilation._graph_building_time_counter
+except (ImportError, AttributeError):
+    _TRACING = None
+
 UNOPTIMIZED = "function-unoptimized"
 # Nodes that leave the graph for Python in every call.
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
+def tracing_time() -> int | None:
+    """Return the microseconds in which this process traced functions; None where this version does not count them."""
+    return _TRACING.get_cell().value() if _TRACING else None
 
 
 class Unoptimized:
