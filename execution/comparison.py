@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict, cast
@@ -22,6 +22,7 @@ from measurement.parity import (
     MOST_UNEQUAL,
     TIMES_EAGER,
     Difference,
+    Sample,
     are_numbers,
     difference,
     differences,
@@ -32,7 +33,7 @@ from measurement.protocol import Report
 from plan.plan import Group, at_unseen_length
 from records.cell_result import CellResult, Failure, Parity
 from records.runs import Run
-from workloads.spec import Arrays, Workload
+from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, Workload, sampled_places
 
 STANDING_IN = "references.json"
 AFTER_MANY_CALLS = (
@@ -186,8 +187,16 @@ def _of_process(result: CellResult, report: Report, values: Arrays, workload: Wo
     for name, error in differences(values, eager).items() if eager and not is_graph else ():
         if not replace(limit(name), difference=error, unequal=0.0).holds:
             raise Changed(AFTER_MANY_CALLS)
-    found = differences(values, reference, eager)
+    samples = {key: sample_of(shape) for key, shape in model.shapes.items()}
+    found = differences(values, reference, eager, dtype, samples)
     return [replace(limit(name), difference=error) for name, error in found.items()]
+
+
+def sample_of(shape: Sequence[int]) -> Sample:
+    """Return the sample that is kept of a user model's output of that shape: all of it if it is small."""
+    size = math.prod(shape)
+    most = SAMPLED_VALUES - VALUES_OF_ALL
+    return Sample(shape, np.arange(size) if size <= SAMPLED_VALUES else sampled_places(size, most))
 
 
 def _limit(own: Difference, tolerance: float, reference: str) -> Parity:

@@ -22,7 +22,7 @@ import numpy as np
 from frameworks.program import Program, product_dtypes
 from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
 from frameworks.values import Rules, Values, read
-from workloads.spec import SAMPLED_VALUES, Arrays, sampled
+from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, sampled
 from workloads.user_model import UserModel as Workload
 
 # Share of free memory that a copy in a wider dtype may take; a call needs the rest.
@@ -454,7 +454,7 @@ def _sample(array: np.ndarray) -> np.ndarray:
         there = (np.isnan(array).any(), np.isposinf(array).any(), np.isneginf(array).any())
         special = np.where(there, [np.nan, np.inf, -np.inf], highest).tolist()
     of_all = np.array([lowest, highest, *special], array.dtype)
-    return np.concatenate([sampled(array, None, SAMPLED_VALUES - of_all.size), of_all])
+    return np.concatenate([sampled(array, None, SAMPLED_VALUES - VALUES_OF_ALL), of_all])
 
 
 def _entries(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,13 +7,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from measurement.flags import CONSTANT, ZERO
 
-# In units of the tolerance on the root mean square: the largest error of a single value, and the repeated part.
+# In units of the tolerance on the root mean square: the largest error of a single value, and the repeated error.
 LARGEST, REPEATED = 20.0, 0.25
+# The error of a part relative to the part itself. Rounding is not the same in all parts: at this limit, errors in a
+# sixteenth of the values use up the tolerance of all.
+OF_A_PART = 4.0
 # The common part of two calls' errors counts beyond this many standard errors.
 STANDARD_ERRORS = 3.0
 # If eager mode itself exceeds the tolerance, graphs may have this many times its error, as in PyTorch's check of
@@ -21,6 +25,33 @@ STANDARD_ERRORS = 3.0
 TIMES_EAGER, MOST_UNEQUAL = 3.0, 0.1
 # Beyond this error eager mode proves nothing.
 MOST_EAGER_ERROR = 0.25
+# A part of an output may have `TIMES_EAGER` times eager mode's error in it, times 5 for chance: the root mean squares
+# of two samples of 16 normal errors have a larger ratio with probability 2e-8 (F distribution), and one normal error
+# exceeds 5 standard deviations with 6e-7. Fewer than 64 different errors may hold fewer than 16 independent ones.
+TIMES_EAGER_OF_A_PART, DIFFERENT = 5 * TIMES_EAGER, 64
+# Errors that a graph may have where eager mode has none, relative to an output: those of 2**16 values summed one by one
+# in float32 (2**8 times 2**-24, a random walk), and of TF32's products (2**-10), which eager mode need not use.
+SUMMED, MULTIPLIED = 2.0**-16, {"tf32": 2.0**-10}
+# A fault of a part occurs in most calls and items, which form this many groups. A token sent to another expert by
+# rounding occurs in few of them.
+GROUPS = 8
+
+
+class Part(NamedTuple):
+    """Error of a part of an output, relative to the part's own root mean square, and the part's place."""
+
+    error: float
+    place: str
+
+
+NO_PART = Part(0.0, "")
+
+
+class Sample(NamedTuple):
+    """An array's shape, and the places, in C order, of the values that are compared; others may follow these."""
+
+    shape: Sequence[int]
+    places: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -33,6 +64,8 @@ class Difference:
 
     `unequal` is the share of values that must agree exactly and do not: whole numbers, truth values, strings, and the
     places of NaN and of either infinity.
+
+    `part` is the worst part of an output by itself, where eager mode's own error is known (`_worst_part`).
     """
 
     largest: float = 0.0
@@ -40,6 +73,7 @@ class Difference:
     relative_largest: float = 0.0
     repeated: float = 0.0
     unequal: float = 0.0
+    part: Part = NO_PART
 
     def within(self, tolerance: float, unequal: float = 0.0) -> bool:
         """Return whether the errors are within `tolerance`, which limits their root mean square.
@@ -51,7 +85,8 @@ class Difference:
     @property
     def needed(self) -> float:
         """Return the smallest tolerance that the errors meet."""
-        return max(self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED)
+        found = (self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED, self.part.error / OF_A_PART)
+        return max(found)
 
     def worst(self, other: Difference) -> Difference:
         """Return the larger of each figure."""
@@ -75,12 +110,16 @@ def differences(
     outputs: Mapping[str, np.ndarray],
     reference: Mapping[str, np.ndarray],
     alternative: Mapping[str, np.ndarray] | None = None,
+    dtype: str = "",
+    samples: Mapping[str, Sample] | None = None,
 ) -> dict[str, Difference]:
     """Return each output's difference from the reference's; keys are `<call>.<name>`, as workers save them, or names.
 
     Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the positions of
-    NaN and infinities must equal the reference's, or those of `alternative`, outputs with the same names. A missing
-    output, or one of another size or kind, is `INCOMPARABLE`; all are if no value is finite.
+    NaN and infinities must equal the reference's, or those of `alternative`: eager mode's outputs in the cell's
+    `dtype`, with the same names. Its errors are the measure for those of parts (`_worst_part`). `samples` has the
+    form of 1-D outputs by key. A missing output, or one of another size or kind, is `INCOMPARABLE`; all are if no value
+    is finite.
     """
     compared: dict[str, list[_Compared]] = {}
     incomparable: set[str] = set()
@@ -99,11 +138,16 @@ def differences(
         other = (alternative or {}).get(key)
         if other is None or other.shape != expected.shape or _kind(other) != _kind(expected):
             other = expected
-        compare = _floats if _kind(expected) == "float" else _exact
-        calls.append(compare(values, expected, other))
+        if _kind(expected) == "float":
+            calls.append(_floats(values, expected, other, (samples or {}).get(key)))
+        else:
+            calls.append(_exact(values, expected, other))
     if not any(call.anything for calls in compared.values() for call in calls):
         incomparable = set(compared)
-    return {name: INCOMPARABLE if name in incomparable else _of_one_output(calls) for name, calls in compared.items()}
+    least = MULTIPLIED.get(dtype, SUMMED)
+    return {
+        name: INCOMPARABLE if name in incomparable else _of_one_output(calls, least) for name, calls in compared.items()
+    }
 
 
 def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[str], float]) -> tuple[float, float]:
@@ -125,15 +169,22 @@ class _Compared:
     error: np.ndarray | None = None  # 0 where either is not finite
     error_square: float = 0.0  # means over the finite places: of the error, and of the reference
     square: float = 0.0
+    sample: Sample | None = None
+    by_value: np.ndarray | None = None  # (3, values): the error, eager mode's if it has any, and the reference's values
 
 
-def _floats(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Compared:
+def _floats(values: np.ndarray, expected: np.ndarray, other: np.ndarray, sample: Sample | None) -> _Compared:
     unlike = (_states(values) != _states(expected)) & (_states(values) != _states(other))
     finite = np.isfinite(values) & np.isfinite(expected)
-    error = np.where(finite, values, 0.0).astype(np.float64) - np.where(finite, expected, 0.0)
-    squares = _mean_square(error[finite]), _mean_square(expected[finite].astype(np.float64))
+    right = np.where(finite, expected, 0.0).astype(np.float64)
+    error = np.where(finite, values, 0.0) - right
+    own = np.where(finite & np.isfinite(other), other - right, 0.0)
+    squares = _mean_square(error[finite]), _mean_square(right[finite])
     anything = bool(finite.any()) or not values.size
-    return _Compared(float(np.max(np.abs(error), initial=0.0)), _share(unlike), anything, error, *squares)
+    sample = sample or Sample(expected.shape, np.arange(expected.size))
+    by_value = np.stack([error, own, right]).reshape(3, -1)[:, : sample.places.size] if own.any() else None
+    largest = float(np.max(np.abs(error), initial=0.0))
+    return _Compared(largest, _share(unlike), anything, error, *squares, sample, by_value)
 
 
 def _exact(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Compared:
@@ -175,8 +226,8 @@ def _mean_square(values: np.ndarray) -> float:
     return float(np.mean(np.square(values))) if values.size else 0.0
 
 
-def _of_one_output(calls: list[_Compared]) -> Difference:
-    """Return the figures of one output over its calls."""
+def _of_one_output(calls: list[_Compared], least: float) -> Difference:
+    """Return the figures of one output over its calls; `least` as in `_worst_part`."""
     largest, unequal = max(call.largest for call in calls), max(call.unequal for call in calls)
     errors = [call.error for call in calls if call.error is not None]
     if not errors:
@@ -185,7 +236,71 @@ def _of_one_output(calls: list[_Compared]) -> Difference:
     relative = math.sqrt(np.mean([call.error_square for call in calls])) / scale
     pairs = [(one, other) for one, other in pairwise(errors) if one.shape == other.shape]
     repeated = max((_common(one, other) for one, other in pairs), default=0.0) / scale
-    return Difference(largest, relative, largest / scale, repeated, unequal)
+    return Difference(largest, relative, largest / scale, repeated, unequal, _worst_part(calls, least * scale))
+
+
+def _worst_part(calls: Sequence[_Compared], least: float) -> Part:
+    """Return the part of an output with the largest error of its own that rounding does not explain.
+
+    A part has one index on one axis: a class, a row, a coordinate of boxes. An output may have several scales, such as
+    boxes in pixels and confidences. The root mean square of all values then hides errors of the small ones. So each
+    part is compared as if it were an output of its own. Where terms cancel, rounding is larger than the part itself.
+    Therefore an error counts only if it exceeds `least`, and `TIMES_EAGER_OF_A_PART` times eager mode's error there.
+    Few errors may be small by chance, and items of a batch are alike. So for these, and below `DIFFERENT` errors, eager
+    mode's worst part on the axis is the measure.
+
+    A part's error is the root mean square of errors in a call and group of items, and of these the lower median.
+    Without eager mode's own errors nothing is known of rounding, and the result is empty.
+    """
+    samples = [call.sample for call in calls if call.sample is not None and call.by_value is not None]
+    values = [call.by_value for call in calls if call.by_value is not None]
+    if len(samples) < len(calls):
+        return NO_PART
+    rank = len(samples[0].shape)
+    if rank == 0 or any(len(sample.shape) != rank for sample in samples):
+        return NO_PART
+    indices = [np.unravel_index(sample.places, tuple(sample.shape)) for sample in samples]
+    worst = NO_PART
+    for axis in range(rank):
+        lengths = {sample.shape[axis] for sample in samples}
+        if len(lengths) == 1 and 1 < (length := lengths.pop()) <= min(each.shape[1] for each in values):
+            worst = max(worst, _worst_on_axis(axis, length, indices, values, least))
+    return worst
+
+
+def _worst_on_axis(
+    axis: int, length: int, indices: Sequence[Sequence[np.ndarray]], values: Sequence[np.ndarray], least: float
+) -> Part:
+    """Return the worst part on one axis of that length, given each call's indices by axis and `by_value`."""
+    index = np.concatenate([each[axis] for each in indices])
+    _, own, right = np.concatenate(values, axis=1)
+    noise, scale = (_by_index(index, squares, length) ** 0.5 for squares in (own**2, right**2))
+    largest = noise.max()
+    noise = np.where((_different(index, own, length) >= DIFFERENT) & (axis > 0), noise, largest)
+    errors = []  # of each call, by index and group of items
+    for places, (error, *_) in zip(indices, values, strict=True):
+        groups = min(GROUPS, int(places[0].max()) + 1) if axis else 1
+        by_group = _by_index(places[axis] * groups + places[0] % groups, error**2, length * groups)
+        errors.append(by_group.reshape(length, groups))
+    every = np.sort(np.concatenate(errors, axis=1), axis=1)
+    found = every[:, (every.shape[1] - 1) // 2] ** 0.5
+    beyond = found > np.maximum(TIMES_EAGER_OF_A_PART * noise, least)
+    relative = np.divide(found, scale, out=np.full(length, math.inf), where=scale > 0)
+    worst = int(np.argmax(np.where(beyond, relative, -1.0)))
+    return Part(float(relative[worst]), f"index {worst} of axis {axis}") if beyond[worst] else NO_PART
+
+
+def _by_index(index: np.ndarray, values: np.ndarray, length: int) -> np.ndarray:
+    """Return the mean of the values at each index, 0 without any."""
+    return np.bincount(index, values, length) / np.maximum(np.bincount(index, minlength=length), 1)
+
+
+def _different(index: np.ndarray, errors: np.ndarray, length: int) -> np.ndarray:
+    """Return how many different errors each index has; equal rows of a batch give equal errors."""
+    errors = errors.astype(np.float32)
+    order = np.lexsort((errors, index))
+    first = np.r_[True, (np.diff(index[order]) != 0) | (np.diff(errors[order]) != 0)]
+    return np.bincount(index[order], first, length)
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> float:

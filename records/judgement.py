@@ -10,7 +10,7 @@ from typing import Any
 from measurement import flags, host
 from measurement.gpu import GpuState
 from measurement.noise import Noise
-from measurement.parity import LARGEST, REPEATED
+from measurement.parity import LARGEST, OF_A_PART, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
@@ -135,6 +135,9 @@ def _how_far(parity: Parity) -> str:
     size = f"by up to {error.largest:.3g}"
     if error.relative > allowed:
         return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
+    if error.part.error > OF_A_PART * allowed:
+        part = f"{error.part.place} by a relative {error.part.error:.2g} of its own, beyond eager mode's error there"
+        return f"{size}, {part}, where {OF_A_PART * allowed:.2g} is allowed"
     if error.repeated > REPEATED * allowed:
         repeats = f"of which a relative {error.repeated:.2g} repeats from call to call"
         return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: not rounding, but other mathematics"

@@ -171,7 +171,7 @@ class ProcessStart(GroupWork):
         dtype, tolerance_of = self.cell.dtype, self.workload.tolerance_of
         found, reference = self.workload.comparable(dict(self.cell.parameters), found, reference, dtype)
         return tolerance_needed(
-            differences(found, reference, own or None),
+            differences(found, reference, own or None, dtype),
             lambda name: max(tolerance_of(name, dtype), limits.get(name, 0.0)),
         )
 

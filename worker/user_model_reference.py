@@ -74,6 +74,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         computes_in=computes_in,
         settings=settings,
         counted_by=costs.pop("by", reason),
+        shapes=_shapes(outputs),
         **costs,
     )
 
@@ -199,6 +200,16 @@ def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
 
 def _saved(outputs: Sequence[Values], path: Path) -> str:
     return writing.save(path, {name: sampled(array, None) for name, array in _joined(outputs).items()})
+
+
+def _shapes(outputs: Sequence[Values]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of floating-point outputs, by their key in the files, where they are 1-D."""
+    return {
+        f"{index}.{name}": found.shapes.get(name, array.shape)
+        for index, found in enumerate(outputs)
+        for name, array in found.arrays.items()
+        if array.dtype.kind == "f"
+    }
 
 
 def _joined(outputs: Sequence[Values]) -> dict[str, np.ndarray]:

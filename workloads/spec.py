@@ -18,6 +18,7 @@ Weights = Mapping[str, np.ndarray]  # which may be made on access
 LARGEST = 1 << 40
 # How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
 SAMPLED_VALUES = 1 << 18
+VALUES_OF_ALL = 5  # of a user model's sample: its last values, which are extremes of the whole array
 BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -315,12 +316,16 @@ def sampled(values: np.ndarray, dtype: type | None = np.float32, most: int = SAM
     """Return up to `most` values, spread by the array's size; 1-D. None keeps the kind."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > most:
-        # Steps of a golden section spread evenly over every axis; a step coprime to the size repeats no value.
-        step = int(flat.size * 0.6180339887498949)
-        while math.gcd(step, flat.size) > 1:
-            step += 1
-        flat = flat[(np.arange(most, dtype=np.int64) * step) % flat.size]
+        flat = flat[sampled_places(flat.size, most)]
     return flat.astype(flat.dtype if dtype is None else dtype)
+
+
+def sampled_places(size: int, most: int) -> np.ndarray:
+    """Return the places of a sample of `most` of `size` values: steps of a golden section, even over every axis."""
+    step = int(size * 0.6180339887498949)
+    while math.gcd(step, size) > 1:  # a step coprime to the size repeats no value
+        step += 1
+    return (np.arange(most, dtype=np.int64) * step) % size
 
 
 def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:
