@@ -38,8 +38,10 @@ if "CXX" not in os.environ and shutil.which("g++"):  # in the first of pytest's 
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 # Else each runner and worker compiles the suite's sources again, up to 0.6 s.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# LLVM's passes over what XLA compiled take two thirds of a compilation; those of XLA itself stay.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# LLVM's passes over what XLA compiled take two thirds of a compilation, and its newer emitters of loops half of the
+# rest: they load MLIR for each of JAX's operators. The passes of XLA itself stay.
+XLA = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+os.environ.setdefault("XLA_FLAGS", XLA)
 os.environ["EAGER_VS_GRAPH_UNDECIDED_PASSES"] = "1"  # as for make: short runs on a busy machine decide nothing
 
 

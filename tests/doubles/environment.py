@@ -111,7 +111,9 @@ def _importer(framework: str, **variables: str) -> subprocess.Popen:
 
 
 FORKING = """
-import json, os, sys, traceback
+import gc, json, os, sys, traceback
+if "paddle" not in sys.modules:  # whose list of operators asks the collector who refers to functions
+    gc.freeze()  # else each collection goes through all that the import left
 for line in sys.stdin:
     code, output = json.loads(line)
     if child := os.fork():

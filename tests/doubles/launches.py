@@ -14,11 +14,13 @@ import brief
 
 import runner
 from execution import peak_benchmarks
+from launchers import local
 
 
 def limit(count: int) -> None:
-    """Let every profile be brief, with so many processes."""
+    """Let every profile be brief, with so many processes, and collections of garbage."""
     brief.shorten(count)
+    local.worker_command = brief.frozen(local.worker_command)
     if count == 1:
         peak_benchmarks.groups_for = lambda cell: ()
 

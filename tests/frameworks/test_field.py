@@ -8,13 +8,14 @@ from pathlib import Path
 
 import field_rows
 import pytest
-from doubles.brief import brief
+from doubles.brief import brief, frozen
 from field_rows import Row
 
 import runner
 import workloads
 from environments import environments
 from execution import early_checks, peak_benchmarks
+from launchers import local
 from plan import plan
 from records.record import NAMES
 
@@ -66,6 +67,7 @@ def measured_once(rows: list[Row], flags: str, out: Path) -> dict[str, list[dict
         patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework,))
         patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
         patch.setattr(early_checks, "check", lambda *words: None)  # a process for each file
+        patch.setattr(local, "worker_command", frozen(local.worker_command))
         patch.setitem(plan.PROFILES, "quick", brief(plan.PROFILES["quick"], 1))
         runner.main(["bench", *words])
     return field_rows.records(rows, out)
