@@ -233,7 +233,7 @@ def reason_of(words: str) -> str:
     return "The worker's guard process was killed, and with it the worker."
 
 
-def log_tail(path: Path, characters: int = 2000) -> str:
+def log_tail(path: Path, characters: int = 3000) -> str:
     """Return the end of a worker's output."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - characters))

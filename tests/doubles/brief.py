@@ -28,8 +28,8 @@ def shorten(processes: int) -> None:
         setattr(profiles, name, brief(getattr(profiles, name), 1))
 
 
-# Two collections a group go through all that a framework imported so far, up to 0.5 s each. Frozen, that is left out.
-# Paddle's operators are found by who refers to their functions, which the collector does not tell of what is frozen.
+# Two collections a group go through all objects of a framework's imports, up to 0.5 s each, unless these are frozen.
+# Paddle finds its operators through references to their functions, which the collector does not list for frozen ones.
 FROZEN = """
 import gc, sys
 from worker import __main__ as worker
@@ -50,7 +50,7 @@ worker.main()
 
 
 def frozen(command: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """Return what makes a worker's command as `command` does; the worker freezes what stays after each group."""
+    """Return a function like `command`, whose workers freeze all objects that remain after each group."""
 
     def made(*words) -> list[str]:
         text = command(*words)
