@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,19 +55,15 @@ class Reached:
     """Values reachable from the arguments of `plain`.
 
     `arrays` has each array once; `removed` are names of compiled functions. Nothing is exchanged before `put`.
-    `traced_numbers`: functions that were compiled get Python's numbers as jit gives them, as arrays.
     """
 
-    def __init__(self, traced_numbers: bool = False) -> None:
-        self._traced_numbers = traced_numbers
+    def __init__(self) -> None:
         self.arrays: list[Any] = []
         self.removed: list[str] = []
         self._all = self.arrays
         self._places: dict[tuple[int, Any], Place | None] = {}
         self._contents: list[tuple[Any, Any]] = []  # of lists, dicts and objects: what they held at first
         self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
-        self._looked_at: list[tuple[Any, Any]] = []  # owners and names of all values, those without arrays too
-        self._empty: list[tuple[Any, Any, Any]] = []  # those that are None at first and in no container of `_contents`
 
     def plain(self, value: Any, name: Any = "") -> Any:
         """Return a value with nothing compiled and partial functions as trees, and find the values that it reaches."""
@@ -94,15 +90,13 @@ class Reached:
 
     def restore(self) -> None:
         """Restore the first values."""
-        held = [(p.owner, p.name, p.first) for p in self._places.values() if p]
-        self._put_back(self._contents, self._empty + held)
+        self._put_back(self._contents, [(p.owner, p.name, p.first) for p in self._places.values() if p])
 
     @contextlib.contextmanager
     def holding(self, arrays: Sequence[Any]) -> Iterator[None]:
         """Exchange arrays within a block, and restore them at its end."""
         contents = [(container, container.copy()) for container, _ in self._contents]
-        held = [(owner, name, _get(owner, name)) for owner, name, _ in self._empty]
-        held += [(p.owner, p.name, _get(p.owner, p.name)) for p in self._places.values() if p]
+        held = [(p.owner, p.name, _get(p.owner, p.name)) for p in self._places.values() if p]
         try:
             self.put(arrays)
             yield
@@ -119,30 +113,6 @@ class Reached:
                     now[number] = leaf
         return now
 
-    def owners(self) -> dict[tuple[int, Any], Any]:
-        """Return the owners of all values that were looked at, and of entries that calls made, by place."""
-        found = [*self._looked_at]
-        for held, _ in self._contents:
-            found += [(held, name) for name in (held if isinstance(held, dict) else range(len(held)))]
-        return {(id(owner), name): owner for owner, name in found}
-
-    def present(self) -> dict[tuple[int, Any], Any]:
-        """Return the present values by place."""
-        return {place: _get(owner, place[1]) for place, owner in self.owners().items()}
-
-    def sizes(self) -> dict[int, int]:
-        """Return the present lengths of lists, dicts and objects by identity."""
-        return {id(held): len(held) for held, _ in self._contents}
-
-    def keep(self, slots: Iterable[tuple[Any, Any, Any]]) -> None:
-        """Restore the first values, then put those of slots in their places, where a new walk finds them."""
-        self.restore()
-        for owner, name, value in slots:
-            if isinstance(owner, list | deque) and name >= len(owner):
-                owner.append(value)
-            else:
-                _put(owner, name, value)
-
     def contents(self) -> list[Any]:
         """Return the present values in lists, dicts and objects."""
         return [list(held.values() if isinstance(held, dict) else held) for held, _ in self._contents]
@@ -153,8 +123,7 @@ class Reached:
             container.clear()
             (container.update if isinstance(container, dict) else container.extend)(first)
         for owner, name, value in held:
-            if _get(owner, name) is not value:
-                _put(owner, name, value)
+            _put(owner, name, value)
 
     def walk(self, value: Any) -> None:
         """Find the values reachable from a function, class or object."""
@@ -228,9 +197,6 @@ class Reached:
 
     def _visit(self, owner: Any, name: Any) -> None:
         value = _get(owner, name)
-        self._looked_at.append((owner, name))
-        if value is None and not (isinstance(owner, _CONTAINERS) and id(owner) in self._seen):
-            self._empty.append((owner, name, None))
         if value is None or (id(owner), name) in self._places:
             return
         if type(value) in (list, dict) or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
@@ -249,7 +215,6 @@ class Reached:
         original = uncompiled(function)
         if original is not function:
             self.removed.append(name if "." in str(name) else getattr(original, "__name__", str(name)))
-            original = taking_arrays(function, original) if self._traced_numbers else original
             value = type(value)(original) if isinstance(value, _METHODS) else original
         if isinstance(value, jax.stages.Compiled | jax.export.Exported):
             raise Unsupported(
@@ -295,15 +260,6 @@ def held(jaxpr: Any) -> tuple[list[str], list[str]]:
     return functions, constants
 
 
-def made_once(before: dict, first: dict, second: dict) -> dict:
-    """Return the values that one call changed and the next one kept, from those before, between and after them."""
-    return {
-        key: value
-        for key, value in first.items()
-        if key in second and second[key] is value and (key not in before or before[key] is not value)
-    }
-
-
 def is_array(value: Any) -> bool:
     """Return whether a value is an array that a model computes with."""
     if isinstance(value, np.ndarray):
@@ -316,27 +272,6 @@ def uncompiled(value: Any) -> Any:
     while type(value).__name__ in COMPILED and hasattr(value, "__wrapped__") and not _is_librarys(value):
         value = value.__wrapped__
     return value
-
-
-def taking_arrays(compiled: Any, original: Callable) -> Callable:
-    """Return the original of a function under jit with Python's numbers as arrays, except in static arguments."""
-    state = compiled.__getstate__() if type(compiled).__name__ == "PjitFunction" else None  # no part of JAX's API
-    if not isinstance(state, dict):
-        return original
-    places, names = set(state.get("static_argnums") or ()), set(state.get("static_argnames") or ())
-
-    @functools.wraps(original)
-    def taking(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(value if n in places else _as_arrays(value) for n, value in enumerate(args))
-        return original(
-            *args, **{name: value if name in names else _as_arrays(value) for name, value in kwargs.items()}
-        )
-
-    return taking
-
-
-def _as_arrays(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if type(leaf) in (bool, int, float, complex) else leaf, tree)
 
 
 def is_users(value: Any) -> bool:

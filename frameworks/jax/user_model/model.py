@@ -21,7 +21,7 @@ from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
-from frameworks.jax.user_model.captured import Reached, held, made_once
+from frameworks.jax.user_model.captured import Reached, held
 from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
@@ -36,10 +36,6 @@ except ImportError:
 STATEFUL = (
     "a model with other state than parameters (running statistics, random streams) cannot be trained: return "
     "(function, parameters) from model()."
-)
-GROWS = (
-    "every call adds values to the model ({values}), as self.sow does outside of nnx.capture: return them from the "
-    "call instead."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
 # Primitives that read a part of their first operand, as large as their result.
@@ -167,11 +163,6 @@ class Applied:
             return
         self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
 
-    @property
-    def keeps_numpy(self) -> bool:
-        """Whether `keep_numpy` was called."""
-        return self._exchanged is _is_jax
-
     def keep_numpy(self) -> None:
         """Leave arrays of NumPy in place, as code that writes to them needs."""
         self._exchanged = _is_jax
@@ -181,46 +172,7 @@ class Applied:
         """Return the function that the user calls, with these parameters from now on."""
         given, arrays = params
         self.reached.put(arrays)
-        held = _copied(given)
-        callee = self._called(held)
-        self._bound = callee if _is_module(callee) else held
-        return callee
-
-    def with_made_once(self, made: Any, call: Callable[[], Any]) -> tuple[Any, list[str]] | None:
-        """Return `made` with what the first call makes and the next ones keep, such as a table, and its names.
-
-        None if there is nothing. A trace would make it, for each call of the graph again. `call` calls the model as it
-        is bound. Afterwards the user's code has its first values and those that are kept.
-        """
-        before, leaves = self.reached.present(), _by_path(self._bound)
-        call()
-        first, more, sizes = self.reached.present(), _by_path(self._bound), self.reached.sizes()
-        if not made_once(before, first, first) and more.keys() == leaves.keys():
-            return None
-        call()
-        again = _by_path(self._bound)
-        if _is_module(self._bound) and len(again) > len(more):
-            grown = sorted(set(map(_shown, again.keys() - more.keys())))
-            raise Unsupported(GROWS.format(values=", ".join(grown)))
-        kept, owners = made_once(before, first, self.reached.present()), self.reached.owners()
-        new = {path: leaf for path, leaf in more.items() if path not in leaves and again.get(path) is leaf}
-        growing = {owner for owner, size in self.reached.sizes().items() if size > sizes[owner]}  # as logs do
-        kept = {place: value for place, value in kept.items() if place[0] not in growing}
-        kept = {} if all(map(_is_plain, kept.values())) else kept
-        if not kept and not new:
-            return None
-        self.reached.keep([(owners[place], place[1], value) for place, value in kept.items()])
-        if new and _is_module(self._bound):
-            nnx.update(self._bound, self._given)
-            made = self._bound
-        elif new and not (linen and isinstance(made, linen.Module)):
-            old = _by_path(self._given)
-            tree = jax.tree_util.tree_map_with_path(
-                lambda path, leaf: old.get(jax.tree_util.keystr(path), leaf), self._bound
-            )
-            made = (made[0], tree) if _is_pair(made) and not _is_pair(self._given) else tree
-        names = ["a closure" if name == "cell_contents" else str(name) for _, name in kept]
-        return made, names + list(map(_shown, new))
+        return self._called(_copied(given))
 
     def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call it with parameters, and restore the old ones."""
@@ -259,8 +211,6 @@ class Model(user_model.UserModel):
     """A user's model in the cell's dtype on its device."""
 
     rules, compiler = JaxRules(), "jit"
-    _cold: Applied | None = None
-    _traced_numbers = False
     wanted = "(function, parameters), a Flax module with __call__, or a function"
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
@@ -274,19 +224,14 @@ class Model(user_model.UserModel):
 
     def built(self, made: Any) -> Any:
         """Return the parameters."""
-        self._made = made
         with self.naming_inputs():  # Flax makes parameters in a call
-            self.applied, self.detail = _applied(
-                made, self.sets[0], self.seed_of_weights, self.trains, self._traced_numbers
-            )
+            self.applied, self.detail = _applied(made, self.sets[0], self.seed_of_weights, self.trains)
         self.settings["called as"] = self.detail
         return self._on_device(self.applied.params)
 
     def settle(self) -> None:
         try:
-            self._settle_eager()
-            if not self.trains:
-                self._keep_what_is_made_once()
+            self._settle_eager()  # before anything is traced: the model may keep what it makes in its first call
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
             self.module = self._on_device(self.applied.params)
             self.restore()
@@ -306,60 +251,20 @@ class Model(user_model.UserModel):
         self.removed = self.applied.reached.removed
 
     def _settle_eager(self) -> None:
-        """Call the model once, and where it fails, in other ways.
-
-        They are numbers as arrays in functions that were under jit, and the user's own arrays of NumPy instead of JAX's
-        in their places.
-        """
-        failed: Exception | None = None
-        for change in (lambda: True, self._take_arrays, self._keep_numpy):
-            if not change():
-                continue
+        """Call the model once; on the user's own arrays of NumPy where it fails on JAX's in their places."""
+        self.restore()
+        try:
+            super().settle()
+        except Exception as error:
+            if all(map(_is_jax, self.applied.reached.arrays)):
+                raise
+            self.applied.keep_numpy()
+            self.module = self._on_device(self.applied.params)
             self.restore()
             try:
                 super().settle()
-                return
-            except Exception as error:
-                failed = failed or error
-        assert failed
-        raise failed
-
-    def _take_arrays(self) -> bool:
-        """Give Python's numbers to functions that were under jit as arrays; return whether there are such functions."""
-        if not self.applied.reached.removed:
-            return False
-        self.applied.release()
-        self._traced_numbers = True
-        self.module = self.built(self._made)
-        return True
-
-    def _keep_numpy(self) -> bool:
-        """Keep the user's own arrays of NumPy; return whether there are any."""
-        if self._traced_numbers:
-            self.applied.release()
-            self._traced_numbers = False
-            self.module = self.built(self._made)
-        if all(map(_is_jax, self.applied.reached.arrays)):
-            return False
-        self.applied.keep_numpy()
-        self.module = self._on_device(self.applied.params)
-        return True
-
-    def _keep_what_is_made_once(self) -> None:
-        """Make values of the first call that later calls keep part of the model, as they are for its user."""
-        self._cold = self.applied
-        self.restore()
-        self.seed(0)
-        with self.naming_inputs():
-            found = self._cold.with_made_once(self._made, lambda: self.call(*self.fresh(self.sets[0])))
-        if found:
-            made, names = found
-            self.module = self.built(made)
-            if self._cold.keeps_numpy:
-                self.applied.keep_numpy()
-                self.module = self._on_device(self.applied.params)
-            self.settings["kept from the first call"] = ", ".join(names)
-        self.restore()
+            except Exception:
+                raise error from None
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
@@ -396,8 +301,6 @@ class Model(user_model.UserModel):
     def release(self) -> None:
         """Restore the first values of the user's functions."""
         self.applied.release()
-        if self._cold:  # without what its first call made
-            self._cold.release()
 
     def forward(self, params: Any, inputs: Any) -> Any:
         """Return the output from jit's arguments, and the state after it where a call writes to it."""
@@ -564,9 +467,9 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
     return jax.tree.map(one, tree)
 
 
-def _applied(made: Any, inputs: Inputs, seed: int, trains: bool, traced_numbers: bool) -> tuple[Applied, str]:
+def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
     """Return a function that calls the result of `model()` with parameters, and its kind as text."""
-    reached = Reached(traced_numbers)
+    reached = Reached()
     if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
     if _is_module(made):
@@ -646,20 +549,6 @@ def _widest(product: Operation) -> str:
 def _copied(tree: Any) -> Any:
     """Return a tree with copied containers."""
     return jax.tree.map(lambda leaf: leaf, tree)
-
-
-def _by_path(tree: Any) -> dict[str, Any]:
-    """Return the leaves of a tree or the state of a module by their paths."""
-    state = nnx.state(tree) if _is_module(tree) else tree
-    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
-
-
-def _shown(path: str) -> str:
-    return ".".join(re.findall(r"'(\w+)'", path)) or path
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, bool | int | float | complex | str | bytes | None)
 
 
 def _is_module(value: Any) -> bool:
