@@ -86,8 +86,8 @@ class Deployed:
         if shared:
             Path(shared).mkdir(parents=True, exist_ok=True)
         self._made = tempfile.TemporaryDirectory(prefix=f"{cell.mode}-", dir=shared, ignore_cleanup_errors=True)
-        name = hashlib.sha256(cell.id.encode()).hexdigest()[:16]
-        self._folder = Path(shared, name) if shared else Path(self._made.name)
+        self._shared, self._cell = shared, cell.id
+        self._folder = Path(self._made.name, "artefact")
         self._opened: Callable[..., Tensors] | None = None
         self._exported: torch.export.ExportedProgram | None = None  # shares the module's weights
 
@@ -106,19 +106,27 @@ class Deployed:
         return Capture(True, 1, 0, 1, self._form.engaged(), detail)
 
     def _build(self) -> Artefact:
-        made = Path(self._made.name)
-        there = self._folder != made and self._folder.exists()
         try:
-            if there:
-                with self._autograd():
-                    self._module(*self._tensors)  # for the structure of its outputs
-            else:
-                self._form.build(self._export(), self._tensors, made)
-                made.rename(self._folder)
+            exported = self._export()  # in every process: it finds the structure of the outputs
+            there = self._place(exported)
+            if built := not there.exists():
+                new = Path(self._made.name, "new")
+                new.mkdir()
+                self._form.build(exported, self._tensors, new)
+                new.rename(there)
+            self._folder = there
         except BaseException:
             self._made.cleanup()
             raise
-        return Artefact(sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()), not there)
+        return Artefact(sum(path.stat().st_size for path in there.rglob("*") if path.is_file()), built)
+
+    def _place(self, exported: torch.export.ExportedProgram) -> Path:
+        """Return the folder in which processes share this cell's artefact with these weights, its constants."""
+        if not self._shared:
+            return self._folder
+        tensors = {**exported.state_dict, **exported.constants}
+        sums = [(name, _sum(value)) for name, value in sorted(tensors.items()) if isinstance(value, torch.Tensor)]
+        return Path(self._shared, hashlib.sha256(repr((self._cell, sums)).encode()).hexdigest()[:16])
 
     def _export(self) -> torch.export.ExportedProgram:
         if self._exported is None:
@@ -136,6 +144,12 @@ class Deployed:
         exported = self._export()
         with self._autograd():
             return self._form.program(exported, self._tensors)
+
+
+def _sum(tensor: torch.Tensor) -> float:
+    """Return the sum of a tensor's values, which differs between random weights."""
+    values = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return float(values.detach().to(torch.float64).sum())
 
 
 class _Flat(torch.nn.Module):

@@ -319,3 +319,5 @@ for form in {FORMS}:
     for later in (False, True):
         run_in("torch", code.replace("LATER", str(later)))
     assert len(list((tmp_path / "artefacts").iterdir())) == len(FORMS)
+    other = code.replace("LATER", "False").replace("seeded_weights(shape, 0)", "seeded_weights(shape, 1)")
+    run_in("torch", other.replace(f"for form in {FORMS}", "for form in ['openvino']"))  # other weights
