@@ -257,8 +257,8 @@ def _worst_part(calls: Sequence[_Compared], least: float) -> Part:
     if len(samples) < len(calls):
         return NO_PART
     rank = len(samples[0].shape)
-    if rank == 0 or any(len(sample.shape) != rank for sample in samples):
-        return NO_PART
+    if rank < 2 or any(len(sample.shape) != rank for sample in samples):
+        return NO_PART  # a part of a one-dimensional output is a single value
     indices = [np.unravel_index(sample.places, tuple(sample.shape)) for sample in samples]
     worst = NO_PART
     for axis in range(rank):
@@ -277,13 +277,16 @@ def _worst_on_axis(
     noise, scale = (_by_index(index, squares, length) ** 0.5 for squares in (own**2, right**2))
     largest = noise.max()
     noise = np.where((_different(index, own, length) >= DIFFERENT) & (axis > 0), noise, largest)
-    errors = []  # of each call, by index and group of items
+    errors = []  # of each call, by index and group of items; NaN where a group has no value
     for places, (error, *_) in zip(indices, values, strict=True):
         groups = min(GROUPS, int(places[0].max()) + 1) if axis else 1
-        by_group = _by_index(places[axis] * groups + places[0] % groups, error**2, length * groups)
+        place = places[axis] * groups + places[0] % groups
+        by_group = _by_index(place, error**2, length * groups)
+        by_group[np.bincount(place, minlength=length * groups) == 0] = math.nan
         errors.append(by_group.reshape(length, groups))
-    every = np.sort(np.concatenate(errors, axis=1), axis=1)
-    found = every[:, (every.shape[1] - 1) // 2] ** 0.5
+    every = np.sort(np.concatenate(errors, axis=1), axis=1)  # NaN last
+    known = np.maximum((~np.isnan(every)).sum(axis=1), 1)
+    found = np.nan_to_num(np.take_along_axis(every, (known - 1)[:, None] // 2, axis=1)[:, 0]) ** 0.5
     beyond = found > np.maximum(TIMES_EAGER_OF_A_PART * noise, least)
     relative = np.divide(found, scale, out=np.full(length, math.inf), where=scale > 0)
     worst = int(np.argmax(np.where(beyond, relative, -1.0)))

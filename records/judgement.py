@@ -136,8 +136,9 @@ def _how_far(parity: Parity) -> str:
     if error.relative > allowed:
         return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
     if error.part.error > OF_A_PART * allowed:
-        part = f"{error.part.place} by a relative {error.part.error:.2g} of its own, beyond eager mode's error there"
-        return f"{size}, {part}, where {OF_A_PART * allowed:.2g} is allowed"
+        off, place = error.part
+        times = "is not zero" if math.isinf(off) else f"is off by {off:.2g} times its own size"
+        return f"{size}; {place} {times}, beyond eager mode's error, where {OF_A_PART * allowed:.2g} is allowed"
     if error.repeated > REPEATED * allowed:
         repeats = f"of which a relative {error.repeated:.2g} repeats from call to call"
         return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: not rounding, but other mathematics"
