@@ -457,13 +457,15 @@ def _sample(array: np.ndarray) -> np.ndarray:
     return np.concatenate([sampled(array, None, SAMPLED_VALUES - VALUES_OF_ALL), of_all])
 
 
-def _entries(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values in nested lists, tuples and dicts by name."""
+def _entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Yield the values in nested lists, tuples and dicts by name; `within` has the ids of the containers around."""
+    if id(value) in within:
+        return
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
     for key, part in parts:
         path = f"{name}.{key}" if name else str(key)
         yield path, part
-        yield from _entries(part, path)
+        yield from _entries(part, path, (*within, id(value)))
 
 
 def _copied(found: Values) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -269,13 +268,17 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
     theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
     mine = [record for _, records in found for record in records if isinstance(record, Record)]
     pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]
-    pairs = [(one, their) for one, their in pairs if one.device_name == their.device_name and one.gpu_uuid]
+    pairs = [
+        (one, their)
+        for one, their in pairs
+        if one.device_name == their.device_name and one.gpu_uuid != their.gpu_uuid and one.headline and their.headline
+    ]
     if not pairs:
         return []
     points = Points([one for one, _ in pairs], across=True).all
     shared, shapes = common_parts(points)
     loops = [(one.host_loop_ms_full, their.host_loop_ms_full) for one, their in pairs]
-    slower = median([one / their for one, their in loops if one and their] or [math.nan])
+    slower = [one / their for one, their in loops if one and their]
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]
@@ -286,8 +289,11 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         "",
         f"## Against {other.name}",
         "",
-        f"[{other.name}](../{other.name}/README.md) is another machine with a GPU of this kind. The control loop takes "
-        f"{text_of(slower)} times as long here; calls that the host limits depend on its speed.",
+        f"[{other.name}](../{other.name}/README.md) is another machine with a GPU of this kind.",
+        *(
+            [f"The control loop takes {text_of(median(slower))} times as long here; it limits host-bound calls."]
+            * bool(slower)
+        ),
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
         *filled(("shape", "mode", f"ms here over {other.name}'s", "speedup here", f"speedup of {other.name}"), rows),

@@ -331,15 +331,15 @@ class InterleavedComparison(GroupWork):
     def compiles(self, member: Member) -> bool | None:
         """Return whether warm eager mode compiles or traces in every call; None where it is not known."""
         cell, count = member.cell, self.adapter.compiled_so_far
-        if self.context.description.mode(cell.mode).graph or self.group.settled or cell.ranks > 1:
+        if self.context.description.mode(cell.mode).graph or self.group.settled or cell.ranks > 1 or count() is None:
             return None
         self.channel.phase(cell, "compilations")
         for _ in range(WATCHED_CALLS):
             member.step.get_ready()
             before = count()
             self.adapter.synchronize(member.step())
-            if before is None or count() == before:
-                return None if before is None else False
+            if count() == before:
+                return False
         return True
 
     def per_rank(self, member: Member, cores: float | None) -> float | None:

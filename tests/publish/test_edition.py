@@ -197,19 +197,19 @@ def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
 def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_path):
     """Only with a GPU of the same kind, and for the cells that both have."""
 
-    def measured(ms: float, loop: float, device="GPU"):
+    def measured(ms: float, loop: float, device="GPU", uuid="a"):
         interval = {"latency_ms_median": ms, "latency_ms_ci_low": 0.98 * ms, "latency_ms_ci_high": 1.02 * ms}
-        return replace(record(launches=3, host_loop_ms_full=loop, gpu_uuid="a", **interval), device_name=device)
+        return replace(record(launches=3, host_loop_ms_full=loop, gpu_uuid=uuid, **interval), device_name=device)
 
     part = Sweep(Path("gpu-bert.toml"), {}, {"title": "BERT"})
-    here, first = measured(3.0, 0.6), measured(2.5, 0.5)
+    here, first = measured(3.0, 0.6), measured(2.5, 0.5, uuid="b")
     monkeypatch.setattr(place, "benches", lambda folder: [first])
     lines = place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])])
-    assert "takes 1.2 times as long here" in lines[3]
+    assert lines[4] == "The control loop takes 1.2 times as long here."
     assert lines[-1].split(" | ")[1:] == ["1.20 ±2 % |"]
-    other = measured(2.5, 0.5, "another GPU")
-    monkeypatch.setattr(place, "benches", lambda folder: [other])
-    assert place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])]) == []
+    for other in (measured(2.5, 0.5, "another GPU", "b"), measured(2.5, 0.5)):  # the second is the same GPU
+        monkeypatch.setattr(place, "benches", lambda folder, other=other: [other])
+        assert place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])]) == []
 
 
 def test_other_versions_are_refused(monkeypatch, tmp_path, record):
