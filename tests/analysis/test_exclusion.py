@@ -243,6 +243,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "execution/execute.py": "how wide intervals are, for the next process",
     "execution/progress.py": "one cell's line",
     "execution/stopping.py": "how wide intervals are, for the next process",
+    "execution/worker_run.py": "one cell's figures so far",
     "experiments/decode_claims/__init__.py": ("a claim's table",),
     "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
     "experiments/first_principles/__init__.py": ("a claim's table",),
@@ -271,6 +272,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "reports/sections/scaling.py": ("scaling",),
     "reports/terminal.py": ("the terminal's block",),
     "reports/trend.py": ("history",),
+    "worker/interleaved.py": "first figures of one cell",
 }
 FIGURES = {"speedup", "latency", "speedup_vs_eager", "speedup_ci_low", "latency_ms_median", "median_ms"}
 
