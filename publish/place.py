@@ -290,10 +290,7 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         f"## Against {other.name}",
         "",
         f"[{other.name}](../{other.name}/README.md) is another machine with a GPU of this kind.",
-        *(
-            [f"The control loop takes {text_of(median(slower))} times as long here; it limits host-bound calls."]
-            * bool(slower)
-        ),
+        *(f"The control loop takes {text_of(median(known))} times as long here." for known in [slower] if known),
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
         *filled(("shape", "mode", f"ms here over {other.name}'s", "speedup here", f"speedup of {other.name}"), rows),
