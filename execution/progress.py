@@ -104,7 +104,7 @@ class Bar:
         lines = [f"{fitted(f'provisional ({count})', width + 4)}{'ms':>9}{'over eager':>13}"]
         for cell, name in zip(cells, names, strict=True):
             figure = self._figures[cell]
-            lines.append(f"  {fitted(name, width)}  {figure.seconds * 1e3:>9.3g}{figure.ratio:>13}")
+            lines.append(f"  {fitted(name, width)}  {figure.seconds * 1e3:>9.3g}{figure.ratio(' slowed'):>13}")
         return [Text(line, no_wrap=True) for line in lines]
 
     def share(self) -> float:
@@ -183,7 +183,7 @@ class Bar:
         """Print the figures not yet printed, one line per shape."""
         shapes: dict[str, list[str]] = {}
         for cell, figure in self._unsaid.items():
-            ratio = f" ({figure.ratio})" if figure.ratio else ""
+            ratio = f" ({figure.ratio(', host slowed')})" if figure.speedup else ""
             mode = cell.rpartition("/")[2]
             shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {figure.seconds * 1e3:.3g} ms{ratio}")
         self._unsaid.clear()

@@ -23,12 +23,11 @@ class Figure(NamedTuple):
     speedup: float | None = None
     slowed: bool = False
 
-    @property
-    def ratio(self) -> str:
-        """Return the speedup as text, or why there is none; empty without one."""
-        if self.slowed:
-            return "host slowed"
-        return "" if self.speedup is None else f"{self.speedup:.2g}×"
+    def ratio(self, slowed: str) -> str:
+        """Return the speedup as text, followed by `slowed` where the host was; empty without one."""
+        if self.speedup is None:
+            return ""
+        return f"{self.speedup:.2g}×{slowed if self.slowed else ''}"
 
 
 Figures = Mapping[str, Figure]  # by cell
