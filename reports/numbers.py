@@ -57,7 +57,7 @@ def plus_minus(interval: Interval | None) -> str:
 
 
 def width(share: float) -> str:
-    """Return a relative half-width: `±8 %`, or `±>999 %`: more digits of a useless interval say nothing."""
+    """Return a relative half-width: `±8 %`, or `±>999 %` from ten times the estimate on."""
     percent = 100 * share
     if percent >= 1000:
         return "±>999 %"

@@ -27,7 +27,7 @@ from worker.loading import load_inputs
 # Calls for this long, within bounds: a longer profile adds no information, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
 CALLS_BEFORE = 5  # if a mode is profiled before timing
-# Of eager mode before its profile, in whose first second calls become faster.
+# Timings of eager mode before its profile.
 FEWEST_TIMINGS, TIMING_SECONDS, WARM_SECONDS = 3, 0.05, 1.0
 
 
@@ -155,10 +155,7 @@ class EagerProfile(Explanation):
         self.adapter.release()
 
     def warm_latency(self, variant: Variant) -> float:
-        """Return the seconds of a call, the least of several timings: the GPU's clock rises, and the host may be slow.
-
-        A time that is too long would show a GPU that is idle for longer than it is.
-        """
+        """Return the seconds of a call: the least of several timings within `WARM_SECONDS`."""
         clocks, calls = self.context.clocks, FEWEST_CALLS
         timings: list[float] = []
         start = clocks.wall()
