@@ -69,8 +69,8 @@ def _logarithms(
 
 
 def _good_turns(entries: Iterable[SampleLine], full_s: float | None) -> list[list[bool]]:
-    """Return for each turn of each process whether it counts."""
-    return [_turns(entry).good(full_s) for entry in entries]
+    """Return for each turn of each process of a cell whether it counts."""
+    return host.good_in_all(list(map(_turns, entries)), full_s)
 
 
 def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple[float, ...]]]:
@@ -80,7 +80,8 @@ def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple
     The list of a process without a value is empty.
     """
     full_s = _full_speed_s(entry for entries in processes for entry in entries)
-    in_all = [list(map(all, zip(*_good_turns(entries, full_s), strict=False))) for entries in processes]
+    good = [_good_turns(entries, full_s) for entries in zip(*processes, strict=True)]
+    in_all = [list(map(all, zip(*turns, strict=False))) for turns in zip(*good, strict=True)]
     rounds, _ = host.counting(in_all)
     cells = _logarithms(zip(*processes, strict=True), full_s)
     both = zip(zip(*cells, strict=True), rounds, strict=True)

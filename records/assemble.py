@@ -63,7 +63,8 @@ def _pairs(result: CellResult, baseline: CellResult | None) -> tuple[list[tuple[
     theirs = {_process(report): report for report in baseline.reports} if baseline else {}
     both = [(theirs[_process(ours)], ours) for ours in result.reports if _process(ours) in theirs]
     full_s = full_speed_s(list(itertools.chain(*both)))
-    return both, [[all(turns) for turns in zip(*good_turns(pair, full_s), strict=True)] for pair in both]
+    good = [good_turns(reports, full_s) for reports in zip(*both, strict=True)]
+    return both, [[all(turns) for turns in zip(*pair, strict=True)] for pair in zip(*good, strict=True)]
 
 
 def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:

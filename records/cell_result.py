@@ -96,8 +96,8 @@ def full_speed_s(reports: Sequence[Report]) -> float | None:
 
 
 def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[bool]]:
-    """Return for each turn of each process whether it counts, given the host's speed."""
-    return [_turns(report).good(full_s) for report in reports]
+    """Return for each turn of each process of a cell whether it counts, given the host's speed."""
+    return host.good_in_all(list(map(_turns, reports)), full_s)
 
 
 def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:

@@ -349,10 +349,13 @@ class InterleavedComparison(GroupWork):
 
     def time_submission(self, member: Member) -> None:
         """Measure the host's time to submit a warm mode's call; use the shortest samples if it limits the rate."""
-        variant = member.variant
-        if variant.synchronize_each_call or not has_gpu_figures(member.cell):  # a synchronized call hides nothing
+        variant, step = member.variant, member.step
+        if variant.synchronize_each_call or member.cell.device_kind == "cpu":  # a synchronized call hides nothing
             return
-        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, member.step, self.context.clocks)
+        if isinstance(step, RankedStep):
+            variant.waited_s, variant.host_s = step.submission()
+        else:
+            variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:

@@ -30,6 +30,7 @@ from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
 from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
+from worker import gpu_figures
 from worker.channel import Channel
 from worker.loading import load_inputs, load_weights
 from workloads.spec import Arrays, Workload
@@ -87,6 +88,10 @@ class Rank:
         finally:
             if collects:
                 gc.enable()
+
+    def submit(self, cell_id: str) -> tuple[float, float]:
+        """Return `gpu_figures.submission` of the cell's step, from as many calls on every rank."""
+        return gpu_figures.submission(self.adapter, self.steps[cell_id], Clocks(), most=gpu_figures.CALLS[0])
 
     def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
         """Return `Adapter.communication` of the cell's step."""
@@ -232,6 +237,11 @@ class RankedStep(Step):
     def timer(self, calls: int) -> float:
         """Return seconds per call."""
         return max(self._run("time", self._cell, calls))
+
+    def submission(self) -> tuple[float, float]:
+        """Return the seconds of a call with synchronization and those until it returns, of the slowest rank each."""
+        waited, returned = zip(*self._run("submit", self._cell), strict=True)
+        return max(waited), max(returned)
 
     def communication(self) -> Communication:
         """Return the time of communication between ranks, from a profile of every rank."""

@@ -73,6 +73,45 @@ def test_every_turn_counts_where_calls_never_wait_for_the_host(host_s, good):
     assert host.limits(0.1, ())
 
 
+FAST, SLOW = 1.0, 2.0  # times of the control loop
+
+
+@pytest.mark.parametrize(
+    ("slow_s", "loops", "follow"),
+    [
+        ([1.00, 1.01, 1.03], [FAST, SLOW, SLOW, SLOW], False),
+        ([1.00, 1.03, 1.50], [FAST, SLOW, SLOW, SLOW], True),  # as with a host that limits some turns
+        ([0.90, 0.90, 0.90], [FAST, SLOW, SLOW, SLOW], True),  # the difference has another cause
+        ([1.00, 1.00, 1.00], [SLOW] * 4, True),  # no fast turn to compare with
+        ([1.00, 1.00, 1.00], [FAST] * 4, True),
+    ],
+)
+def test_slow_turns_count_if_they_take_the_time_of_fast_ones(slow_s, loops, follow):
+    """The share of submission is unknown, or above its limit because a full queue blocks it."""
+    for host_s in (None, 0.9):
+        turns = host.Turns([1.0, *slow_s], loops, host_s, None)
+        assert host.follows([turns] * 3, FAST) == follow
+        assert host.good_in_all([turns] * 3, FAST) == [[loop == FAST or not follow for loop in loops]] * 3
+    assert host.follows([turns], FAST)  # one process
+
+
+def test_a_mode_that_does_not_follow_the_host_is_not_scaled():
+    both = [host.Turns([4.0] * 9, [loop] * 6 + [SLOW] * 3, 3.9, None) for loop in (FAST, 1.2)]
+    assert host.at_full_speed([both], FAST) == [[[4.0] * 9] * 2]
+    follow = [turns._replace(samples=[4.0] * 6 + [8.0] * 3) for turns in both]
+    assert host.at_full_speed([follow], FAST)[0][1][0] < 4.0
+
+
+@pytest.mark.parametrize(("slow_s", "rounds"), [(6.0, 6), (3.0, 9)])
+def test_the_slow_rounds_count_where_neither_mode_follows_the_host(slow_s, rounds):
+    loops = [FAST] * 6 + [SLOW] * 3
+    lines = [
+        {"cell": cell, "seconds_per_call": seconds, "host_loop_s": loops, "full_speed_s": FAST, "host_s": 2.9}
+        for cell, seconds in (("eager", [3.0] * 6 + [slow_s] * 3), ("graph", [3.0] * 9))
+    ]
+    assert [len(taken) for taken in rounds_in_turn([lines] * 3)] == [rounds] * 3
+
+
 SLOWER = 1.2  # times as long as at full speed, which is good
 
 

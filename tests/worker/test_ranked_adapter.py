@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from frameworks.adapter import Step
 from measurement.cells import Cell
-from worker import ranked_adapter
+from worker import gpu_figures, ranked_adapter
 from worker.ranked_adapter import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
 
 CELL = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, (("batch_size", 1), ("ranks", 2)), "eager")
@@ -93,6 +94,25 @@ def test_a_sample_is_that_of_the_slowest_rank(ranked):
     assert step.timer(4) == 4 * 3.0
     assert isinstance(step(), RankedOutput)
     assert [float(arrays["loss"][0]) for arrays in run("fetch")] == [1.0, 3.0]
+
+
+def test_submission_is_that_of_the_slowest_rank_from_equally_many_calls(ranked, monkeypatch):
+    """As many calls on every rank: a collective of one rank alone would wait for ever."""
+    run, first = ranked
+    ticks = iter(range(10_000))
+    lock, calls = threading.Lock(), Counter()
+
+    def wall() -> float:
+        with lock:
+            calls[threading.get_ident()] += 1
+            return float(next(ticks))
+
+    monkeypatch.setattr(ranked_adapter, "Clocks", lambda: SimpleNamespace(wall=wall))
+    waited, returned = RankedStep(run, CELL.id, first).submission()
+    assert waited > returned > 0
+    assert set(calls.values()) == {3 * gpu_figures.CALLS[0]} and len(calls) == 2
+    each = iter([[(4.0, 1.0), (3.0, 2.0)]])
+    assert RankedStep(lambda *_: next(each), CELL.id, first).submission() == (4.0, 2.0)
 
 
 def test_communication_is_the_mean_over_ranks(ranked):
