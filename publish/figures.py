@@ -23,6 +23,7 @@ NAMES = {
     "gpt2-124m": "GPT-2 124M",
     "llama-1b": "Llama 1.2B",
     "llama-7b": "Llama 7B",
+    "llama-8b": "Llama 8B",
     "lstm": "LSTM",
     "mlp": "MLP",
     "qwen3-0.6b": "Qwen3-0.6B",
@@ -92,6 +93,18 @@ CHARTS = (
         "Frameworks: ms per call",
         ON_GPU,
         [Column(head, "ms", {"framework": name, "mode": mode}) for head, (name, mode) in BY_FRAMEWORK.items()][1:],
+    ),
+    Chart(
+        "PyTorch: training on several GPUs",
+        ("gpu-scaling-*",),
+        (
+            EAGER,
+            DEFAULT,
+            *(
+                Column(f"{head}: of one GPU's speed", "of one rank's speed", column.values)
+                for head, column in {"eager": EAGER, "compiled": DEFAULT}.items()
+            ),
+        ),
     ),
     Chart("Deployed forms: speedup over eager mode", ("gpu-forms-*",), (EAGER, DEFAULT, REPLAYED, AOT, ONNX)),
     Chart(
@@ -183,7 +196,16 @@ def name_of(record: Record) -> str:
     computed = "" if record.pass_name == "inference" else f" {record.pass_name}"
     length = f" × {record.seq_len:,} tokens" if record.seq_len else ""
     batch = f"{record.batch_size}{length}" if length else f"batch {record.batch_size}"
-    return f"{NAMES.get(name, name)}{library}{computed}, {batch}"
+    return ", ".join((f"{NAMES.get(name, name)}{library}{computed}", batch, *_on_ranks(record)))
+
+
+def _on_ranks(record: Record) -> list[str]:
+    """Return how training is divided between GPUs: `fsdp on 2 ranks`, `checkpoint full`."""
+    ranks, kept = record.parameter("ranks"), record.parameter("checkpoint")
+    return [
+        *([f"{record.parameter('strategy')} on {ranks} ranks"] if ranks else []),
+        *([f"checkpoint {kept}"] if kept not in (None, "none") else []),
+    ]
 
 
 def _cells(chart: Chart, row: Row) -> list[str]:
@@ -247,11 +269,17 @@ def summary() -> str:
 
 
 def chapters() -> str:
-    """Return all charts of all places, but of a second machine of a kind (`h100-second`), whose page compares it."""
-    names = {folder.name for folder in places()}
-    kinds = [folder for folder in places() if folder.name.rpartition("-")[0] not in names]
-    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
-    return joined(part for of_place in parts for part in of_place)
+    """Return all charts of all places, but those that another machine of its kind has too, as `h100` of `h100-second`.
+
+    The page of a second machine compares both.
+    """
+    names = {folder.name: folder for folder in places()}
+    parts: list[list[str]] = []
+    for folder in places():
+        first = names.get(folder.name.rpartition("-")[0])
+        parts += [lines(chart, folder, "../results") for chart in CHARTS if not (first and rows(chart, first))]
+        parts += [] if first else [means(folder)]
+    return joined(parts)
 
 
 def joined(parts: Iterable[list[str]]) -> str:

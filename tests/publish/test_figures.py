@@ -15,6 +15,7 @@ import runner
 from plan import plan, sweep
 from publish import figures, picture, place
 from records import recordfile
+from records.assemble import parameters_text
 from records.record import Record
 
 RESULTS = ROOT / "results"
@@ -31,6 +32,8 @@ BEHIND = {
     "J per call": ("energy_j_per_call", "energy_ci_low", "energy_ci_high"),
     "eager's energy over it": ("energy_saving_vs_eager", "energy_saving_ci_low", "energy_saving_ci_high"),
 }
+EFFICIENCY = "of one rank's speed"
+BEHIND[EFFICIENCY] = ("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high")
 FIRST_CALL = "first_call_s", "build_s", "load_s"
 NUMBER = r"[\d,]+(?:\.\d+)?"
 
@@ -58,14 +61,15 @@ def is_of(text: str, value: float | None) -> bool:
 
 def shows(cell: str, figure: str, row: dict) -> bool:
     """Say whether a cell shows a figure of a raw record."""
-    found = re.fullmatch(rf"({NUMBER})×?(?:\s±({NUMBER})\s%)?", cell)
+    found = re.fullmatch(rf"({NUMBER})(?:×|\s%)?(?:\s±({NUMBER})\s%)?", cell)
     if not found:
         return False
     if figure == "first call, s":
         return is_of(found[1], sum(row.get(name) or 0 for name in FIRST_CALL))
     value, low, high = (row[name] for name in BEHIND[figure])
     half = None if low is None else 50 * (high - low) / value
-    return is_of(found[1], value) and (half is None or bool(found[2] and is_of(found[2], half)))
+    factor = 100 if figure == EFFICIENCY else 1
+    return is_of(found[1], factor * value) and (half is None or bool(found[2] and is_of(found[2], half)))
 
 
 def raw(edition: Path) -> dict[tuple[str, str], list[tuple[Record, dict]]]:
@@ -177,7 +181,9 @@ def planned_record(cell):
     shape = dict(cell.parameters)
     names = {name: getattr(cell, name) for name in ("workload", "implementation", "framework", "mode", "dtype")}
     row = record("alpha", "eager") | names | {"pass": cell.pass_name}
-    return row | {"batch_size": shape.get("batch_size"), "seq_len": shape.get("seq_len")}
+    return row | {
+        "batch_size": shape.get("batch_size"), "seq_len": shape.get("seq_len"), "parameters": parameters_text(shape),
+    }  # fmt: skip
 
 
 def test_a_picture_has_the_times_of_one_row(edition, monkeypatch):

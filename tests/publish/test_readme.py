@@ -124,8 +124,13 @@ MOST_WORDS = {
 }
 
 
+FIGURES = re.compile(r"(?s)<!-- figures: .*<!-- end of figures -->")
+
+
 def test_the_documentation_stays_short():
-    pages = {page: len((ROOT / page).read_text(encoding="utf-8").split()) for page in PAGES if "results/" not in page}
+    """Tables of published figures do not count: they grow with the edition."""
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES if "results/" not in page}
+    pages = {page: len(FIGURES.sub("", text).split()) for page, text in texts.items()}
     assert sum(pages.values()) <= 22_000
     assert {page: words for page, words in pages.items() if words > MOST_WORDS.get(page, 1150)} == {}
 
