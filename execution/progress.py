@@ -20,6 +20,7 @@ from plan.plan import Bundle
 from records.record import Record
 from reports import terminal
 from reports.names import Names
+from reports.numbers import text_of
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
@@ -104,7 +105,7 @@ class Bar:
         lines = [f"{fitted(f'provisional ({count})', width + 4)}{'ms':>9}{'over eager':>13}"]
         for cell, name in zip(cells, names, strict=True):
             figure = self._figures[cell]
-            lines.append(f"  {fitted(name, width)}  {figure.seconds * 1e3:>9.3g}{figure.ratio(' slowed'):>13}")
+            lines.append(f"  {fitted(name, width)}  {text_of(figure.seconds * 1e3):>9}{figure.ratio(' slowed'):>13}")
         return [Text(line, no_wrap=True) for line in lines]
 
     def share(self) -> float:
@@ -166,7 +167,7 @@ class Bar:
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         """Show the number of rounds so far, with the last sample of each mode in ms."""
         first = next(iter(seconds), "")
-        figures = ", ".join(f"{name.rpartition('/')[2]} {value * 1e3:.3g}" for name, value in seconds.items())
+        figures = ", ".join(f"{name.rpartition('/')[2]} {text_of(value * 1e3)}" for name, value in seconds.items())
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
@@ -185,7 +186,7 @@ class Bar:
         for cell, figure in self._unsaid.items():
             ratio = f" ({figure.ratio(', host slowed')})" if figure.speedup else ""
             mode = cell.rpartition("/")[2]
-            shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {figure.seconds * 1e3:.3g} ms{ratio}")
+            shapes.setdefault(self._names.shape(cell), []).append(f"{mode} {text_of(figure.seconds * 1e3)} ms{ratio}")
         self._unsaid.clear()
         last = max(self._processes, process + 1)
         for shape, figures in shapes.items():

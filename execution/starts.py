@@ -19,6 +19,7 @@ from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
 from records.starts import StartRecord
+from reports.numbers import text_of
 
 # Names with the prefix of a target or the suffix of a version.
 COMPILER = re.compile(
@@ -102,7 +103,7 @@ class Starts(Rounds[StartRecord]):
         """Return a text with the seconds to the first answer and the time per call after it."""
         if record.first_answer_s is None:
             return ""
-        steady = f", then {record.steady_ms:.3g} ms a call" if record.steady_ms else ""
+        steady = f", then {text_of(record.steady_ms)} ms a call" if record.steady_ms else ""
         return f"{record.first_answer_s:.2f} s{steady}"
 
 

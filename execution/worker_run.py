@@ -14,6 +14,7 @@ from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolE
 from plan.plan import Bundle, Group
 from records.cell_result import CellResult, Failure, Kept
 from records.record import Record
+from reports.numbers import rounded
 
 
 class Figure(NamedTuple):
@@ -27,7 +28,7 @@ class Figure(NamedTuple):
         """Return the speedup as text, followed by `slowed` where the host was; empty without one."""
         if self.speedup is None:
             return ""
-        return f"{self.speedup:.2g}×{slowed if self.slowed else ''}"
+        return f"{rounded(self.speedup)}×{slowed if self.slowed else ''}"
 
 
 Figures = Mapping[str, Figure]  # by cell

@@ -29,8 +29,8 @@ HOST_SHARE = 0.8
 # Up to this share it does not wait even for a slow core (twice the time). On H100s slow turns took at most 1.3 % longer
 # at shares up to 0.36, and 28 to 46 % longer from 0.97 on.
 LIGHT_SHARE = HOST_SHARE / 2
-# Slow turns that take the same time as fast ones do not wait. On H100s 73 to 100 % of the slow turns of 23 cells were
-# within this limit, and 0 to 20 % of those of 10 cells at shares from 0.65 on.
+# Below `HOST_SHARE`, slow turns that take the time of fast ones do not wait. On H100s 73 to 100 % of the slow turns
+# of 23 cells were within this limit, and 0 to 20 % of those of 10 cells at shares from 0.65 on.
 SAME = 0.02
 FEWEST_FAST, FEWEST_SLOW = 3, 6  # turns for this comparison, the slow ones in at least two processes
 NEAR = 1.01  # of the least median: medians of 20 loops scatter by 0.5 %
@@ -102,15 +102,19 @@ def good_in_all(processes: Sequence[Turns], full_s: float | None) -> list[list[b
 def follows(processes: Sequence[Turns], full_s: float | None) -> bool:
     """Return whether a cell's time may follow the core's speed: False if slow turns take the time of fast ones.
 
-    At least half of all slow turns must do so. The duration of submission does not decide, since a full queue blocks
-    it. With fewer turns, or slow ones in one process only, it is True.
+    Half of each process's slow turns must do so. Submission may take more than `LIGHT_SHARE`, since a full queue blocks
+    it, but less than `HOST_SHARE`: where the core changes its speed within a turn, slow and fast turns are alike. With
+    fewer turns, or slow ones in one process only, it is True.
     """
-    fast = [seconds for turns in processes for seconds in _good(turns.samples, turns, full_s)]
-    slow = [seconds for turns in processes for seconds in _slow(turns, full_s)]
-    several = sum(bool(_slow(turns, full_s)) for turns in processes) > 1
-    if len(fast) < FEWEST_FAST or len(slow) < FEWEST_SLOW or not several:
+    if any(turns.host_s is None or not turns.samples for turns in processes):
         return True
-    return sum(abs(seconds / median(fast) - 1) <= SAME for seconds in slow) < len(slow) / 2
+    share = min((turns.host_s / median(turns.samples) for turns in processes if turns.host_s), default=1.0)
+    fast = [seconds for turns in processes for seconds in _good(turns.samples, turns, full_s)]
+    slow = [seconds for turns in processes if (seconds := _slow(turns, full_s))]
+    if share >= HOST_SHARE or len(fast) < FEWEST_FAST or sum(map(len, slow)) < FEWEST_SLOW or len(slow) < 2:
+        return True
+    usual = median(fast)
+    return any(sum(abs(one / usual - 1) <= SAME for one in seconds) < len(seconds) / 2 for seconds in slow)
 
 
 def fastest_seconds(processes: Iterable[Sequence[Turns]], full_s: float | None) -> float | None:

@@ -269,17 +269,10 @@ def summary() -> str:
 
 
 def chapters() -> str:
-    """Return all charts of all places, but those that another machine of its kind has too, as `h100` of `h100-second`.
-
-    The page of a second machine compares both.
-    """
-    names = {folder.name: folder for folder in places()}
-    parts: list[list[str]] = []
-    for folder in places():
-        first = names.get(folder.name.rpartition("-")[0])
-        parts += [lines(chart, folder, "../results") for chart in CHARTS if not (first and rows(chart, first))]
-        parts += [] if first else [means(folder)]
-    return joined(parts)
+    """Return all charts of all places, but of a second machine of a kind (`h100-second`), whose page compares it."""
+    kinds = [folder for folder in places() if not folder.name.endswith("-second")]
+    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
+    return joined(part for of_place in parts for part in of_place)
 
 
 def joined(parts: Iterable[list[str]]) -> str:

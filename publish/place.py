@@ -339,6 +339,8 @@ def _saving(point: Point) -> str:
 
 def _efficiency(point: Point) -> str:
     kept = None if point.excluded else point.record.efficiency
+    if kept and not point.record.headline:
+        return "host slowed"
     return f"{text_of(100 * kept.value)} % {plus_minus(kept)}" if kept else ""
 
 

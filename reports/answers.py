@@ -16,7 +16,7 @@ from analysis.settings import Setting
 from measurement.statistics import INCONCLUSIVE
 from measurement.text import times
 from records.statuses import WORDS
-from reports.numbers import estimate, multiple, plus_minus, ratio, speedup, text_of, width
+from reports.numbers import estimate, multiple, plus_minus, ratio, rounded, speedup, text_of, width
 from reports.remarks import recompilation
 
 # Meaning of flags on the machine, in the line on the basis of figures.
@@ -73,7 +73,7 @@ def _gain(point: Point) -> str:
 
 def _figures(point: Point, gain: str) -> tuple[str, str, str, str]:
     first = None if point.eager else facts.first_s(point)
-    seconds = "" if first is None else f"{text_of(float(f'{first:.2g}'))} s"
+    seconds = "" if first is None else f"{rounded(first)} s"
     return text_of(point.median_ms), plus_minus(point.latency), gain, seconds
 
 
@@ -119,7 +119,7 @@ def _pays(choice: Choice, pair: facts.Pair) -> str:
     if calls < 1:
         return f"{name(choice.point)} pays for itself from the first call."
     after, _, ends = break_even(pair).partition(" (")
-    seconds = f"{_rounded(calls * pair.eager.median_ms / 1e3)} s"
+    seconds = f"{rounded(calls * pair.eager.median_ms / 1e3)} s"
     about = f"{ends.rstrip(')')}; {seconds}" if ends else seconds
     return f"{name(choice.point)} pays for itself after {after} calls ({about})."
 
@@ -128,16 +128,11 @@ def break_even(pair: facts.Pair) -> str:
     """Return the calls after which a mode has paid, with the ends of their interval: `850 (820–890)`."""
     if pair.pays_after is None:
         return ""
-    calls = _rounded(pair.pays_after)
+    calls = rounded(pair.pays_after)
     if pair.break_even is None or pair.pays_after < 1:
         return calls
-    low, high = ("never" if end is None else _rounded(end) for end in pair.break_even)
+    low, high = ("never" if end is None else rounded(end) for end in pair.break_even)
     return calls if low == high else f"{calls} ({low}–{high})"
-
-
-def _rounded(value: float) -> str:
-    """Return two digits: more would exceed a break-even's precision."""
-    return text_of(float(f"{value:.2g}"))
 
 
 def rest(answer: Answer) -> list[str]:
@@ -233,7 +228,7 @@ def _on_slower_core(choice: Choice) -> str:
     here = choice.point.record.speedup_vs_eager
     if there is None or here is None:
         return ""
-    return f"{name(choice.point)}: {here:.2g}× here; on a core half as fast about {there:.2g}×."
+    return f"{name(choice.point)}: {rounded(here)}× here; on a core half as fast about {rounded(there)}×."
 
 
 def trust(found: Trust) -> str:

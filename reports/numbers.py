@@ -51,6 +51,11 @@ def multiple(interval: Interval) -> str:
     return f"{ratio(interval.value)}× ({low}–{high})"
 
 
+def rounded(value: float) -> str:
+    """Return a number to two digits, without an exponent from a hundred up."""
+    return text_of(float(f"{value:.2g}"))
+
+
 def plus_minus(interval: Interval | None) -> str:
     """Return the relative half-width of an interval: `±8 %`, `±0.3 %`; empty for None."""
     return "" if interval is None else width(interval.relative_half_width)
@@ -59,7 +64,7 @@ def plus_minus(interval: Interval | None) -> str:
 def width(share: float) -> str:
     """Return a relative half-width: `±8 %`, or `±>999 %` from ten times the estimate on."""
     percent = 100 * share
-    if percent >= 1000:
+    if round(percent) > 999:
         return "±>999 %"
     return f"±{percent:.0f} %" if percent >= 0.95 else f"±{percent:.1f} %"
 

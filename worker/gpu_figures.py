@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import median
 
 from frameworks.adapter import Adapter, Meter, Step
@@ -19,17 +20,21 @@ def calls_within(seconds_per_call: float) -> int:
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
-def submission(adapter: Adapter, step: Step, clocks: Clocks, most: int = CALLS[1]) -> tuple[float, float]:
+def submission(
+    adapter: Adapter, step: Step, clocks: Clocks, most: int = CALLS[1], meet: Callable[[], None] | None = None
+) -> tuple[float, float]:
     """Return the seconds of a warm mode's call with synchronization, and those until the call returns.
 
     The device is otherwise idle, so the second is the host's time to submit the call. Both are medians over
-    `CALLS[0]` to `most` calls.
+    `CALLS[0]` to `most` calls; `meet` runs before each.
     """
     least = CALLS[0]
     waited: list[float] = []
     returned: list[float] = []
     while len(waited) < least or (len(waited) < most and sum(waited) < SECONDS):
         step.get_ready()
+        if meet:
+            meet()
         start = clocks.wall()
         output = step()
         returned.append(clocks.wall() - start)

@@ -353,9 +353,9 @@ class InterleavedComparison(GroupWork):
         if variant.synchronize_each_call or member.cell.device_kind == "cpu":  # a synchronized call hides nothing
             return
         if isinstance(step, RankedStep):
-            variant.waited_s, variant.host_s = step.submission()
-        else:
-            variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
+            variant.host_s = step.submission_s()
+            return
+        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:

@@ -28,6 +28,7 @@ import numpy as np
 import workloads
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
+from measurement.host import HOST_SHARE
 from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
 from worker import gpu_figures
@@ -91,7 +92,8 @@ class Rank:
 
     def submit(self, cell_id: str) -> tuple[float, float]:
         """Return `gpu_figures.submission` of the cell's step, from as many calls on every rank."""
-        return gpu_figures.submission(self.adapter, self.steps[cell_id], Clocks(), most=gpu_figures.CALLS[0])
+        few = gpu_figures.CALLS[0]
+        return gpu_figures.submission(self.adapter, self.steps[cell_id], Clocks(), few, self.group.barrier)
 
     def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
         """Return `Adapter.communication` of the cell's step."""
@@ -238,10 +240,13 @@ class RankedStep(Step):
         """Return seconds per call."""
         return max(self._run("time", self._cell, calls))
 
-    def submission(self) -> tuple[float, float]:
-        """Return the seconds of a call with synchronization and those until it returns, of the slowest rank each."""
-        waited, returned = zip(*self._run("submit", self._cell), strict=True)
-        return max(waited), max(returned)
+    def submission_s(self) -> float | None:
+        """Return the seconds of submitting a call on the rank that takes longest; None if they limit its rate.
+
+        The control loop runs on rank 0's core only, so it cannot scale the time of ranks that wait for theirs.
+        """
+        waited, returned = max(self._run("submit", self._cell), key=lambda one: one[1])
+        return returned if returned < HOST_SHARE * waited else None
 
     def communication(self) -> Communication:
         """Return the time of communication between ranks, from a profile of every rank."""

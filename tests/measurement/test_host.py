@@ -87,16 +87,23 @@ FAST, SLOW = 1.0, 2.0  # times of the control loop
     ],
 )
 def test_slow_turns_count_if_they_take_the_time_of_fast_ones(slow_s, loops, follow):
-    """The share of submission is unknown, or above its limit because a full queue blocks it."""
-    for host_s in (None, 0.9):
-        turns = host.Turns([1.0, *slow_s], loops, host_s, None)
-        assert host.follows([turns] * 3, FAST) == follow
-        assert host.good_in_all([turns] * 3, FAST) == [[loop == FAST or not follow for loop in loops]] * 3
+    """A full queue blocks submission, so that its share is above the limit."""
+    turns = host.Turns([1.0, *slow_s], loops, 0.7, None)
+    assert host.follows([turns] * 3, FAST) == follow
+    assert host.good_in_all([turns] * 3, FAST) == [[loop == FAST or not follow for loop in loops]] * 3
     assert host.follows([turns], FAST)  # one process
+    assert all(host.follows([turns._replace(host_s=seconds)] * 3, FAST) for seconds in (None, 0.9))
+
+
+def test_one_process_with_longer_slow_turns_shows_that_the_mode_follows_the_host():
+    """Short bursts at the loops alone must not outvote it."""
+    bursts = host.Turns([1.0] * 20, [FAST, SLOW] * 10, 0.7, None)
+    slowed = host.Turns([1.6] * 20, [SLOW] * 20, 0.7, None)
+    assert not host.follows([bursts] * 4, FAST) and host.follows([*[bursts] * 4, slowed], FAST)
 
 
 def test_a_mode_that_does_not_follow_the_host_is_not_scaled():
-    both = [host.Turns([4.0] * 9, [loop] * 6 + [SLOW] * 3, 3.9, None) for loop in (FAST, 1.2)]
+    both = [host.Turns([4.0] * 9, [loop] * 6 + [SLOW] * 3, 3.0, None) for loop in (FAST, 1.2)]
     assert host.at_full_speed([both], FAST) == [[[4.0] * 9] * 2]
     follow = [turns._replace(samples=[4.0] * 6 + [8.0] * 3) for turns in both]
     assert host.at_full_speed([follow], FAST)[0][1][0] < 4.0
@@ -106,7 +113,7 @@ def test_a_mode_that_does_not_follow_the_host_is_not_scaled():
 def test_the_slow_rounds_count_where_neither_mode_follows_the_host(slow_s, rounds):
     loops = [FAST] * 6 + [SLOW] * 3
     lines = [
-        {"cell": cell, "seconds_per_call": seconds, "host_loop_s": loops, "full_speed_s": FAST, "host_s": 2.9}
+        {"cell": cell, "seconds_per_call": seconds, "host_loop_s": loops, "full_speed_s": FAST, "host_s": 2.0}
         for cell, seconds in (("eager", [3.0] * 6 + [slow_s] * 3), ("graph", [3.0] * 9))
     ]
     assert [len(taken) for taken in rounds_in_turn([lines] * 3)] == [rounds] * 3

@@ -278,11 +278,11 @@ def test_a_file_gets_a_line_of_first_figures_as_soon_as_two_modes_can_be_compare
     known = Figure(0.00406), Figure(0.00235, 1.728), Figure(0.00056, 7.2, slowed=True)
     for one, figure in zip(cells, known, strict=True):
         shown.figures(0, {one.id: figure})
-    shown.figures(1, {cells[0].id: Figure(0.00402), cells[1].id: Figure(0.00231, 1.74)})
+    shown.figures(1, {cells[0].id: Figure(1.1028), cells[1].id: Figure(0.00731, 150.86)})
     assert out.file.getvalue().splitlines() == [
         "process 1/3: torch bert-base 1×128: eager 4.06 ms, inductor 2.35 ms (1.7×), provisional",
         f"process 1/3: torch bert-base 1×128: {LONG} 0.56 ms (7.2×, host slowed), provisional",
-        "process 2/3: torch bert-base 1×128: eager 4.02 ms, inductor 2.31 ms (1.7×)",
+        "process 2/3: torch bert-base 1×128: eager 1,103 ms, inductor 7.31 ms (150×)",
     ]
 
 
