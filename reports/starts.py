@@ -13,7 +13,7 @@ from measurement.text import times
 from reports import rounds
 from reports.numbers import speedup, text_of
 
-HEADS = ("", "first, s", "over eager", "ms a call", "pays, calls")
+HEADS = ("", "first, s", "times eager's", "ms a call", "pays, calls")
 MOST_UNDECIDED = 2
 MOST_LINES = 10
 

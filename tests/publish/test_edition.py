@@ -171,7 +171,7 @@ def test_the_page_shows_starts_with_their_versions(started, monkeypatch):
     table = started(planted("eager", 2.0, 10.0, rounds=3) + planted("compile", 12.0, 5.0, rounds=3))
     monkeypatch.setattr(place, "read_sweeps", lambda: [replace(table.part, path=Path(f"{table.folder.name}.toml"))])
     page = place.page(table.folder.parent)
-    assert "| strategy | first, s | over eager | ms a call | pays, calls |" in page
+    assert "| strategy | first, s | times eager's | ms a call | pays, calls |" in page
     assert "| compile | 12 ±" in page and "| 6.00×" in page
 
 
