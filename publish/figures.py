@@ -95,7 +95,7 @@ CHARTS = (
         [Column(head, "ms", {"framework": name, "mode": mode}) for head, (name, mode) in BY_FRAMEWORK.items()][1:],
     ),
     Chart(
-        "PyTorch: training on several GPUs",
+        "PyTorch: training on one and several GPUs",
         ("gpu-scaling-*",),
         (
             EAGER,
