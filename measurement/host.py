@@ -106,12 +106,14 @@ def follows(processes: Sequence[Turns], full_s: float | None) -> bool:
     it, but less than `HOST_SHARE`: where the core changes its speed within a turn, slow and fast turns are alike. With
     fewer turns, or slow ones in one process only, it is True.
     """
-    if any(turns.host_s is None or not turns.samples for turns in processes):
+    shares = [turns.host_s / median(turns.samples) for turns in processes if turns.host_s is not None and turns.samples]
+    if len(shares) < len(processes) or min(shares, default=1.0) >= HOST_SHARE:
         return True
-    share = min((turns.host_s / median(turns.samples) for turns in processes if turns.host_s), default=1.0)
-    fast = [seconds for turns in processes for seconds in _good(turns.samples, turns, full_s)]
-    slow = [seconds for turns in processes if (seconds := _slow(turns, full_s))]
-    if share >= HOST_SHARE or len(fast) < FEWEST_FAST or sum(map(len, slow)) < FEWEST_SLOW or len(slow) < 2:
+    marked = [(turns.samples, good_turns(turns.loops, len(turns.samples), full_s)) for turns in processes]
+    fast = [one for samples, marks in marked for one in itertools.compress(samples, marks)]
+    slow = [[one for one, is_good in zip(*both, strict=True) if not is_good] for both in marked]
+    slow = [seconds for seconds in slow if seconds]
+    if len(fast) < FEWEST_FAST or sum(map(len, slow)) < FEWEST_SLOW or len(slow) < 2:
         return True
     usual = median(fast)
     return any(sum(abs(one / usual - 1) <= SAME for one in seconds) < len(seconds) / 2 for seconds in slow)
@@ -178,12 +180,6 @@ def _good(values: Sequence[float], turns: Turns, full_s: float | None) -> list[f
     """Return the values of the turns with the host at full speed."""
     limit = 0.0 if full_s is None else SLOW * full_s
     return [value for value, _, loop in zip(values, turns.samples, turns.loops, strict=False) if loop <= limit]
-
-
-def _slow(turns: Turns, full_s: float | None) -> list[float]:
-    """Return the seconds per call of the turns with a slow host."""
-    limit = math.inf if full_s is None else SLOW * full_s
-    return [seconds for seconds, loop in zip(turns.samples, turns.loops, strict=False) if loop > limit]
 
 
 def counting(processes: Sequence[Sequence[bool]]) -> tuple[list[list[int]], bool]:
