@@ -44,6 +44,7 @@ CODE = (*runs.MEASURING, "records")
 SAME_FIGURES: dict[str, str] = {
     "3b8eaa570e": "the rule for slow turns leaves all figures of h100-second and h100-x2 as they are",
     "5a7ac3ccab": "so does its restriction; the rest changes texts of progress",
+    "c09619fcbb": "the same rule, written shorter",
 }
 
 
