@@ -38,8 +38,8 @@ class Form(forms.Form):
         return graphs.start("inductor", self.device) | {"compile": "torch.export, one shape"}
 
     def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
-        with graphs.own_caches("aot-inductor"):
-            compile_into(exported, folder / PACKAGE)
+        graphs.use_own_caches("aot-inductor")
+        compile_into(exported, folder / PACKAGE)
 
     def open(self, folder: Path) -> Callable[..., Tensors]:
         return opened(folder / PACKAGE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -130,7 +129,8 @@ def _start(backend: str, device: torch.device) -> dict[str, Any]:
 
     if device.type == "cpu" and inductor.cpp.vec_isa_ok is None and _has_own_kernels():
         inductor.cpp.vec_isa_ok = True
-    with torch.inference_mode(), own_caches("start"):
+    use_own_caches("start")
+    with torch.inference_mode():
         torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
     return {
         "compile_threads": getattr(inductor, "compile_threads", None),
@@ -182,8 +182,8 @@ class CountingBackend:
         self._constants = len(list(graph.parameters()))
         self.captured.keep(graph, inputs)
         before = dict(self._counters["inductor"])
-        with own_caches(self._mode):
-            compiled = self._compile(graph, inputs)
+        use_own_caches(self._mode)
+        compiled = self._compile(graph, inputs)
         for name, count in self._counters["inductor"].items():
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
         return compiled
@@ -287,26 +287,23 @@ def missing_cpp() -> str | None:
     return None if header.exists() else f"Inductor's C++ needs {header}: install the headers of this Python."
 
 
-@contextlib.contextmanager
-def own_caches(mode: str) -> Iterator[None]:
-    """Compile in cache directories of the mode's own, with nothing kept in memory.
+def use_own_caches(mode: str) -> None:
+    """Compile from here on in cache directories of the mode's own, with nothing kept in memory.
 
-    Modes share kernels, and a later mode would find them built: 4 s instead of 29 in a trial.
+    Modes share kernels, and a later mode would find them built: 4 s instead of 29 in a trial. The directories stay
+    set until another mode compiles, because AOTAutograd compiles and stores a backward graph only in its first call.
     """
-    root = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
-    clear_caches = internal("torch._inductor.utils", "clear_caches")
-    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-    clear_caches()
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(root, mode)
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(before["TRITON_CACHE_DIR"] or os.path.join(root, "triton"), mode)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    inductor, triton = _directories()
+    internal("torch._inductor.utils", "clear_caches")()
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(inductor, mode)
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(triton, mode)
+
+
+@functools.cache
+def _directories() -> tuple[str, str]:
+    """Return the directories in which the process keeps compiled code: Inductor's and Triton's."""
+    inductor = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
+    return inductor, os.environ.get("TRITON_CACHE_DIR") or os.path.join(inductor, "triton")
 
 
 def _first_line(error: Exception) -> str:

@@ -56,14 +56,19 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
 
 
 def test_a_second_process_says_that_it_loaded_its_graph(tmp_path):
-    """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile."""
+    """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile.
+
+    AOTAutograd finds forward and backward together, in the mode's own directory: nothing is traced for autograd again.
+    """
     for loaded in (False, True):
         run_in(
             "torch",
             f"""
 import os
+from pathlib import Path
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = {str(tmp_path / "inductor")!r}
 os.environ["TRITON_CACHE_DIR"] = {str(tmp_path / "triton")!r}
+import torch
 import workloads
 from frameworks.torch.adapter import Adapter
 from measurement.cells import Cell
@@ -79,6 +84,10 @@ for pass_name in ("training", "inference"):
     step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
     step()
     assert step.capture().loaded is {loaded}, step.capture()
+found = torch._dynamo.utils.counters["aot_autograd"]
+assert bool(found["autograd_cache_miss"]) is not {loaded}, found
+directories = {{path.name for path in Path({str(tmp_path)!r}).glob("*/*")}}
+assert directories == {{"start", "inductor"}}, directories
 """,
         )
 
