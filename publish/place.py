@@ -32,6 +32,7 @@ from reports.numbers import plus_minus, ratio, speedup, text_of
 
 TABLES = SUITE / "experiments" / "edition"
 EDITION = "2026-12"  # which the README and the findings show
+SLOWED = "host slowed"
 # Files of a measured table; the others can be made from them.
 KEPT = (
     *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
@@ -314,13 +315,14 @@ def _time(point: Point) -> str:
     """Return a cell's time, or why it counts for nothing."""
     if point.excluded or point.latency is None:
         return point.excluded or str(point.record.status)
-    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}"
+    slowed = f", {SLOWED}" if point.record.latency_slowed else ""
+    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}{slowed}"
 
 
 def _gain(point: Point) -> str:
     if point.eager or point.excluded or not point.speedup:
         return ""
-    return speedup(point.speedup.value, point.speedup) if point.record.headline else "host slowed"
+    return speedup(point.speedup.value, point.speedup) if point.record.headline else SLOWED
 
 
 def _headline(record: Record) -> str:
@@ -338,10 +340,10 @@ def _saving(point: Point) -> str:
 
 
 def _efficiency(point: Point) -> str:
-    kept = None if point.excluded else point.record.efficiency
-    if kept and not point.record.headline:
-        return "host slowed"
-    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}" if kept else ""
+    if point.excluded or point.record.scaling_efficiency is None:
+        return ""
+    kept = point.record.efficiency
+    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}" if kept else SLOWED
 
 
 def _megabytes(point: Point) -> str:

@@ -202,7 +202,7 @@ class CellResult:
         All processes of a cell run on one node, so reports of another node are measured again.
         """
         if kept.failure and kept.node == node:
-            self.failure, self.failed_step = kept.failure, kept.step
+            self.failure, self.failed_step, self.hello = kept.failure, kept.step, self.hello or kept.hello
         elif kept.report and kept.report.node == node:
             if kept.report.outputs is not None and not _holds_arrays(Path(kept.report.outputs)):
                 return

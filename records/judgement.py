@@ -41,7 +41,7 @@ def noise(result: CellResult) -> dict[str, Any]:
     throttles = {name for state in gpu for name in (state.throttles or "").split(";") if name}
     cpu_per_wall = result.median_of("cpu_per_wall")
     loops = [seconds for report in result.reports for seconds in report.host_loop_s]
-    full_s, (turns, _) = result.full_speed_s, result.turns
+    full_s, (turns, slowed) = result.full_speed_s, result.turns
     good = [turn for r in result.reports for turn in host.good_turns(r.host_loop_s, len(r.samples), full_s)]
     on_cpu = result.cell.device_kind == "cpu"
     return {
@@ -50,6 +50,7 @@ def noise(result: CellResult) -> dict[str, Any]:
         "host_loop_ms_median": 1e3 * median(loops) if loops else None,
         "host_loop_ms_full": 1e3 * full_s if full_s else None,
         "host_slowed_share": 1 - sum(good) / len(good) if loops else None,
+        "latency_slowed": slowed if loops else None,
         "rounds_set_aside": len(good) - sum(map(len, turns)) if loops else None,
         "load_average": over_reports(seen, "load_average"),
         "other_load_cores": over_reports(seen, "other_load_cores"),

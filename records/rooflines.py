@@ -7,13 +7,13 @@ peaks. This module computes its columns again from all records whenever the run'
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from measurement import bottleneck, flags
 from measurement.peaks import Peaks, above_datasheet, least_seconds, may_be_cached
-from measurement.statistics import ENOUGH_PROCESSES, Interval
+from measurement.statistics import ENOUGH_PROCESSES
 from records import figures
 from records.estimates import independent_ratio
 from records.judgement import COMPUTED_IN
@@ -58,12 +58,12 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
-    # Times and processes of cells that are compared with the same on several ranks.
-    alone: dict[tuple[Any, ...], tuple[Interval, int | None]] = {}
+    # Records of cells that are compared with the same on several ranks.
+    alone: dict[tuple[Any, ...], Record] = {}
     several = {(_kind(r), _OF_RANKS.sub("", r.cell)) for r in read() if _is_judged(r) and _OF_RANKS.search(r.cell)}
     for record in filter(_is_judged, read()):
         if (_kind(record), record.cell) in several and not record.excluded and record.latency:
-            alone[_kind(record), record.cell] = record.latency, record.processes
+            alone[_kind(record), record.cell] = record
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if record.is_baseline and not record.excluded:
             eager_ms[_kind(record), _group(record)] = record.median_ms
@@ -99,16 +99,18 @@ def _group(record: Record) -> str:
     return record.cell.rpartition("/")[0]
 
 
-def efficiency(record: Record, alone: dict[tuple[Any, ...], tuple[Interval, int | None]]) -> dict[str, float | None]:
-    """Return the columns of a cell on several ranks; `alone` has times and processes on one rank by kind and cell.
+def efficiency(record: Record, alone: Mapping[tuple[Any, ...], Record]) -> dict[str, float | None]:
+    """Return the columns of a cell on several ranks; `alone` has records of one rank by kind and cell.
 
-    Both times come from separate, independent processes. Fewer than three of either give no interval.
+    Both times come from separate, independent processes. Fewer than three of either give no interval, and neither does
+    a slow host that limits one of them.
     """
     one = alone.get((_kind(record), _OF_RANKS.sub("", record.cell))) if _OF_RANKS.search(record.cell) else None
-    if one is None or record.latency is None or record.excluded:
+    if one is None or one.latency is None or record.latency is None or record.excluded:
         return {}
-    ratio = independent_ratio(one[0], record.latency, (one[1], record.processes))
-    if min(one[1] or 0, record.processes or 0) < ENOUGH_PROCESSES:
+    counts = one.processes or 0, record.processes or 0
+    ratio = independent_ratio(one.latency, record.latency, counts)
+    if min(counts) < ENOUGH_PROCESSES or one.slowed or record.slowed:
         return figures.columns("efficiency", None) | {"scaling_efficiency": ratio.value}
     return figures.columns("efficiency", ratio)
 

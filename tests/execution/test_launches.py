@@ -229,6 +229,13 @@ def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_pat
     assert result.reports == []
 
 
+def test_a_cell_that_failed_keeps_its_versions_and_device_when_the_run_is_resumed(cell):
+    hello = Hello({"torch": "2.13.0"}, Effective(device_name="a GPU"))
+    result = CellResult(cell())
+    result.take_over(Kept(result.cell.id, failure=Failure("oom", "no memory"), hello=hello))
+    assert (result.failure, result.hello) == (Failure("oom", "no memory"), hello)
+
+
 class Compiling(Executor):
     """An executor whose processes compile what their cache lacks, and of which one is interrupted."""
 

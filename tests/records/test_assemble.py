@@ -293,10 +293,15 @@ def test_a_round_counts_for_a_pair_where_both_turns_are_good(result):
 def test_slow_turns_count_of_a_mode_that_never_waits_for_the_host(result):
     eager = result(samples=(0.008,) * 2 + (0.004,) * 10, host_loop_s=[6e-4] * 2 + [3e-4] * 10)
     slow = dict(samples=(0.001,) * 12, host_loop_s=[3e-4] * 2 + [6e-4] * 10)
-    assert not made(result("inductor", host_s=0.0005, **slow), eager).headline
+    waits = made(result("inductor", host_s=0.0005, **slow), eager)
+    assert (waits.headline, waits.latency_slowed, waits.slowed) == (False, True, True)
     row = made(result("inductor", host_s=0.0003, **slow), eager)
     assert (row.speedup_vs_eager, row.rounds_set_aside) == (pytest.approx(4), 0)
     assert row.host_slowed_share == pytest.approx(10 / 12)
+    slow_eager = result(samples=(0.008,) * 12, host_loop_s=[3e-4] * 2 + [6e-4] * 10)
+    row = made(result("inductor", host_s=0.0003, **slow), slow_eager)
+    assert (row.headline, row.latency_slowed, row.slowed) == (False, False, False)
+    assert (row | {"latency_slowed": None}).slowed  # as in earlier records
 
 
 @pytest.mark.parametrize(("host_s", "loops"), [(0.0039, 4e-3 / 3e-4), (0.001, None), (None, None)])
