@@ -32,7 +32,6 @@ READ_BACK = (
     "jax_default_matmul_precision",
     "jax_enable_x64",
     "jax_cpu_enable_async_dispatch",
-    "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
 )
 DEBUGGING = ("jax_check_tracer_leaks", "jax_enable_checks")
