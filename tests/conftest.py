@@ -38,6 +38,10 @@ if "CXX" not in os.environ and shutil.which("g++"):  # in the first of pytest's 
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
 # Else each runner and worker compiles the suite's sources again, up to 0.6 s.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Processes import frameworks and trace models, which leave little garbage to the many collections meanwhile.
+RARE_COLLECTIONS = str(ROOT / "tests/doubles/rare_collections")
+if RARE_COLLECTIONS not in os.environ.get("PYTHONPATH", ""):  # the first of pytest's processes; the others inherit it
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), RARE_COLLECTIONS]))
 # LLVM's passes over what XLA compiled take two thirds of a compilation, and its newer emitters of loops half of the
 # rest: they load MLIR for each of JAX's operators. The passes of XLA itself stay.
 XLA = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"

@@ -14,10 +14,10 @@ from measurement.profiles import Profile
 
 
 def brief(profile: Profile, processes: int) -> Profile:
-    """Return the profile with so many processes a bundle, samples of 2 ms, and calls that need not be steady."""
+    """Return the profile with so many processes a bundle, samples of 1 ms, and calls that need not be steady."""
     return replace(
-        profile, minimum_processes=processes, maximum_processes=processes, seconds_per_cell=0.1,
-        maximum_seconds_per_cell=0.3, minimum_rounds=3, warmup_seconds=0.02, sample_seconds=0.002,
+        profile, minimum_processes=processes, maximum_processes=processes, seconds_per_cell=0.01,
+        maximum_seconds_per_cell=0.2, minimum_rounds=3, warmup_seconds=0.005, sample_seconds=0.001,
     )  # fmt: skip
 
 
@@ -32,6 +32,8 @@ def shorten(processes: int) -> None:
 # Paddle finds its operators through references to their functions, which the collector does not list for frozen ones.
 FROZEN = """
 import gc, sys
+gc.set_threshold(100_000, 50, 50)
+from measurement import host
 from worker import __main__ as worker
 from worker.context import Context
 from worker.interleaved import InterleavedComparison
@@ -43,6 +45,7 @@ def then_frozen(method):
             gc.freeze()
     return called
 
+host.STEPS = 1_000  # no test of a real framework asks for the host's speed
 Context.start = then_frozen(Context.start)
 InterleavedComparison.run = then_frozen(InterleavedComparison.run)
 worker.main()

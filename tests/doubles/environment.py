@@ -24,8 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).is_reference]
 # On PYTHONPATH: brief profiles of one process a bundle in place of 3 to 5.
 FEW_PROCESSES = str(ROOT / "tests/doubles/few_processes")
+RARELY = str(ROOT / "tests/doubles/rare_collections")
 BRIEFLY = os.environ | {"PYTHONPATH": FEW_PROCESSES}
-QUICKLY = ("--threads", "1", "--budget", "0.02")
+QUICKLY = ("--threads", "1", "--budget", "0.01")
 
 
 def interpreter(framework: str) -> Path:
@@ -35,8 +36,10 @@ def interpreter(framework: str) -> Path:
     return python
 
 
-def bench(out: Path, *words: str, launches: int = 1) -> Finished:
-    command = [sys.executable, "tests/doubles/launches.py", str(launches), "bench", "--out", str(out), *words]
+def bench(out: Path, *words: str, launches: int = 1, also: Iterable[Path] = ()) -> Finished:
+    """Run `bench` briefly in so many processes; `also` are sweep files whose cells share them."""
+    double = ["tests/doubles/launches.py", str(launches), *map(str, also)]
+    command = [sys.executable, *double, "bench", "--out", str(out), *words]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return Finished(done.returncode, done.stdout, out)
 
@@ -51,13 +54,13 @@ def modes_apart(framework: str) -> list[str]:
 
 
 def run_sweep(framework: str, folder: Path, *texts: str, launches: int = 1) -> tuple[Framework, list[dict]]:
-    """The framework with the records of sweep files' cells, one for each that was planned.
+    """The framework with the records of sweep files' cells, one for each that was planned, all of one run.
 
     Modes that are `all` in a text are those that users deploy: `default` eager mode, the graphs that are measured where
     none is named, and what a CPU lacks; `others` the rest beside eager mode, whose program it is compared with.
     """
     interpreter(framework)
-    description, modes, records = frameworks.describe(framework), modes_apart(framework), []
+    description, modes, files = frameworks.describe(framework), modes_apart(framework), []
     first = [description.baseline.name, *description.default_graph]
     default = [mode for mode in modes if mode in first or "cpu" not in description.mode(mode).devices]
     others = [mode for mode in modes if mode not in default]
@@ -67,13 +70,13 @@ def run_sweep(framework: str, folder: Path, *texts: str, launches: int = 1) -> t
         if kind and not kinds[kind]:
             continue
         text = text.replace(f'"{kind}"', json.dumps(kinds[kind])) if kind else text
-        (folder / f"tiny-{number}.toml").write_text(text)
-        words = ("--sweep", str(folder / f"tiny-{number}.toml"), "--framework", framework)
-        done = bench(folder / f"run-{number}", *words, launches=launches)
-        assert done.code in (DONE, INCOMPLETE), done.output  # a gap that is known may be a mismatch
-        assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
-        records += done.records
-    return description, records
+        files.append(folder / f"tiny-{number}.toml")
+        files[-1].write_text(text)
+    words = ("--sweep", str(files[0]), "--framework", framework)
+    done = bench(folder / "run", *words, launches=launches, also=files[1:])
+    assert done.code in (DONE, INCOMPLETE), done.output  # a gap that is known may be a mismatch
+    assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
+    return description, done.records
 
 
 def answers_of(framework: str, check: str, *words: str) -> dict:
@@ -81,10 +84,10 @@ def answers_of(framework: str, check: str, *words: str) -> dict:
     python = environments.path(framework, "cpu") / "bin" / "python"
     if not python.exists():
         pytest.skip(f"{framework}'s environment is not made")
-    done = subprocess.run(
-        [python, ROOT / "tests/checks" / check, *words], capture_output=True, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **frameworks.describe(framework).environment(1, "cpu")},
-    )  # fmt: skip
+    paths = os.pathsep.join([str(ROOT), RARELY])
+    variables = {"PYTHONPATH": paths, **frameworks.describe(framework).environment(1, "cpu")}
+    command = [python, ROOT / "tests/checks" / check, *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -136,7 +139,8 @@ for line in sys.stdin:
 def _started(framework: str, code: str, more: dict[str, str], **pipes) -> subprocess.Popen:
     by_conftest = ("TORCHINDUCTOR_VEC_ISA_OK", "CXX", "XLA_FLAGS")
     known = {name: os.environ[name] for name in by_conftest if name in os.environ}
-    variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu"), **more}
+    known |= {"PATH": "/usr/bin:/bin", "PYTHONPATH": RARELY}
+    variables = {**known, **frameworks.describe(framework).environment(2, "cpu"), **more}
     return subprocess.Popen([str(interpreter(framework)), "-c", code], cwd=ROOT, env=variables, **pipes)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import known_gaps
 import pytest
 from conftest import ROOT
+from doubles.brief import brief, frozen
 from doubles.environment import QUICKLY, REAL, bench, interpreter, run_sweep
 
 import workloads
@@ -35,7 +35,7 @@ elements = 4096
 operators = 3
 additions = 10
 threads = 1
-budget = 0.1
+budget = 0.01
 """
 # Transformers `test_generation.py` and `test_vision.py` have in these modes.
 SWEEP_OF_OTHER_MODES = """
@@ -46,7 +46,7 @@ batch = 2
 width = 32
 depth = 2
 threads = 1
-budget = 0.1
+budget = 0.01
 """
 # The second process finds what the first one compiled; there are peaks.
 SWEEP_OF_TWO_LAUNCHES = """
@@ -57,7 +57,7 @@ batch = 2
 width = 32
 depth = 2
 threads = 1
-budget = 0.1
+budget = 0.01
 """
 
 
@@ -161,8 +161,9 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     import runner
     from commands import bench as command
-    from execution import campaign
+    from execution import campaign, peak_benchmarks
     from execution.reference_data import ReferenceData, Store
+    from launchers import local
     from plan.plan import plan
     from plan.sweep import resolve
 
@@ -188,7 +189,9 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign, "Store", Tampered)
-        patch.setitem(PROFILES, "quick", replace(PROFILES["quick"], minimum_processes=1, maximum_processes=1))
+        patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
+        patch.setattr(local, "worker_command", frozen(local.worker_command))
+        patch.setitem(PROFILES, "quick", brief(PROFILES["quick"], 1))
         assert command.bench(campaign.Request.from_arguments(arguments)) == INCOMPLETE
     (record,) = (json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines())
     assert record["status"] == "mismatch"

@@ -174,7 +174,7 @@ def test_a_fault_in_the_cache_the_mask_or_the_positions_is_a_mismatch(tmp_path, 
         "--prompt",
         prompts,
     ]
-    done = bench(tmp_path / "run", *words, "--tokens", "5", "--threads", "1", "--budget", "0.02")
+    done = bench(tmp_path / "run", *words, "--tokens", "5", "--threads", "1", "--budget", "0.01")
     assert len(done.records) == 3 * (2 * 4 + 2 + 2 * 2), done.output
     for record in done.records:
         shape = dict(part.split("=") for part in record["parameters"].split(";"))

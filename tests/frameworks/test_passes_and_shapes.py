@@ -22,7 +22,7 @@ TRAINED = """
 pass = "training"
 batch = 2
 threads = 1
-budget = 0.1
+budget = 0.01
 """
 TRAINING = TRAINED + 'workload = ["bert-tiny", "gpt-tiny"]\nmode = "default"\nseq = 16\nmask = "full"\n'
 # By Dynamo alone in torch: Inductor takes 20 s more for operators that the BERT has as well.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -9,4 +10,5 @@ sys.path += [str(Path(__file__).resolve().parents[3]), str(Path(__file__).resolv
 
 from doubles import brief
 
+gc.set_threshold(100_000, 50, 50)
 brief.shorten(1)

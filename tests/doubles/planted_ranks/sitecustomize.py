@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.abc
 import importlib.machinery
 import os
@@ -44,6 +45,7 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+gc.set_threshold(100_000, 50, 50)
 OF_ALL_RANKS = {
     "no update": ("frameworks.torch.modes.training", skip_update),
     "no all-reduce": ("frameworks.torch.modes.parallel", skip_all_reduce),

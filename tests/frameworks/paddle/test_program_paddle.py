@@ -28,7 +28,7 @@ PLANTED = {
     "Branching": ("unknown: the graph holds a branch or loop (if)",),
 }
 SWEEP = ["--framework", "paddle", "--workload", "bert-tiny,mlp", "--batch", "2", "--seq", "16", "--width", "32",
-         "--depth", "2", "--threads", "1", "--budget", "0.1", "--mode", "all"]  # fmt: skip
+         "--depth", "2", "--threads", "1", "--budget", "0.01", "--mode", "all"]  # fmt: skip
 
 
 @pytest.fixture(scope="session")
