@@ -253,6 +253,10 @@ class Adapter(ABC):
         """Forget compiled code and free the memory of the group's models, so that the next shape starts clean."""
         self.user_models.clear()
 
+    def checksum(self, step: Step) -> int | None:
+        """Return a number that differs if a bit of the parameters does, on ranks that have all; None on others."""
+        return None
+
     def meter(self, cell: Cell) -> Meter | None:
         """Return a meter of the cell's memory and time; None on a CPU, or if the framework has none."""
         return None

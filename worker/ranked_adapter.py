@@ -32,7 +32,7 @@ from measurement.host import HOST_SHARE
 from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
 from worker import gpu_figures
-from worker.channel import Channel
+from worker.channel import Channel, Untrustworthy
 from worker.loading import load_inputs, load_weights
 from workloads.spec import Arrays, Workload
 
@@ -47,7 +47,7 @@ class Rank:
     def __init__(self, adapter: Adapter, job: Job, count: int):
         self.adapter, self.job = adapter, job
         self.steps: dict[str, Step] = {}
-        self._outputs: deque[Any] = deque(maxlen=OUTPUTS_KEPT)
+        self._outputs: deque[tuple[str, Any]] = deque(maxlen=OUTPUTS_KEPT)  # with the cells that made them
         self.group = adapter.join(count)
 
     def follow(self) -> NoReturn:
@@ -74,7 +74,7 @@ class Rank:
 
     def call(self, cell_id: str) -> None:
         """Make one call and keep its output."""
-        self._outputs.append(self.steps[cell_id]())
+        self._outputs.append((cell_id, self.steps[cell_id]()))
 
     def time(self, cell_id: str, calls: int) -> float:
         """Return this rank's seconds per call over so many calls."""
@@ -103,9 +103,10 @@ class Rank:
         """Restart the sequence of calls: the next one equals the first."""
         self.steps[cell_id].rewind()
 
-    def fetch(self) -> Arrays:
-        """Return the last output on the host."""
-        return self.adapter.to_numpy(self._outputs[-1])
+    def fetch(self) -> tuple[Arrays, int | None]:
+        """Return the last output on the host, and the checksum of the parameters that this rank has whole."""
+        cell_id, output = self._outputs[-1]
+        return self.adapter.to_numpy(output), self.adapter.checksum(self.steps[cell_id])
 
     def release(self) -> None:
         """Free the cells' memory."""
@@ -203,10 +204,15 @@ class RankedAdapter(Adapter):
         return RankedStep(self.run, cell.id, self._rank)
 
     def to_numpy(self, output: Any) -> Arrays:
-        """Return rank 0's values, with the mean loss over the ranks."""
+        """Return rank 0's values, with the mean loss over the ranks. Raises Untrustworthy if their parameters differ.
+
+        Data parallel ranks make the same updates, bit by bit. In 16 bits a loss may agree with the reference's even so.
+        """
         if not isinstance(output, RankedOutput):
             return self._adapter.to_numpy(output)
-        each = self.run("fetch")
+        each, checksums = zip(*self.run("fetch"), strict=True)
+        if len(set(checksums)) > 1:
+            raise Untrustworthy("The ranks' parameters differ after an iteration: their gradients are not averaged.")
         return each[0] | {"loss": np.mean([arrays["loss"] for arrays in each], axis=0)}
 
     def release(self) -> None:

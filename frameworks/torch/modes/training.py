@@ -115,6 +115,11 @@ class Trainer:
         moments = (tensor for state in self._optimizer.state.values() for tensor in state.values())
         return [*self._objective.parameters(), *moments]
 
+    def checksum(self) -> int:
+        """Return a number that differs if a bit of a parameter does."""
+        whole = (parameter.detach().contiguous().view(torch.uint8) for parameter in self._objective.parameters())
+        return hash(tuple(torch.stack([part.sum(dtype=torch.int64) for part in whole]).tolist()))
+
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step.
 
