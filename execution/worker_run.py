@@ -130,9 +130,7 @@ class WorkerRun:
         tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
         if result.failure is None:
             result.failure, result.failed_step = Failure(status, reason, tail), self.step
-            self.kept.append(
-                Kept(cell_id, failure=result.failure, hello=result.hello, node=self.node, step=self.step)
-            )
+            self.kept.append(Kept(cell_id, failure=result.failure, hello=result.hello, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
         """Add the report of a measured cell to its result."""

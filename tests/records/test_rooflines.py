@@ -356,7 +356,7 @@ def test_several_ranks_are_compared_with_one_by_independent_intervals():
         _, two = completed([timed(10, "", numbers[0]), timed(12.5, ",ranks=2,strategy=ddp", numbers[1])])
         assert two.scaling_efficiency == pytest.approx(0.8) and two.efficiency is None
     slow = {"latency_slowed": True}
-    for changes in ((slow, {}), ({}, slow)):  # neither half-width says that the host was slow
+    for slowed in ((slow, {}), ({}, slow)):  # neither half-width says that the host was slow
         sides = timed(10, ""), timed(12.5, ",ranks=2,strategy=ddp")
-        _, two = completed([side | change for side, change in zip(sides, changes, strict=True)])
+        _, two = completed([side | change for side, change in zip(sides, slowed, strict=True)])
         assert two.scaling_efficiency == pytest.approx(0.8) and two.efficiency is None
