@@ -45,6 +45,11 @@ SAME_FIGURES: dict[str, str] = {
     "3b8eaa570e": "the rule for slow turns leaves all figures of h100-second and h100-x2 as they are",
     "5a7ac3ccab": "so does its restriction; the rest changes texts of progress",
     "c09619fcbb": "the same rule, written shorter",
+    "c7def949b3": "backward graphs are cached elsewhere, which shortens only loaded first calls of training",
+    "3172ac2a0a": "adds latency_slowed; efficiencies of slowed hosts lose their interval, as in the records",
+    "ccc29178b8": "removes a path from a record's settings",
+    "aee3f1016c": "adds a check of outputs on several ranks",
+    "7da30168b1": "a line's format",
 }
 
 
