@@ -117,7 +117,7 @@ class Trainer:
 
     def checksum(self) -> int:
         """Return a number that differs if a bit of a parameter does."""
-        whole = (parameter.detach().contiguous().view(torch.uint8) for parameter in self._objective.parameters())
+        whole = (parameter.detach().reshape(-1).view(torch.uint8) for parameter in self._objective.parameters())
         return hash(tuple(torch.stack([part.sum(dtype=torch.int64) for part in whole]).tolist()))
 
     def restore(self) -> None:
