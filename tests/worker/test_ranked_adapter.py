@@ -61,6 +61,7 @@ def ranked(monkeypatch):
             join=lambda count: group,
             synchronize=lambda output: None,
             to_numpy=lambda output: {"loss": np.ones(1) * output},
+            checksum=lambda step: number,
             communication=lambda step: (4.0 + 2 * number, 1.0 + step(), 8.0),
         )
         one = Rank(adapter, SimpleNamespace(cells=[CELL]), 2)
@@ -93,7 +94,7 @@ def test_a_sample_is_that_of_the_slowest_rank(ranked):
     step = RankedStep(run, CELL.id, first)
     assert step.timer(4) == 4 * 3.0
     assert isinstance(step(), RankedOutput)
-    assert [float(arrays["loss"][0]) for arrays in run("fetch")] == [1.0, 3.0]
+    assert [(float(arrays["loss"][0]), checksum) for arrays, checksum in run("fetch")] == [(1.0, 0), (3.0, 1)]
 
 
 def test_submission_is_that_of_the_slowest_rank_from_equally_many_calls(ranked, monkeypatch):
