@@ -254,7 +254,7 @@ class Adapter(ABC):
         self.user_models.clear()
 
     def checksum(self, step: Step) -> int | None:
-        """Return a number that differs if a bit of the parameters does, on ranks that have all; None on others."""
+        """Return a number that almost surely differs if parameters do; None if this rank holds a part of them."""
         return None
 
     def meter(self, cell: Cell) -> Meter | None:

@@ -201,7 +201,7 @@ def page(place: Path) -> str:
         f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), suite {revisions}, "
         f"{versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
-        "Where the host's core was slow (`host slowed`), the speedup is omitted.",
+        "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted.",
     ]
     if mean := means(found):
         lines += ["", "## Geometric mean over models", "", *mean]
@@ -315,7 +315,7 @@ def _time(point: Point) -> str:
     """Return a cell's time, or why it counts for nothing."""
     if point.excluded or point.latency is None:
         return point.excluded or str(point.record.status)
-    slowed = f", {SLOWED}" if point.record.latency_slowed else ""
+    slowed = f", {SLOWED}" if point.record.slowed else ""
     return f"{text_of(point.latency.value)} {plus_minus(point.latency)}{slowed}"
 
 
@@ -343,7 +343,9 @@ def _efficiency(point: Point) -> str:
     if point.excluded or point.record.scaling_efficiency is None:
         return ""
     kept = point.record.efficiency
-    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}" if kept else SLOWED
+    if kept is None:
+        return SLOWED if point.record.slowed else ""
+    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}"
 
 
 def _megabytes(point: Point) -> str:

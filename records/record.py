@@ -215,7 +215,7 @@ class Record:
     host_slowed_share: float | None = col("share of samples whose control loop took over 1.25 times host_loop_ms_full")
     host_loop_ms_full: float | None = col("time of the control loop on this core at full speed", "ms")
     host_ms_in_loops: float | None = col("an eager call's time over host_loop_ms_full, if the host limits it (GPU)")
-    latency_slowed: bool | None = col("the host was slow in too many processes, and limits the mode")
+    latency_slowed: bool | None = col("whether too many processes had a slow host that limits the mode")
     rounds_set_aside: int | None = col("samples set aside: the host is slow and limits the mode")
     load_average: float | None = col("one-minute load average at the end of sampling")
     other_load_cores: float | None = col("cores kept busy by other processes", "cores")
@@ -297,7 +297,7 @@ class Record:
 
     @property
     def slowed(self) -> bool:
-        """Return whether its latency is that of a slow host; earlier records say so of their speedup only."""
+        """Return whether a slow host limits its latency; in earlier records, whether it limits the speedup."""
         return (self.excluded is None and not self.headline) if self.latency_slowed is None else self.latency_slowed
 
     @property

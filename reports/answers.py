@@ -15,6 +15,7 @@ from analysis.rules import STAY, USE, Choice
 from analysis.settings import Setting
 from measurement.statistics import INCONCLUSIVE
 from measurement.text import times
+from records.record import Record
 from records.statuses import WORDS
 from reports.numbers import estimate, multiple, plus_minus, ratio, rounded, speedup, text_of, width
 from reports.remarks import recompilation
@@ -180,9 +181,15 @@ def besides(answer: Answer) -> list[str]:
 
 def scaling(answer: Answer) -> list[str]:
     """Return a line on the modes that ran on several ranks: the share of single-rank speed that each rank keeps."""
-    known = [(point, point.record.efficiency) for point in answer.points if not point.excluded]
-    parts = [f"{name(point)} {estimate(kept.map(lambda share: 100 * share), ' %')}" for point, kept in known if kept]
+    known = [point for point in answer.points if not point.excluded]
+    parts = [f"{name(point)} {kept}" for point in known if (kept := _kept(point.record))]
     return [f"Each rank keeps of the speed on one rank: {', '.join(parts)}."] if parts else []
+
+
+def _kept(record: Record) -> str:
+    if record.efficiency:
+        return estimate(record.efficiency.map(lambda share: 100 * share), " %")
+    return "host slowed" if record.scaling_efficiency is not None and record.slowed else ""
 
 
 def energy(answer: Answer) -> list[str]:

@@ -386,6 +386,8 @@ class InterleavedComparison(GroupWork):
             arrays = without_padding(self.on_host(step)(output), counts.get(index))
             kind = None if step.user_model else np.float32
             values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
+        if isinstance(step, RankedStep):
+            step.check_parameters()
         folder = Path(self.context.job.folder) / OUTPUTS
         with writing.suite_file(folder):
             number = len(list(folder.iterdir()))

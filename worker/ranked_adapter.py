@@ -47,7 +47,7 @@ class Rank:
     def __init__(self, adapter: Adapter, job: Job, count: int):
         self.adapter, self.job = adapter, job
         self.steps: dict[str, Step] = {}
-        self._outputs: deque[tuple[str, Any]] = deque(maxlen=OUTPUTS_KEPT)  # with the cells that made them
+        self._outputs: deque[Any] = deque(maxlen=OUTPUTS_KEPT)
         self.group = adapter.join(count)
 
     def follow(self) -> NoReturn:
@@ -74,7 +74,7 @@ class Rank:
 
     def call(self, cell_id: str) -> None:
         """Make one call and keep its output."""
-        self._outputs.append((cell_id, self.steps[cell_id]()))
+        self._outputs.append(self.steps[cell_id]())
 
     def time(self, cell_id: str, calls: int) -> float:
         """Return this rank's seconds per call over so many calls."""
@@ -103,10 +103,13 @@ class Rank:
         """Restart the sequence of calls: the next one equals the first."""
         self.steps[cell_id].rewind()
 
-    def fetch(self) -> tuple[Arrays, int | None]:
-        """Return the last output on the host, and the checksum of the parameters that this rank has whole."""
-        cell_id, output = self._outputs[-1]
-        return self.adapter.to_numpy(output), self.adapter.checksum(self.steps[cell_id])
+    def fetch(self) -> Arrays:
+        """Return the last output on the host."""
+        return self.adapter.to_numpy(self._outputs[-1])
+
+    def checksum(self, cell_id: str) -> int | None:
+        """Return `Adapter.checksum` of the cell's step."""
+        return self.adapter.checksum(self.steps[cell_id])
 
     def release(self) -> None:
         """Free the cells' memory."""
@@ -204,15 +207,10 @@ class RankedAdapter(Adapter):
         return RankedStep(self.run, cell.id, self._rank)
 
     def to_numpy(self, output: Any) -> Arrays:
-        """Return rank 0's values, with the mean loss over the ranks. Raises Untrustworthy if their parameters differ.
-
-        Data parallel ranks make the same updates, bit by bit. In 16 bits a loss may agree with the reference's even so.
-        """
+        """Return rank 0's values, with the mean loss over the ranks."""
         if not isinstance(output, RankedOutput):
             return self._adapter.to_numpy(output)
-        each, checksums = zip(*self.run("fetch"), strict=True)
-        if len(set(checksums)) > 1:
-            raise Untrustworthy("The ranks' parameters differ after an iteration: their gradients are not averaged.")
+        each = self.run("fetch")
         return each[0] | {"loss": np.mean([arrays["loss"] for arrays in each], axis=0)}
 
     def release(self) -> None:
@@ -253,6 +251,14 @@ class RankedStep(Step):
         """
         waited, returned = max(self._run("submit", self._cell), key=lambda one: one[1])
         return returned if returned < HOST_SHARE * waited else None
+
+    def check_parameters(self) -> None:
+        """Raise Untrustworthy if ranks that hold all parameters have different ones.
+
+        Data parallel ranks make the same updates, bit by bit. In 16 bits the losses may agree although they do not.
+        """
+        if len(set(self._run("checksum", self._cell))) > 1:
+            raise Untrustworthy("The ranks' parameters differ after an iteration, so the ranks do not train one model.")
 
     def communication(self) -> Communication:
         """Return the time of communication between ranks, from a profile of every rank."""

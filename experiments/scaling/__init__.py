@@ -8,7 +8,6 @@ from experiments import gains, tables
 from experiments.evidence import Evidence, Records, exactly, published
 from experiments.spec import PUBLISHED, Claim, Experiment, Published, Table
 from records.record import Record
-from reports import numbers
 
 
 def published_records(rows: Published) -> list[Record]:
@@ -38,7 +37,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Return how many times as fast as eager mode, items a second and rank, scaling efficiency, and memory."""
+    """Return how many times as fast as eager mode, items a second and rank, and memory."""
     ours = tables.by_framework(evidence)
     theirs = {PUBLISHED: Records(published_records(published)), **ours}
     graphs = {name: records.graph for name, records in theirs.items()}
@@ -46,14 +45,8 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     return [
         tables.by_shape("Times as fast as eager", axes, graphs, gains.ratio),
         tables.by_shape("Items a second and rank", axes, ours, tables.column("items_per_s")),
-        tables.by_shape("Scaling efficiency", axes, ours, efficiency),
         tables.by_shape("Peak memory of a rank in MB", axes, ours, tables.column("peak_memory_mb")),
     ]
-
-
-def efficiency(record: Record) -> str:
-    """Return the time on one rank over that on several, with its interval, or why it is excluded."""
-    return record.excluded or numbers.estimate(record.efficiency, show=numbers.ratio)
 
 
 EXPERIMENT = Experiment(

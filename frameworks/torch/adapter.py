@@ -72,6 +72,10 @@ class Adapter(adapter.Adapter):
             return dict(forms.load(cell.mode)(self.device, cell.threads, cell.dtype).start())
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        graphs.set_directories(cell.mode)
+        return super().prepare(workload, cell, weights, inputs)
+
     def model(self, workload: Workload, cell: Cell, weights: Arrays) -> torch.nn.Module:
         """Return the group's model, which its modes share."""
         if cell.group_id not in self._models:

@@ -5,7 +5,6 @@ Run by `against_by_hand.py --paired` with the framework's interpreter; prints a 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import random
@@ -24,16 +23,14 @@ from measurement.statistics import batch_interval, log_ratios
 from measurement.warm_up import warm_up
 
 
-def same_code(framework: str, mode: str) -> contextlib.AbstractContextManager[None]:
-    """Return a context in which a script loads the code that the suite compiled.
+def use_same_code(framework: str, mode: str) -> None:
+    """Let a script load the code that the suite compiled for the mode.
 
     Two compilations by Inductor may tune a kernel differently: BERT's `reduce-overhead` at 1 x 128 differed by up to
     6 % on an H100, and by 0.1 % with the same code.
     """
-    if framework != "torch":
-        return contextlib.nullcontext()
-    context: contextlib.AbstractContextManager[None] = import_module("frameworks.torch.modes.graphs").own_caches(mode)
-    return context
+    if framework == "torch":
+        import_module("frameworks.torch.modes.graphs").use_own_caches(mode)
 
 
 def main() -> None:
@@ -63,8 +60,8 @@ def main() -> None:
         first_call(ours, clocks)
         with script.context():
             call = script.modes[mode]()
-        with same_code(options.framework, mode):
-            script.seconds(call, loop.WARM_UP_CALLS)  # compiles, which is no part of the warm-up that sizes a sample
+        use_same_code(options.framework, mode)
+        script.seconds(call, loop.WARM_UP_CALLS)  # compiles, which is no part of the warm-up that sizes a sample
         theirs = Variant(f"{mode} by hand", call, script.synchronize, synchronize_each_call=device == "cpu")
         theirs.timer = partial(script.seconds, call)
         pairs[mode] = ours, theirs

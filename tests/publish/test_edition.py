@@ -175,6 +175,15 @@ def test_the_page_shows_starts_with_their_versions(started, monkeypatch):
     assert "| compile | 12 ±" in page and "| 6.00×" in page
 
 
+def test_times_of_a_slow_host_are_marked_and_an_unknown_efficiency_is_not(record):
+    shared = {"latency_ms_ci_low": 1.9, "latency_ms_ci_high": 2.1, "parameters": "ranks=2", "scaling_efficiency": 0.5}
+    for slowed in (True, False):
+        *_, row = place.of_bench([record(**shared, latency_slowed=slowed, launches=2)])
+        assert row.count("host slowed") == 2 * slowed, row
+    kept = {"scaling_efficiency_low": 0.49, "scaling_efficiency_high": 0.51}
+    assert "50 % ±2 %" in place.of_bench([record(**shared, **kept)])[-1]
+
+
 def test_energy_scaling_and_files_have_columns_where_they_were_measured(record):
     energy = {"energy_j_per_call": 2.0, "energy_ci_low": 1.9, "energy_ci_high": 2.1, "power_w": 300.0}
     lines = place.of_bench([record(latency_ms_ci_low=1.9, latency_ms_ci_high=2.1, **energy)])

@@ -7,6 +7,7 @@ import os
 import random
 
 import pytest
+from doubles.environment import run_in
 
 import frameworks
 from measurement.statistics import Interval
@@ -42,6 +43,21 @@ def test_a_record_without_figures_is_no_agreement(capsys):
     record = {**dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")), "status": "oom"}
     assert not comparison.compared("graph", [{"ms": 1.0, "samples_ms": [1.0] * 9}], {**record, "reason": "too large"})
     assert "oom: too large" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_paired_script_loads_the_code_that_the_suite_compiled(tmp_path):
+    run_in(
+        "torch",
+        f"""
+import os, sys
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = {str(tmp_path)!r}
+sys.path.insert(0, "studies/by_hand")
+import paired
+paired.use_same_code("torch", "inductor")
+assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == os.path.join({str(tmp_path)!r}, "inductor")
+""",
+    )
 
 
 def test_a_users_script_has_nothing_of_the_suites(monkeypatch):

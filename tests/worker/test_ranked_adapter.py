@@ -14,6 +14,7 @@ import pytest
 from frameworks.adapter import Step
 from measurement.cells import Cell
 from worker import gpu_figures, ranked_adapter
+from worker.channel import Untrustworthy
 from worker.ranked_adapter import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
 
 CELL = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, (("batch_size", 1), ("ranks", 2)), "eager")
@@ -94,7 +95,15 @@ def test_a_sample_is_that_of_the_slowest_rank(ranked):
     step = RankedStep(run, CELL.id, first)
     assert step.timer(4) == 4 * 3.0
     assert isinstance(step(), RankedOutput)
-    assert [(float(arrays["loss"][0]), checksum) for arrays, checksum in run("fetch")] == [(1.0, 0), (3.0, 1)]
+    assert [float(arrays["loss"][0]) for arrays in run("fetch")] == [1.0, 3.0]
+
+
+def test_ranks_with_different_parameters_are_an_error(ranked):
+    run, first = ranked
+    with pytest.raises(Untrustworthy, match="do not train one model"):
+        RankedStep(run, CELL.id, first).check_parameters()
+    for alike in ([7, 7], [None, None]):  # the latter hold parts
+        RankedStep(lambda *_, each=alike: each, CELL.id, first).check_parameters()
 
 
 def test_submission_is_that_of_the_slowest_rank_from_equally_many_calls(ranked, monkeypatch):

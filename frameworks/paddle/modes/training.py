@@ -99,7 +99,7 @@ class Trainer:
             return self._loss(*inputs)
 
     def checksum(self) -> int:
-        """Return a number that differs if a bit of a parameter does."""
+        """Return a number that almost surely differs if parameters do."""
         return hash(tuple(zlib.crc32(parameter.numpy().tobytes()) for parameter in self._objective.parameters()))
 
     def restore(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -27,6 +28,8 @@ SETTINGS = {
     "optimizer": "torch.optim.AdamW(fused=True), outside the graph",
 }
 ATEN = torch.ops.aten
+BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers as long as a parameter's values
+PIECE = 1 << 20  # values: a sum converts its input to int64
 KEPT = [  # by CHECKPOINT=selective: results of products, and of attention that is one operator
     *(ATEN.mm.default, ATEN.addmm.default, ATEN.bmm.default, ATEN._scaled_dot_product_flash_attention.default),
     *(ATEN._scaled_dot_product_efficient_attention.default, ATEN._scaled_dot_product_cudnn_attention.default),
@@ -116,9 +119,14 @@ class Trainer:
         return [*self._objective.parameters(), *moments]
 
     def checksum(self) -> int:
-        """Return a number that differs if a bit of a parameter does."""
-        whole = (parameter.detach().reshape(-1).view(torch.uint8) for parameter in self._objective.parameters())
-        return hash(tuple(torch.stack([part.sum(dtype=torch.int64) for part in whole]).tolist()))
+        """Return a number that almost surely differs if parameters do; a few megabytes at a time are converted."""
+        pieces = itertools.chain(
+            *(
+                parameter.detach().reshape(-1).view(BITS[parameter.element_size()]).split(PIECE)
+                for parameter in self._objective.parameters()
+            )
+        )
+        return hash(tuple(torch.stack([piece.sum(dtype=torch.int64) for piece in pieces]).tolist()))
 
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step.

@@ -92,6 +92,40 @@ assert directories == {{"start", "inductor"}}, directories
         )
 
 
+def test_a_model_that_compiles_itself_in_eager_mode_has_its_own_caches(tmp_path):
+    """Else it finds the code of a graph mode of the group before, or a resumed process misses what it stored."""
+    run_in(
+        "torch",
+        f"""
+import os
+from pathlib import Path
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = {str(tmp_path / "inductor")!r}
+import torch
+import workloads
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+workload, adapter = workloads.get("mlp"), Adapter()
+counters = torch._dynamo.utils.counters["inductor"]
+for width in (8, 16):
+    shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
+    shape |= {{"batch_size": 2, "width": width, "depth": 2}}
+    for mode in ("eager", "inductor"):
+        cell = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, tuple(shape.items()), mode)
+        adapter.configure(cell)
+        adapter.start_compiler(cell)
+        step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
+        if mode == "eager":
+            torch._dynamo.reset()
+            model = adapter.model(workload, cell, {{}})
+            step = lambda: torch.compile(model)(torch.ones(2, width))
+        step()
+        assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).name == mode
+assert counters["fxgraph_cache_hit"] == 0, counters
+""",
+    )
+
+
 def test_gradients_are_kept_only_where_micro_batches_add_up_in_a_cuda_graph():
     """As if eager mode ran in CUDA graphs: losses are the oracle's either way."""
     run_in(
