@@ -40,16 +40,18 @@ from reports import terminal
 
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
-# Commits, ten digits each, that change this code and no figure, and the reason.
+# Commits, ten digits each, that change this code and no figure of a page or claim, and the reason.
 SAME_FIGURES: dict[str, str] = {
     "3b8eaa570e": "the rule for slow turns leaves all figures of h100-second and h100-x2 as they are",
     "5a7ac3ccab": "so does its restriction; the rest changes texts of progress",
     "c09619fcbb": "the same rule, written shorter",
-    "c7def949b3": "backward graphs are cached elsewhere, which shortens only loaded first calls of training",
+    "c7def949b3": "shortens first_call_loaded_s of training, which no page shows",
     "3172ac2a0a": "adds latency_slowed; efficiencies of slowed hosts lose their interval, as in the records",
     "ccc29178b8": "removes a path from a record's settings",
     "aee3f1016c": "adds a check of outputs on several ranks",
-    "7da30168b1": "a line's format",
+    "7da30168b1": "formats a line",
+    "868ff5db3b": "the same check, for scalars",
+    "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
 }
 
 
