@@ -307,7 +307,8 @@ def set_directories(mode: str) -> None:
 @functools.cache
 def _directories() -> tuple[str, str]:
     """Return the directories in which the process keeps compiled code at first: Inductor's and Triton's."""
-    inductor = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
+    inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")  # of every worker: the import below takes 2 s
+    inductor = inductor or internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
     return inductor, os.environ.get("TRITON_CACHE_DIR") or os.path.join(inductor, "triton")
 
 
