@@ -40,7 +40,7 @@ COLUMNS_READ = (
     *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
     *("host_ms_median", "peak_memory_mb", "regime", "program", *figures.ALL),
     *("parity_reference", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
-    *("power_w", "idle_power_w", "energy_source"),
+    *("power_w", "idle_power_w", "energy_source", "latency_slowed"),
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # Values that names omit.

@@ -35,7 +35,7 @@ elements = 4096
 operators = 3
 additions = 10
 threads = 1
-budget = 0.01
+budget = 0.1
 """
 # Transformers `test_generation.py` and `test_vision.py` have in these modes.
 SWEEP_OF_OTHER_MODES = """
@@ -46,7 +46,7 @@ batch = 2
 width = 32
 depth = 2
 threads = 1
-budget = 0.01
+budget = 0.1
 """
 # The second process finds what the first one compiled; there are peaks.
 SWEEP_OF_TWO_LAUNCHES = """
@@ -57,7 +57,7 @@ batch = 2
 width = 32
 depth = 2
 threads = 1
-budget = 0.01
+budget = 0.1
 """
 
 
