@@ -253,10 +253,6 @@ class Adapter(ABC):
         """Forget compiled code and free the memory of the group's models, so that the next shape starts clean."""
         self.user_models.clear()
 
-    def checksum(self, step: Step) -> int | None:
-        """Return a number that almost surely differs if parameters do; None if this rank holds a part of them."""
-        return None
-
     def meter(self, cell: Cell) -> Meter | None:
         """Return a meter of the cell's memory and time; None on a CPU, or if the framework has none."""
         return None

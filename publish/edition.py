@@ -52,7 +52,7 @@ SAME_FIGURES: dict[str, str] = {
     "7da30168b1": "formats a line",
     "868ff5db3b": "the same check, for scalars",
     "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
-    "a45ba75d2a": "an import fewer",
+    "a45ba75d2a": "removes an import",
 }
 
 

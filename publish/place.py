@@ -21,6 +21,7 @@ from execution.unchanged import MACHINE
 from experiments.spec import Sweep
 from measurement.places import SUITE
 from measurement.refusals import UsageError
+from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
 from plan import plan, sweep
 from publish.committed import machine
@@ -28,11 +29,11 @@ from records import manifest, recordfile, runs
 from records.process import ProcessRecord
 from records.record import Record
 from reports import starts, streams
+from reports.answers import SLOWED, share_kept
 from reports.numbers import plus_minus, ratio, speedup, text_of
 
 TABLES = SUITE / "experiments" / "edition"
 EDITION = "2026-12"  # which the README and the findings show
-SLOWED = "host slowed"
 # Files of a measured table; the others can be made from them.
 KEPT = (
     *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
@@ -340,12 +341,11 @@ def _saving(point: Point) -> str:
 
 
 def _efficiency(point: Point) -> str:
-    if point.excluded or point.record.scaling_efficiency is None:
-        return ""
-    kept = point.record.efficiency
-    if kept is None:
-        return SLOWED if point.record.slowed else ""
-    return f"{text_of(100 * kept.value)} % {plus_minus(kept)}"
+    return "" if point.excluded else share_kept(point.record, _with_half_width)
+
+
+def _with_half_width(share: Interval) -> str:
+    return f"{text_of(share.value)} % {plus_minus(share)}"
 
 
 def _megabytes(point: Point) -> str:

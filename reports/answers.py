@@ -5,7 +5,7 @@ The terminal, the Markdown and the page print these lines; `analysis` decides th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis import facts, sensitivity
@@ -13,7 +13,7 @@ from analysis.answers import Answer, Trust
 from analysis.points import Point
 from analysis.rules import STAY, USE, Choice
 from analysis.settings import Setting
-from measurement.statistics import INCONCLUSIVE
+from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import times
 from records.record import Record
 from records.statuses import WORDS
@@ -28,6 +28,7 @@ CONDITIONS = {
     "host_slowed": "slowed host in",
     "throttled": "throttled GPU in",
 }
+SLOWED = "host slowed"  # in place of a figure
 LIBRARY = "Library models differ between frameworks; IMPL=plain runs the same operators in each."
 
 
@@ -68,7 +69,7 @@ def _line(choice: Choice) -> Line:
 
 def _gain(point: Point) -> str:
     if not point.record.headline:
-        return "host slowed"
+        return SLOWED
     return speedup(point.record.speedup_vs_eager, point.speedup)
 
 
@@ -182,14 +183,19 @@ def besides(answer: Answer) -> list[str]:
 def scaling(answer: Answer) -> list[str]:
     """Return a line on the modes that ran on several ranks: the share of single-rank speed that each rank keeps."""
     known = [point for point in answer.points if not point.excluded]
-    parts = [f"{name(point)} {kept}" for point in known if (kept := _kept(point.record))]
+    parts = [f"{name(point)} {kept}" for point in known if (kept := share_kept(point.record, _percent))]
     return [f"Each rank keeps of the speed on one rank: {', '.join(parts)}."] if parts else []
 
 
-def _kept(record: Record) -> str:
+def share_kept(record: Record, show: Callable[[Interval], str]) -> str:
+    """Return the share of one rank's speed in percent, that the host is slow, or nothing without an interval."""
     if record.efficiency:
-        return estimate(record.efficiency.map(lambda share: 100 * share), " %")
-    return "host slowed" if record.scaling_efficiency is not None and record.slowed else ""
+        return show(record.efficiency.map(lambda share: 100 * share))
+    return SLOWED if record.scaling_efficiency is not None and record.slowed else ""
+
+
+def _percent(share: Interval) -> str:
+    return estimate(share, " %")
 
 
 def energy(answer: Answer) -> list[str]:

@@ -108,8 +108,9 @@ class Rank:
         return self.adapter.to_numpy(self._outputs[-1])
 
     def checksum(self, cell_id: str) -> int | None:
-        """Return `Adapter.checksum` of the cell's step."""
-        return self.adapter.checksum(self.steps[cell_id])
+        """Return the checksum of the cell's trainer; None if it has none, since this rank holds a part of the state."""
+        trainer = self.steps[cell_id].call
+        return trainer.checksum() if hasattr(trainer, "checksum") else None
 
     def release(self) -> None:
         """Free the cells' memory."""

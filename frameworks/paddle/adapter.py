@@ -14,7 +14,7 @@ import paddle
 from paddle import nn
 
 from frameworks import adapter, generating, ranks, smoke_test, values
-from frameworks.adapter import DTYPES, Effective, Step, Unsupported
+from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
 from frameworks.paddle.modes import training
 from frameworks.paddle.user_model import model as user_model
@@ -121,9 +121,6 @@ class Adapter(adapter.Adapter):
 
     def to_numpy(self, output: Any) -> Arrays:
         return values.read(generating.tensors(output), user_model.Model.rules).arrays
-
-    def checksum(self, step: Step) -> int | None:
-        return step.call.checksum() if isinstance(step.call, training.Trainer) else None
 
     def release(self) -> None:
         super().release()

@@ -113,9 +113,6 @@ class Adapter(adapter.Adapter):
 
         return communication(step, self.synchronize)
 
-    def checksum(self, step: Step) -> int | None:
-        return step.call.checksum() if isinstance(step.call, training.Trainer) else None
-
     def release(self) -> None:
         super().release()
         self._models.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -120,13 +119,12 @@ class Trainer:
 
     def checksum(self) -> int:
         """Return a number that almost surely differs if parameters do; a few megabytes at a time are converted."""
-        pieces = itertools.chain(
-            *(
-                parameter.detach().reshape(-1).view(BITS[parameter.element_size()]).split(PIECE)
-                for parameter in self._objective.parameters()
-            )
-        )
-        return hash(tuple(torch.stack([piece.sum(dtype=torch.int64) for piece in pieces]).tolist()))
+        sums = [
+            piece.sum(dtype=torch.int64)
+            for parameter in self._objective.parameters()
+            for piece in parameter.detach().reshape(-1).view(BITS[parameter.element_size()]).split(PIECE)
+        ]
+        return hash(tuple(torch.stack(sums).tolist()))
 
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step.
