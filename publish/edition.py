@@ -53,6 +53,7 @@ SAME_FIGURES: dict[str, str] = {
     "868ff5db3b": "the same check, for scalars",
     "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
     "a45ba75d2a": "removes an import",
+    "dbfc4b333e": "moves the check of ranks",
 }
 
 
