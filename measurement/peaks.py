@@ -12,7 +12,7 @@ CACHED_BYTES = {"cpu": 64e6, "gpu": 128e6}
 
 def may_be_cached(bytes_touched: float, device: str) -> bool:
     """Return whether the caches of `cpu` or `gpu:<index>` may hold all data of a call."""
-    return bytes_touched <= CACHED_BYTES[device.split(":")[0]]
+    return bytes_touched <= CACHED_BYTES.get(device.split(":")[0], 0)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,14 @@ def test_every_mode_is_bounded_by_the_roofline_of_its_work_at_eager_s_time(chang
     assert eager.bound_roofline == graph.bound_roofline == pytest.approx(bound)
 
 
+@pytest.mark.parametrize(
+    ("changes", "bound"), [({}, 20.0), ({"status": "mismatch"}, 10.0), ({"bytes": 2 * 10**8}, 20.0)]
+)
+def test_no_bound_is_below_a_speedup_that_a_right_cell_reaches(changes, bound):
+    fast = record(mode="graph", ms=5.0, **changes)  # the peak benchmark says 10 ms of arithmetic
+    assert completed([record(), fast])[0].bound_roofline == pytest.approx(bound)
+
+
 def test_the_roofline_takes_the_data_sheet_s_rates_or_higher_ones_that_were_measured():
     gpu = {"device": "gpu:0", "device_name": "NVIDIA H200", "bytes": 1, "flops": 67 * 10**9}
     ((sheet,), (measured,)) = (completed([record(**gpu, framework_peak_tflops=rate)]) for rate in (50.0, 670.0))
