@@ -284,10 +284,11 @@ def in_rounds(form: Form, places: list[Path]) -> tuple[Any, ...]:
 def paired(samples: dict[Record, list[SampleLine]], this: Record, other: Record) -> Interval | None:
     """Return the ratio of two records' latencies, from the rounds in which one process timed them in turn.
 
-    None for two sweeps, two shapes and excluded records. `samples` are those of each record's sweep.
+    None for two sweeps, two shapes, and records that are excluded or that a slow host limits. `samples` are those of
+    each record's sweep.
     """
     cells = this.cell, other.cell
-    if this.excluded or other.excluded or samples[this] is not samples[other]:
+    if any(one.excluded or one.slowed for one in (this, other)) or samples[this] is not samples[other]:
         return None
     if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
         return None

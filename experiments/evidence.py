@@ -38,8 +38,8 @@ def shape_of(record: Record) -> str:
 
 
 def latency_of(record: Record) -> Interval | None:
-    """Return the median latency in ms; None without an interval, and of an excluded record."""
-    return None if record.excluded else record.latency
+    """Return the median latency in ms; None without an interval, for an excluded record, and on a slow host."""
+    return None if record.excluded or record.slowed else record.latency
 
 
 def rate_of(record: Record, rate: float | None) -> Interval | None:
@@ -51,8 +51,8 @@ def rate_of(record: Record, rate: float | None) -> Interval | None:
 
 
 def speedup_of(record: Record) -> Interval | None:
-    """Return eager time over this mode's; None without an interval, and of an excluded record."""
-    return None if record.excluded else record.speedup
+    """Return eager time over this mode's; None without an interval, for an excluded record, and on a slow host."""
+    return record.speedup if record.headline else None
 
 
 def gain_of(record: Record) -> Interval | None:

@@ -43,21 +43,32 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
         matching = list(evidence.records.graph.where(**criteria).included)
         if not matching:
             return inconclusive(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
-        return all_of(between(f"{named(record)}:", speedup_of(record), low, high, "×") for record in matching)
+        return all_of(
+            between(f"{named(record)}:", speedup_of(record) or tables.omitted(record), low, high, "×")
+            for record in matching
+        )
 
     return check
 
 
 def named(record: Record) -> str:
-    """Return the workload and its shape, for texts."""
-    parts = record.workload, shape_of(record), record.parameter("layout")
+    """Return the workload, its shape, layout and checkpointing, for texts."""
+    parts = record.workload, shape_of(record), *map(record.parameter, ("layout", "checkpoint"))
     return " ".join(str(part) for part in parts if part)
 
 
-def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -> list[Table]:
-    """Return latencies, and how many times as fast as eager the graphs are, by `axes`."""
+def make_tables(
+    evidence: Evidence,
+    published: Published,
+    axes: Sequence[str],
+    as_records: Callable[[Published], list[Record]] = published_records,
+) -> list[Table]:
+    """Return latencies, and how many times as fast as eager the graphs are, by `axes`.
+
+    `as_records` makes records of published rows that have other columns than `published_records` takes.
+    """
     made = []
-    theirs = Records(published_records(published))
+    theirs = Records(as_records(published))
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(Evidence(evidence.records.on(device)))}
         graphs = {heading: records.graph for heading, records in groups.items()}
@@ -67,5 +78,5 @@ def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -
 
 
 def ratio(record: Record) -> str:
-    """Return how many times as fast as eager, with its interval, or why it is excluded."""
-    return record.excluded or numbers.estimate(speedup_of(record), show=numbers.ratio)
+    """Return how many times as fast as eager, with its interval, or why there is no such figure."""
+    return tables.omitted(record) or numbers.estimate(speedup_of(record), show=numbers.ratio)

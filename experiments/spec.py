@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.evidence import Evidence, Records
+from measurement.places import SUITE
 from measurement.statistics import INCONCLUSIVE
 from records.record import Record
 
+EDITION = SUITE / "experiments" / "edition"  # sweeps of the published results, one for each table
 # The side of a claim's answer from the published figures.
 PUBLISHED = "as published"
 # The side of a claim that is not about one framework's mode.
@@ -102,6 +104,7 @@ class Sweep:
 class Experiment:
     """A published table. `folder` holds `published.csv`, the sweep files, and `__init__.py` with the rest.
 
+    Tables of an edition whose names begin with one of `edition` are sweeps of it too, so published results answer it.
     `tables` takes the evidence and the published rows. `published_records` makes records of those rows, so that the
     claims can be checked on the source's own figures.
     """
@@ -112,6 +115,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     tables: Callable[[Evidence, Published], list[Table]]
     published_records: Callable[[Published], list[Record]] | None = None
+    edition: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -129,8 +133,9 @@ class Experiment:
 
     def sweeps(self, device: str | None = None) -> list[Sweep]:
         """Return the sweeps for `cpu` or `gpu`, or all of them."""
-        sweeps = [Sweep.read(path) for path in sorted(self.folder.glob("*.toml"))]
-        return [sweep for sweep in sweeps if device in (None, sweep.device)]
+        paths = sorted(self.folder.glob("*.toml"))
+        paths += [path for path in sorted(EDITION.glob("*.toml")) if path.stem.startswith(self.edition)]
+        return [sweep for sweep in map(Sweep.read, paths) if device in (None, sweep.device)]
 
     def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
         """Return the claim's answers by side, the published figures first."""

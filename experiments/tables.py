@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from experiments.evidence import Evidence, Records, gain_of, value
 from experiments.spec import Table
 from records.record import Record
+from reports.answers import SLOWED
 from reports.numbers import estimate, text_of
 
 
@@ -26,9 +27,14 @@ def column(name: str) -> Callable[[Record], str]:
     return show
 
 
+def omitted(record: Record) -> str | None:
+    """Return why a table shows no speedup of a cell; None if it does."""
+    return record.excluded or (None if record.headline else SLOWED)
+
+
 def gain(record: Record) -> str:
-    """Return the gain over eager in percent with its interval, or why it is excluded."""
-    return record.excluded or estimate(gain_of(record))
+    """Return the gain over eager in percent with its interval, or why there is no such figure."""
+    return omitted(record) or estimate(gain_of(record))
 
 
 def by_shape(

@@ -18,8 +18,8 @@ from analysis.streams import Cell as Streams
 from commands import start, stream
 from commands.rounds import Form
 from execution.unchanged import MACHINE
+from experiments import spec
 from experiments.spec import Sweep
-from measurement.places import SUITE
 from measurement.refusals import UsageError
 from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
@@ -32,7 +32,6 @@ from reports import starts, streams
 from reports.answers import SLOWED, share_kept
 from reports.numbers import plus_minus, ratio, speedup, text_of
 
-TABLES = SUITE / "experiments" / "edition"
 EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.
 KEPT = (
@@ -162,7 +161,7 @@ def benches(folder: Path) -> list[Record]:
 
 def read_sweeps() -> list[Sweep]:
     """Return all sweeps of an edition, by name."""
-    return [Sweep.read(path) for path in sorted(TABLES.glob("*.toml"))]
+    return [Sweep.read(path) for path in sorted(spec.EDITION.glob("*.toml"))]
 
 
 def read_records(folder: Path) -> Iterator[Record | ProcessRecord]:

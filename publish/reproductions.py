@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from experiments.evidence import Evidence
 from experiments.spec import PUBLISHED, Claim, Experiment, Sweep, Verdict
 from measurement.places import RESULTS
 from measurement.statistics import INCONCLUSIVE
+from publish import place
 from publish.definitions import table
 from records import manifest
 
@@ -21,7 +22,7 @@ WORDS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no"}
 
 
 class Reproduction(NamedTuple):
-    """A committed reproduction: its folder's name, and its contents."""
+    """A committed reproduction: its name, and its contents."""
 
     name: str
     experiment: Experiment
@@ -35,14 +36,24 @@ class Reproduction(NamedTuple):
 
 @cache
 def committed() -> tuple[Reproduction, ...]:
-    """Return all committed reproductions, by name."""
+    """Return all committed reproductions, by name, and those whose sweeps places of the edition measured."""
     found = []
     for path in sorted(FOLDER.glob(f"*/{manifest.REPRODUCTION}")):
         asked = manifest.read(path)
         experiment = experiments.get(asked["table"])
         sweeps = reproduce.chosen_sweeps(experiment, asked)
         found.append(Reproduction(path.parent.name, experiment, sweeps, reproduce.evidence_in(sweeps, path.parent)))
-    return tuple(found)
+    return (*found, *_in_edition())
+
+
+def _in_edition() -> Iterator[Reproduction]:
+    """Yield a reproduction for each published table and place of the edition that measured sweeps of it."""
+    for name in experiments.names():
+        experiment = experiments.get(name)
+        for folder in sorted((RESULTS / place.EDITION).glob("*/")):
+            if sweeps := [part for part in experiment.sweeps() if (folder / part.name).is_dir()]:
+                evidence = reproduce.evidence_in(sweeps, folder)
+                yield Reproduction(f"{name}-{folder.name}", experiment, sweeps, evidence)
 
 
 def answers() -> str:
@@ -67,7 +78,7 @@ def _section(experiment: Experiment) -> str:
     rows = [(claim.sentence, _answer(claim, gpu), _answer(claim, cpu)) for claim in experiment.claims]
     answered = [row for row in rows if any(row[1:])]
     source = f"{experiment.title}. Source: {experiment.source}. Answers: {links or 'none'}."
-    parts = [source, *([table(("claim", "H200", "CPU"), answered)] if answered else [])]
+    parts = [source, *([table(("claim", "GPU", "CPU"), answered)] if answered else [])]
     if len(rows) > len(answered):
         parts.append(f"Claims without a measurement: {len(rows) - len(answered)}.")
     return "\n\n".join(parts)

@@ -204,6 +204,17 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 @pytest.fixture
+def many_processors(monkeypatch):
+    """Plan for a machine with as many processors as any sweep asks for; models of libraries are forgotten after it."""
+    from measurement import machine
+    from plan import hosts
+
+    monkeypatch.setattr(workloads, "_USER_MODELS", {})
+    for module in (machine, hosts):
+        monkeypatch.setattr(module, "usable_cpus", lambda: 64, raising=False)
+
+
+@pytest.fixture
 def forgotten():
     """Forget the users' models that a test made known to this process."""
     yield

@@ -88,6 +88,7 @@ EXPERIMENT = Experiment(
     title="Forms in which models are deployed: compiled, AOTInductor, ONNX Runtime, OpenVINO and TensorRT",
     source="lightning-pose's page on inference speed, bigai-nlco/IMTalker#5, pytorch#149582 and openvino#21048",
     claims=CLAIMS,
-    tables=partial(gains.make_tables, axes=("workload", "dtype", "batch_size")),
+    tables=partial(gains.make_tables, axes=("workload", "dtype", "batch_size"), as_records=published_records),
     published_records=published_records,
+    edition=("cpu-forms", "gpu-forms"),
 )

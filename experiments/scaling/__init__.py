@@ -41,7 +41,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     ours = tables.by_framework(evidence)
     theirs = {PUBLISHED: Records(published_records(published)), **ours}
     graphs = {name: records.graph for name, records in theirs.items()}
-    axes = ("workload", "ranks", "strategy")
+    axes = ("workload", "ranks", "strategy", "checkpoint")
     return [
         tables.by_shape("Times as fast as eager", axes, graphs, gains.ratio),
         tables.by_shape("Items a second and rank", axes, ours, tables.column("items_per_s")),
@@ -56,4 +56,5 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     tables=make_tables,
     published_records=published_records,
+    edition=("cpu-scaling", "gpu-scaling"),
 )

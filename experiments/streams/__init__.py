@@ -126,4 +126,5 @@ EXPERIMENT = Experiment(
     source="pytorch#188150, open-instruct#1445, fairchem#2161, vLLM, sentence-transformers",
     claims=CLAIMS,
     tables=make_tables,
+    edition=("cpu-stream", "gpu-stream"),
 )

@@ -18,6 +18,7 @@ from analysis.significance import geometric_mean
 from commands import export, history, repeatability
 from commands.reproduce import paired
 from experiments import gains, tables
+from experiments.energy import FEWEST, correlation
 from experiments.evidence import Evidence, Records, latency_of
 from experiments.geometric_mean import parts_of
 from experiments.judge import ratio_of
@@ -126,6 +127,14 @@ def on_the_readme(changes: dict, monkeypatch) -> bool:
     return bool(published.rows(chart, Path("place")))
 
 
+def in_a_correlation(changes: dict) -> bool:
+    def cell(joules: float, **changes) -> Record:
+        row = dict.fromkeys(("energy_j_per_call", "energy_ci_low", "energy_ci_high"), joules)
+        return record("alpha", "graph", latency=joules, **row, **changes)
+
+    return correlation(Records([*map(cell, range(1, FEWEST)), cell(9.0, **changes)])) is not None
+
+
 def claims(changes: dict) -> Evidence:
     return Evidence(Records(two(changes)))
 
@@ -166,6 +175,7 @@ CONSUMERS = {
     "a geometric mean": in_a_geometric_mean,
     "figures over several runs": in_several_runs,
     "a claim's records": lambda changes: len(claims(changes).records.graph.included) > 0,
+    "a claim's correlation": in_a_correlation,
     "a claim's speedup": lambda changes: claims(changes).records.graph.find_one() is not None,
     "a claim's answer": lambda changes: gains.times_as_fast(1, 2)(claims(changes)).verdict is Verdict.HOLDS,
     "a claim's ratio": lambda changes: ratio_of(*two(changes)) is not None,
@@ -245,6 +255,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "execution/stopping.py": "how wide intervals are, for the next process",
     "execution/worker_run.py": "one cell's figures so far",
     "experiments/decode_claims/__init__.py": ("a claim's table",),
+    "experiments/energy/__init__.py": ("a claim's correlation",),
     "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
     "experiments/first_principles/__init__.py": ("a claim's table",),
     "experiments/first_principles/chain.py": ("a claim's records",),
@@ -291,7 +302,7 @@ def test_every_reader_of_figures_is_tried():
 def test_a_mode_on_a_slowed_host_is_no_headline_and_yet_not_excluded():
     slowed = {"flags": "host_slowed"}
     assert not CONSUMERS["advice"](slowed) and not CONSUMERS["a mean"](slowed)
-    assert CONSUMERS["a claim's speedup"](slowed)
+    assert not CONSUMERS["a claim's answer"](slowed) and CONSUMERS["a claim's speedup"](slowed)
 
 
 RULE = "records/statuses.py"

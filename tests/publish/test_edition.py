@@ -14,14 +14,12 @@ import pytest
 from doubles.starts import planted
 from doubles.suite import copy_with_fake
 
-import workloads
 from environments import environments
 from experiments.spec import Sweep
-from measurement import machine
 from measurement.refusals import INCOMPLETE, REFUSED
 from measurement.starts import WAYS
 from measurement.streams import STRATEGIES
-from plan import hosts, plan, sweep
+from plan import plan, sweep
 from publish import edition, place
 from records import runs, starts
 
@@ -39,15 +37,7 @@ title = "A tiny MLP"
 """
 
 
-def many_processors(monkeypatch) -> None:
-    """Plan for a machine with as many processors as any table asks for; models of libraries are forgotten after it."""
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
-    for module in (machine, hosts):
-        monkeypatch.setattr(module, "usable_cpus", lambda: 64, raising=False)
-
-
-def test_every_table_of_the_edition_can_be_planned(monkeypatch):
-    many_processors(monkeypatch)
+def test_every_table_of_the_edition_can_be_planned(many_processors):
     names = set()
     for part in edition.read_sweeps():
         planned = plan.plan(sweep.resolve(part.flags))
@@ -221,21 +211,19 @@ def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_pa
         assert place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])]) == []
 
 
-def test_other_versions_are_refused(monkeypatch, tmp_path, record):
+def test_other_versions_are_refused(monkeypatch, tmp_path, record, many_processors):
     place = tmp_path / "cpu"
     found = [record(framework="torch", framework_version="2.13.0"), record(framework="jax", framework_version="0.11.2")]
     monkeypatch.setattr(edition, "read_records", lambda folder: iter(found))
     monkeypatch.setattr(edition.environments, "ensure", lambda *words, **named: Path(sys.executable))
     monkeypatch.setattr(edition, "version", lambda interpreter, name: "2.11.0")
     table = next(part for part in edition.read_sweeps() if part.name == "gpu-models-images-1")
-    many_processors(monkeypatch)
     arguments = argparse.Namespace(device="gpu", python=None)
     with pytest.raises(edition.UsageError, match=r"torch 2\.13\.0, and 2\.11\.0 is installed"):
         edition.check_versions(place, [edition.Table(table, place)], arguments)
 
 
-def test_a_library_that_is_not_installed_is_refused(monkeypatch):
-    many_processors(monkeypatch)
+def test_a_library_that_is_not_installed_is_refused(many_processors):
     table = next(part for part in edition.read_sweeps() if part.name == "gpu-models-images-1")
     arguments = argparse.Namespace(device="gpu", python=sys.executable)
     with pytest.raises(edition.UsageError, match="gpu-models-images-1 needs torchvision, which torch's environment"):

@@ -157,11 +157,8 @@ def test_an_edition_without_tables_says_so(tmp_path, monkeypatch):
     assert runner.main(["report", "--site", str(tmp_path / "site")]) == 0
 
 
-def test_rows_of_a_chart_are_those_of_planned_cells(monkeypatch):
+def test_rows_of_a_chart_are_those_of_planned_cells(many_processors):
     """Every title that is asked for exists, and no two cells of the edition share a row and a column."""
-    from test_edition import many_processors
-
-    many_processors(monkeypatch)
     cells = {part.name: plan.plan(sweep.resolve(part.flags)).cells for part in place.read_sweeps()}
     shared = {name: {figures.name_of(record) for record in map(planned_record, found)} for name, found in cells.items()}
     titles = {title for chart in figures.SUMMARY for title in chart.titles} | {p.row for p in picture.PICTURES.values()}
