@@ -9,7 +9,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from experiments.evidence import Evidence, latency_of
+from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_PROCESSES
@@ -48,7 +48,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
 
 def reach(evidence: Evidence) -> str:
     """Return a sentence: whether the answers hold for other processes; empty without any interval."""
-    fewest = min((record.processes or 1 for record in evidence.records.included if latency_of(record)), default=None)
+    fewest = min((record.processes or 1 for record in evidence.records.included if record.latency), default=None)
     if fewest is None:
         return ""
     if fewest >= ENOUGH_PROCESSES:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from experiments.evidence import Evidence, Records, gain_of, value
 from experiments.spec import Table
 from records.record import Record
-from reports.answers import SLOWED
-from reports.numbers import estimate, text_of
+from reports.numbers import SLOWED, estimate, text_of
 
 
 def latency(record: Record) -> str:

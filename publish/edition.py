@@ -54,6 +54,7 @@ SAME_FIGURES: dict[str, str] = {
     "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
     "a45ba75d2a": "removes an import",
     "dbfc4b333e": "moves the check of ranks",
+    "3f17829ed4": "raises bounds where no data sheet is known, as in the records; no page shows them",
 }
 
 

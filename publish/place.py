@@ -29,8 +29,8 @@ from records import manifest, recordfile, runs
 from records.process import ProcessRecord
 from records.record import Record
 from reports import starts, streams
-from reports.answers import SLOWED, share_kept
-from reports.numbers import plus_minus, ratio, speedup, text_of
+from reports.answers import share_kept
+from reports.numbers import SLOWED, plus_minus, ratio, speedup, text_of
 
 EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.

@@ -17,7 +17,7 @@ from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import times
 from records.record import Record
 from records.statuses import WORDS
-from reports.numbers import estimate, multiple, plus_minus, ratio, rounded, speedup, text_of, width
+from reports.numbers import SLOWED, estimate, multiple, plus_minus, ratio, rounded, speedup, text_of, width
 from reports.remarks import recompilation
 
 # Meaning of flags on the machine, in the line on the basis of figures.
@@ -28,7 +28,6 @@ CONDITIONS = {
     "host_slowed": "slowed host in",
     "throttled": "throttled GPU in",
 }
-SLOWED = "host slowed"  # in place of a figure
 LIBRARY = "Library models differ between frameworks; IMPL=plain runs the same operators in each."
 
 

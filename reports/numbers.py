@@ -9,6 +9,9 @@ from measurement.statistics import Interval
 MOST_NAMED = 3
 
 
+SLOWED = "host slowed"  # in place of a figure
+
+
 def text_of(value: float | None) -> str:
     """Return a number to three digits, whole from a hundred up, a comma between thousands; empty for None."""
     if value is None:

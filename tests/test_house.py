@@ -174,6 +174,7 @@ def allowed_to(path: Path) -> set[str] | None:
             "numpy",
             "reports.numbers",
             "rich.*",
+            "scipy.stats",
         },
         "reports": {
             "analysis.*",

@@ -13,7 +13,6 @@ from experiments.spec import ALL, Answer, Claim, Experiment, Published, Table, a
 from measurement.statistics import Interval
 from records.record import Record
 from reports import numbers
-from reports.answers import SLOWED
 
 ALIKE = 0.95  # a lower rank correlation of energy and time is not the published 0.99
 SAVED = 0.73  # the published share of eager mode's energy
@@ -95,7 +94,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
 
 
 def _joules(record: Record) -> str:
-    return record.excluded or (SLOWED if record.slowed else numbers.estimate(record.energy))
+    return record.excluded or (numbers.SLOWED if record.slowed else numbers.estimate(record.energy))
 
 
 def _factor(figure: Callable[[Record], Interval | None]) -> Callable[[Record], str]:

@@ -256,6 +256,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "execution/worker_run.py": "one cell's figures so far",
     "experiments/decode_claims/__init__.py": ("a claim's table",),
     "experiments/energy/__init__.py": ("a claim's correlation",),
+    "experiments/page.py": "how many processes measured each cell",
     "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
     "experiments/first_principles/__init__.py": ("a claim's table",),
     "experiments/first_principles/chain.py": ("a claim's records",),
