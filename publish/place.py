@@ -315,8 +315,11 @@ def _time(point: Point) -> str:
     """Return a cell's time, or why it counts for nothing."""
     if point.excluded or point.latency is None:
         return point.excluded or str(point.record.status)
-    slowed = f", {SLOWED}" if point.record.slowed else ""
-    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}{slowed}"
+    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}{_mark(point)}"
+
+
+def _mark(point: Point) -> str:
+    return f", {SLOWED}" if point.record.slowed else ""
 
 
 def _gain(point: Point) -> str:
@@ -331,12 +334,14 @@ def _headline(record: Record) -> str:
 
 def _energy(point: Point) -> str:
     energy = None if point.excluded else point.record.energy
-    return f"{text_of(energy.value)} {plus_minus(energy)}" if energy else ""
+    return f"{text_of(energy.value)} {plus_minus(energy)}{_mark(point)}" if energy else ""
 
 
 def _saving(point: Point) -> str:
     saving = None if point.excluded else point.record.energy_saving
-    return speedup(saving.value, saving) if saving else ""
+    if not saving:
+        return ""
+    return speedup(saving.value, saving) if point.record.headline else SLOWED
 
 
 def _efficiency(point: Point) -> str:

@@ -211,8 +211,9 @@ def _energy(point: Point) -> str:
     record = point.record
     if record.energy is None or record.power_w is None:
         return ""
-    figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}"
-    if record.energy_saving is None or record.power_ratio is None:
+    slowed = f" ({SLOWED})" if record.slowed else ""
+    figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}{slowed}"
+    if record.energy_saving is None or record.power_ratio is None or not record.headline:
         idle = f" (idle: {text_of(record.idle_power_w)} W)" if record.idle_power_w is not None else ""
         return f"Energy ({record.energy_source}): {figure} at {text_of(record.power_w)} W{idle}."
     saving, power = multiple(record.energy_saving), multiple(record.power_ratio)

@@ -180,6 +180,10 @@ def test_energy_scaling_and_files_have_columns_where_they_were_measured(record):
     assert "All: mlp" in lines[1]
     assert lines[3] == "| mode | ms | J per call | W |"
     assert lines[5].endswith("| 2 ±5 % | 2 ±5 % | 300 |")
+    saving = {"energy_saving_vs_eager": 1.5, "energy_saving_ci_low": 1.4, "energy_saving_ci_high": 1.6}
+    for flags, shown in ((None, "1.50× ±7 %"), ("host_slowed", "host slowed")):
+        graph = record(mode="graph", baseline=False, flags=flags, schema_version=9, **energy, **saving)
+        assert f"| {shown} |" in place.of_bench([graph])[-1]
 
 
 def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
