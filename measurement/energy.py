@@ -20,7 +20,7 @@ from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
 from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
 
-WINDOWS = 2  # per mode and process
+WINDOWS = 1  # per mode and process; modes alternate from process to process
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 LOOK_SECONDS = 0.02  # between readings of an idle counter

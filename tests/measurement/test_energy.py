@@ -189,7 +189,7 @@ def test_a_line_says_joules_saving_and_power(results, record):
     ((answer,),) = by_setting(Points(records), modes.labels())
     first, second = answers.energy(answer)
     assert first.startswith("Energy (planted): torch eager 2 J per call") and first.endswith("W (idle: 50 W).")
-    assert "torch inductor 1.25 J per call" in second and "eager uses 1.6" in second and "power 2.5" in second
+    assert "torch inductor 1.25 J per call" in second and "eager uses 1.59×" in second and "power 2.5" in second
     slowed = {"flags": "host_slowed", "schema_version": SCHEMA_VERSION, "latency_slowed": True}
     ((answer,),) = by_setting(Points([one | slowed for one in records]), modes.labels())
     assert all("(host slowed) at" in line and "eager uses" not in line for line in answers.energy(answer))
