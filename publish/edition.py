@@ -55,6 +55,7 @@ SAME_FIGURES: dict[str, str] = {
     "a45ba75d2a": "removes an import",
     "dbfc4b333e": "moves the check of ranks",
     "3f17829ed4": "raises bounds where no data sheet is known, as in the records; no page shows them",
+    "f288830cf6": "shortens the measurement of energy, which no table holds",
 }
 
 
