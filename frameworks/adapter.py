@@ -111,8 +111,8 @@ class Meter(ABC):
     """Memory of the device, and time by its clock, for one cell. Every value is None where the framework has none."""
 
     @abstractmethod
-    def allocated_bytes(self) -> int | None:
-        """Return the bytes in use now."""
+    def allocated_bytes(self) -> tuple[int, ...] | None:
+        """Return the bytes in use now, by each of the framework's counts; the one that grows most is right."""
 
     def shared_bytes(self) -> int:
         """Return bytes already in use that the cell will use once it is prepared: weights that modes share."""
@@ -123,8 +123,8 @@ class Meter(ABC):
         """Start a new peak of memory in use."""
 
     @abstractmethod
-    def peak_bytes(self) -> int | None:
-        """Return peak bytes in use since `reset_peak`."""
+    def peak_bytes(self) -> tuple[int, ...] | None:
+        """Return peak bytes in use since `reset_peak`, by the same counts."""
 
     def device_seconds(self, step: Step, calls: int) -> float | None:
         """Return seconds from a call's first kernel to its last, gaps included, where the device never waits for

@@ -100,7 +100,8 @@ class Server:
     def device_bytes(self) -> int | None:
         """Return the process's bytes on the device; None on a CPU."""
         meter = self.place.adapter.meter(self.place.cell)
-        return meter.allocated_bytes() if meter else None
+        counts = meter.allocated_bytes() if meter else None
+        return max(counts) if counts else None
 
 
 def _differing(one: Any, other: Any) -> list[int]:

@@ -69,5 +69,7 @@ class PeakMemory:
             return None
         self._meter.reset_peak()
         self._adapter.synchronize(step())
-        peak = self._meter.peak_bytes()
-        return None if peak is None else peak - self._before + self._shared
+        peaks = self._meter.peak_bytes()
+        if peaks is None:
+            return None
+        return max(peak - before for peak, before in zip(peaks, self._before, strict=True)) + self._shared

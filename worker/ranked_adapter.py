@@ -19,6 +19,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NoReturn
@@ -118,7 +119,7 @@ class Rank:
         self._outputs.clear()
         self.adapter.release()
 
-    def memory(self, cell_id: str, question: str) -> int | None:
+    def memory(self, cell_id: str, question: str) -> int | tuple[int, ...] | None:
         """Return the answer of the cell's meter in bytes; None if the device has none."""
         meter = self.adapter.meter(self.cell(cell_id))
         return getattr(meter, question)() if meter else None
@@ -274,19 +275,24 @@ class RankedMeter(Meter):
     """Memory of the rank that needs most."""
 
     def __init__(self, run: Callable[..., list], cell_id: str):
-        self._ask = lambda question: max(run("memory", cell_id, question), key=lambda answer: answer or 0)
+        self._ask = partial(run, "memory", cell_id)
 
-    def allocated_bytes(self) -> int | None:
-        return self._ask("allocated_bytes")
+    def allocated_bytes(self) -> tuple[int, ...] | None:
+        return self._most("allocated_bytes")
 
     def shared_bytes(self) -> int:
-        return self._ask("shared_bytes") or 0
+        return max(answer or 0 for answer in self._ask("shared_bytes"))
 
     def reset_peak(self) -> None:
         self._ask("reset_peak")
 
-    def peak_bytes(self) -> int | None:
-        return self._ask("peak_bytes")
+    def peak_bytes(self) -> tuple[int, ...] | None:
+        return self._most("peak_bytes")
+
+    def _most(self, question: str) -> tuple[int, ...] | None:
+        """Return the most bytes of any rank by each count; None if a rank has none."""
+        answers = self._ask(question)
+        return None if None in answers else tuple(map(max, zip(*answers, strict=True)))
 
 
 def first_failure(folder: Path, codes: dict[int, int]) -> tuple[str, str] | None:

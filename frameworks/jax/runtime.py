@@ -138,9 +138,9 @@ class Meter(adapter.Meter):
     def __init__(self, device: jax.Device, shared: int):
         self._device, self._shared, self._ballast = device, shared, None
 
-    def allocated_bytes(self) -> int | None:
+    def allocated_bytes(self) -> tuple[int, ...] | None:
         statistics = memory(self._device)
-        return statistics and statistics["bytes_in_use"]
+        return (statistics["bytes_in_use"],) if statistics else None
 
     def shared_bytes(self) -> int:
         return self._shared
@@ -149,6 +149,6 @@ class Meter(adapter.Meter):
         # JAX cannot. Memory is filled up to the old peak instead, so that any memory of a call raises the peak.
         self._ballast = ballast(self._device)
 
-    def peak_bytes(self) -> int | None:
+    def peak_bytes(self) -> tuple[int, ...] | None:
         ballast, self._ballast = self._ballast, None
-        return memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
+        return (memory(self._device)["peak_bytes_in_use"] - ballast.bytes,) if ballast else None

@@ -26,15 +26,15 @@ class Meter(adapter.Meter):
     def __init__(self) -> None:
         self._reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)  # absent in 2.6
 
-    def allocated_bytes(self) -> int:
-        return paddle.device.cuda.memory_allocated()
+    def allocated_bytes(self) -> tuple[int, ...]:
+        return (paddle.device.cuda.memory_allocated(),)
 
     def reset_peak(self) -> None:
         if self._reset:
             self._reset()
 
-    def peak_bytes(self) -> int | None:
-        return paddle.device.cuda.max_memory_allocated() if self._reset else None
+    def peak_bytes(self) -> tuple[int, ...] | None:
+        return (paddle.device.cuda.max_memory_allocated(),) if self._reset else None
 
 
 def kernels_held(device: str) -> str:

@@ -169,15 +169,18 @@ class Meter(boundary.Meter):
     def __init__(self, count: int):
         self._names = [f"GPU:{index}" for index in range(count)]
 
-    def allocated_bytes(self) -> int:
-        return max(tf.config.experimental.get_memory_info(name)["current"] for name in self._names)
+    def allocated_bytes(self) -> tuple[int, ...]:
+        return self._most("current")
 
     def reset_peak(self) -> None:
         for name in self._names:
             tf.config.experimental.reset_memory_stats(name)
 
-    def peak_bytes(self) -> int:
-        return max(tf.config.experimental.get_memory_info(name)["peak"] for name in self._names)
+    def peak_bytes(self) -> tuple[int, ...]:
+        return self._most("peak")
+
+    def _most(self, kind: str) -> tuple[int, ...]:
+        return (max(tf.config.experimental.get_memory_info(name)[kind] for name in self._names),)
 
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:

@@ -59,17 +59,18 @@ def _runs(architecture: str, capability: tuple[int, int]) -> bool:
 class Meter(adapter.Meter):
     """Memory and time of a cell on `device`, a GPU; `shared` are the tensors that its modes share, if they exist yet.
 
-    Memory is the allocator's after it returned unused blocks: only this includes a CUDA graph's own pool.
+    Memory is counted twice, after unused blocks were returned. Only what is reserved includes a CUDA graph's own pool,
+    and only what is allocated includes blocks that an earlier mode left in part unused.
     """
 
     def __init__(self, device: torch.device, shared: Iterable[torch.Tensor]):
         self._device, self._shared = device, sum(tensor.nbytes for tensor in shared)
 
-    def allocated_bytes(self) -> int | None:
+    def allocated_bytes(self) -> tuple[int, ...] | None:
         torch.cuda.synchronize(self._device)
         gc.collect()
         torch.cuda.empty_cache()
-        return torch.cuda.memory_reserved(self._device)
+        return torch.cuda.memory_reserved(self._device), torch.cuda.memory_allocated(self._device)
 
     def shared_bytes(self) -> int:
         return self._shared
@@ -78,8 +79,8 @@ class Meter(adapter.Meter):
         self.allocated_bytes()  # the new peak starts at the present need
         torch.cuda.reset_peak_memory_stats(self._device)
 
-    def peak_bytes(self) -> int:
-        return torch.cuda.max_memory_reserved(self._device)
+    def peak_bytes(self) -> tuple[int, ...]:
+        return torch.cuda.max_memory_reserved(self._device), torch.cuda.max_memory_allocated(self._device)
 
     def device_seconds(self, step: Callable[[], Any], calls: int) -> float | None:
         return busy_seconds(step, calls, self._device)

@@ -93,13 +93,13 @@ class Device(Meter):
     """An adapter and its meter: weights of 100 that modes share, 7 for a mode's own, 20 more while it is called."""
 
     def __init__(self):
-        self.used = self.peak = self.waits = self.shared = 0
+        self.used = self.peak = self.waits = self.shared = self.unused = self.left = 0
 
     def meter(self, cell):
         return self
 
     def allocated_bytes(self):
-        return self.used
+        return self.used + self.unused, self.used
 
     def shared_bytes(self):
         return self.shared
@@ -108,7 +108,7 @@ class Device(Meter):
         self.peak = self.used
 
     def peak_bytes(self):
-        return self.peak
+        return max(self.left, self.peak), self.peak
 
     def synchronize(self, output):
         self.waits += 1
@@ -125,8 +125,10 @@ def test_every_mode_has_its_own_peak_and_the_shared_weights(cell):
     first = gpu_figures.PeakMemory(device, cell())
     device.used, device.shared = device.used + 100 + 7, 100
     assert first.of_a_call(device.step) == 100 + 7 + 20
+    device.left = device.used + 25  # that the first mode's blocks keep in part unused
+    device.unused = 25
     second = gpu_figures.PeakMemory(device, cell())
-    device.used += 7
+    device.used, device.unused = device.used + 7, 25 - 7
     assert second.of_a_call(device.step) == 100 + 7 + 20
 
 
