@@ -1,4 +1,4 @@
-"""Energy of calls: counter differences over windows of one mode, bounded by synchronization; modes alternate.
+"""Energy of calls: counter differences over windows of one mode, bounded by synchronization; modes in random order.
 
 On a GPU the counter is the driver's for the whole card, in mJ (NVML, nvmlDeviceGetTotalEnergyConsumption). The driver's
 instant power (NVML_FI_DEV_POWER_INSTANT), integrated over the window, checks it. On a CPU it is the packages' (RAPL,
@@ -20,7 +20,7 @@ from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
 from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
 
-WINDOWS = 1  # per mode and process; modes alternate from process to process
+WINDOWS = 1  # per mode and process; each process has an order of its own
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 LOOK_SECONDS = 0.02  # between readings of an idle counter

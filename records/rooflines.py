@@ -58,7 +58,6 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
     doubles: dict[tuple[Any, ...], Record] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}  # by kind and group
-    most: dict[tuple[Any, ...], dict[str, float]] = {}
     # Records of cells that are compared with the same on several ranks.
     alone: dict[tuple[Any, ...], Record] = {}
     several = {(_kind(r), _OF_RANKS.sub("", r.cell)) for r in read() if _is_judged(r) and _OF_RANKS.search(r.cell)}
@@ -66,16 +65,17 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
         if (_kind(record), record.cell) in several and not record.excluded and record.latency:
             alone[_kind(record), record.cell] = record
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
-        _raise(most.setdefault(_kind(record), {}), reached(record))
         if record.is_baseline and not record.excluded:
             eager_ms[_kind(record), _group(record)] = record.median_ms
         if (found := _BATCH.search(record.cell)) and int(found[1]) % 2 == 0:
             doubles[_kind(record), record.cell] = record
+    best = {kind: {name: rate for name, (rate, _) in found.items()} for kind, found in peaks.items()}
+    limits = _bounds(filter(_is_judged, read()), best, eager_ms)
     for record in read():
         if _is_judged(record):
             kind = _kind(record)
             columns = judged(record, peaks[kind], doubles.get((kind, doubled(record.cell))))
-            limit = bound(record, eager_ms.get((kind, _group(record))), **_raise(most[kind], columns))
+            limit = limits.get((kind, record.cell))
             yield record, columns | {"bound_roofline": limit} | efficiency(record, alone)
         else:
             yield record, {}
@@ -116,49 +116,45 @@ def efficiency(record: Record, alone: Mapping[tuple[Any, ...], Record]) -> dict[
     return figures.columns("efficiency", ratio)
 
 
-def reached(record: Record) -> dict[str, float]:
-    """Return the rates that a cell reaches, by column of the peak; empty if it is excluded.
+def _bounds(
+    records: Iterable[Record], best: Mapping[Any, Mapping[str, float]], eager_ms: Mapping[tuple[Any, ...], float]
+) -> dict[tuple[Any, str], float]:
+    """Return by kind and cell eager's time over the least time of the cell's work; `best` has a kind's peaks.
 
-    A peak benchmark on a slow core, or in another library's kernels, understates the machine, which no bound may.
+    A cell that takes less shows that a peak is too low, as torch's product may be for another library's kernels. So its
+    kind, on which no better peak is known, has no bounds.
     """
-    if record.excluded or not record.latency_ms_median:
-        return {}
-    amounts = {"peak_tflops": _arithmetic(record), "peak_gb_per_s": 0 if _is_cached(record) else record.bytes or 0}
-    return {name: amount / (record.median_ms / 1e3) / RATES[name][1] for name, amount in amounts.items()}
+    limits: dict[tuple[Any, str], float] = {}
+    refuted = set()
+    for record in records:
+        kind = _kind(record)
+        least_s = _least_s(record, best.get(kind, {}))
+        if least_s and not record.excluded and record.latency_ms_median:
+            refuted |= {kind} if record.median_ms / 1e3 * (1 + flags.ROUNDING) < least_s else set()
+        if least_s and (eager := eager_ms.get((kind, _group(record)))):
+            limits[kind, record.cell] = eager / 1e3 / least_s
+    return {key: limit for key, limit in limits.items() if key[0] not in refuted}
 
 
-def _raise(most: dict[str, float], rates: Mapping[str, Any]) -> dict[str, float]:
-    """Return `most` with the rates that are higher, in place."""
-    for name in ("peak_tflops", "peak_gb_per_s"):
-        most[name] = max(most.get(name, 0.0), rates.get(name) or 0.0)
-    return most
+def _least_s(record: Record, rates: Mapping[str, float]) -> float | None:
+    """Return the least time of any implementation of the record's work at the best known rates, in seconds.
 
-
-def _arithmetic(record: Record) -> int:
-    """Return the FLOPs of a call in the cell's dtype: 0 if a user model computes in another one."""
-    known = COMPUTED_IN.get(record.dtype or "", set())
-    alike = not record.computes_in or set(record.computes_in.split(";")) <= known
-    return (record.flops or 0) if alike else 0
-
-
-def bound(record: Record, eager_ms: float | None, peak_tflops: float, peak_gb_per_s: float) -> float | None:
-    """Return eager's time over the least time of any implementation of the record's work at the best known rates.
-
-    They are the data sheet's, or the machine's measured peaks or rates reached by other cells, if higher.
+    They are the data sheet's, or the machine's measured peaks if higher. If a user model computes in another dtype than
+    the cell's, no rate of its arithmetic is known.
     """
-    if eager_ms is None or record.flops is None or record.bytes is None:
+    if record.flops is None or record.bytes is None:
         return None
     dtype = record.dtype or ""
-    least_s = least_seconds(
-        _arithmetic(record),
+    alike = not record.computes_in or set(record.computes_in.split(";")) <= COMPUTED_IN.get(dtype, set())
+    return least_seconds(
+        record.flops if alike else 0,
         record.bytes,
         record.device or "cpu",
         record.device_name,
         "tf32" if record.tf32 and dtype == "fp32" else dtype,
-        peak_tflops,
-        peak_gb_per_s,
+        rates.get("peak_tflops"),
+        rates.get("peak_gb_per_s"),
     )
-    return eager_ms / 1e3 / least_s if least_s else None
 
 
 # Columns that a record's bound depends on.
@@ -177,14 +173,14 @@ def bound_earlier(columns: dict[str, list[Any]]) -> None:
     best: dict[tuple[Any, ...], dict[str, float]] = {}
     eager_ms: dict[tuple[Any, ...], float] = {}
     for record in records:
-        rates = _raise(best.setdefault(_kind(record), {}), reached(record))
-        _raise(rates, {name: getattr(record, name) for name in rates})
+        rates = best.setdefault(_kind(record), {"peak_tflops": 0.0, "peak_gb_per_s": 0.0})
+        rates |= {name: max(rate, getattr(record, name) or 0.0) for name, rate in rates.items()}
         if record.is_baseline and not record.excluded:
             eager_ms[_kind(record), _group(record)] = record.median_ms
+    limits = _bounds(records, best, eager_ms)
     for place, record in enumerate(records):
         if columns["schema_version"][place] < BOUNDED:
-            rates = best[_kind(record)]
-            columns["bound_roofline"][place] = bound(record, eager_ms.get((_kind(record), _group(record))), **rates)
+            columns["bound_roofline"][place] = limits.get((_kind(record), record.cell))
 
 
 def doubled(cell: str) -> str | None:
