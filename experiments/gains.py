@@ -42,13 +42,17 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
     def check(evidence: Evidence) -> Answer:
         matching = list(evidence.records.graph.where(**criteria).included)
         if not matching:
-            return inconclusive(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
+            return inconclusive(f"no graph of {', '.join(map(_either, criteria.values()))} was measured")
         return all_of(
             between(f"{named(record)}:", speedup_of(record) or tables.omitted(record), low, high, "×")
             for record in matching
         )
 
     return check
+
+
+def _either(wanted: Any) -> str:
+    return " or ".join(map(str, wanted)) if isinstance(wanted, tuple) else str(wanted)
 
 
 def named(record: Record) -> str:

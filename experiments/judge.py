@@ -15,6 +15,7 @@ from experiments.evidence import Records, apart, latency_of, value
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 from records.record import Record
+from reports.numbers import SLOWED
 from reports.numbers import estimate as with_interval
 
 # Process CPU time over wall time has no interval; between these, part of the work used a second thread.
@@ -127,6 +128,8 @@ def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Reco
     """Return the answer of `grows` or `shrinks` on a figure of records that are ordered along a column."""
     if several := of_several(name, *records):
         return several
+    if any(record.slowed for record in records):
+        return _missing(name, SLOWED)
     label = along.split("_")[0]
     return judged(name, [(f"{label} {value(record, along)}", figure(record)) for record in records], unit)
 
@@ -166,6 +169,8 @@ def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency
         return None
     if apart(this, other):
         return APART
+    if this.slowed or other.slowed:
+        return SLOWED
     mine, theirs = figure(this), figure(other)
     if mine is None or theirs is None:
         return None

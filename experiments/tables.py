@@ -11,10 +11,17 @@ from reports.numbers import SLOWED, estimate, text_of
 
 
 def latency(record: Record) -> str:
-    """Return the median latency in milliseconds, or why it is excluded."""
-    if record.excluded:
-        return record.excluded
-    return text_of(record.latency_ms_median)
+    """Return the median latency in milliseconds, marked if a slow host limits it, or why it is excluded."""
+    return record.excluded or text_of(record.latency_ms_median) + _mark(record)
+
+
+def rate(record: Record) -> str:
+    """Return items per second, marked if a slow host limits them, or why the record is excluded."""
+    return record.excluded or text_of(record.items_per_s) + _mark(record)
+
+
+def _mark(record: Record) -> str:
+    return f", {SLOWED}" if record.slowed else ""
 
 
 def column(name: str) -> Callable[[Record], str]:

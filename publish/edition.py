@@ -54,8 +54,10 @@ SAME_FIGURES: dict[str, str] = {
     "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
     "a45ba75d2a": "removes an import",
     "dbfc4b333e": "moves the check of ranks",
-    "3f17829ed4": "raises bounds where no data sheet is known, as in the records; no page shows them",
+    "3f17829ed4": "changes bounds, as in the records; no page shows them",
     "f288830cf6": "shortens the measurement of energy, which no table holds",
+    "2a2434f353": "corrects peak memory, which no page of a place shows",
+    "384b6012ab": "removes bounds, as in the records",
 }
 
 

@@ -69,6 +69,7 @@ FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
     _gain(f"`{mode}`", "torch", mode)
     for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
 )
+FROZEN = ": speedup over eager mode; AOTInductor, ONNX Runtime and OpenVINO freeze weights"
 ON_GPU = (
     "gpu-bert-*short-*",
     "gpu-bert-*long-*",
@@ -106,7 +107,7 @@ CHARTS = (
             ),
         ),
     ),
-    Chart("Deployed forms: speedup over eager mode", ("gpu-forms-*",), (EAGER, DEFAULT, REPLAYED, AOT, ONNX)),
+    Chart(f"Deployed forms{FROZEN}", ("gpu-forms-*",), (EAGER, DEFAULT, REPLAYED, AOT, ONNX)),
     Chart(
         "Energy: eager mode's over the mode's",
         ("gpu-energy-*",),
@@ -131,7 +132,7 @@ CHARTS = (
         "Frameworks on a CPU: speedup over eager mode", ON_CPU, [_gain(head, *of) for head, of in BY_FRAMEWORK.items()]
     ),
     Chart("PyTorch on a CPU: speedup over eager mode", (*ON_CPU, "cpu-models"), (EAGER, DEFAULT, FREEZING, FIRST_CALL)),
-    Chart("Deployed forms on a CPU: speedup over eager mode", ("cpu-forms",), (EAGER, DEFAULT, AOT, ONNX, OPENVINO)),
+    Chart(f"Deployed forms on a CPU{FROZEN}", ("cpu-forms",), (EAGER, DEFAULT, AOT, ONNX, OPENVINO)),
 )
 # Charts of the README, of the first place that has them.
 SUMMARY = (

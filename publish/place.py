@@ -107,6 +107,13 @@ class Table:
             return None
         return len(wanted), len(wanted - (self._served() if self.rounds else {one.cell for one in self.records}))
 
+    @property
+    def complete(self) -> bool:
+        """Return whether all cells of its run have a record; of `start` and `stream`, whether there are any."""
+        if self.rounds or not (self.folder / runs.PLAN).exists():
+            return bool(self.records)
+        return self._cells() <= {one.cell for one in self.records}
+
     def begun(self) -> float:
         """Return the processes that cells without a record have, as a number of cells, each short of one process."""
         if self.rounds:

@@ -47,11 +47,11 @@ def committed() -> tuple[Reproduction, ...]:
 
 
 def _in_edition() -> Iterator[Reproduction]:
-    """Yield a reproduction for each published table and place of the edition that measured sweeps of it."""
+    """Yield a reproduction for each published table and place of the edition with complete tables of it."""
     for name in experiments.names():
         experiment = experiments.get(name)
         for folder in sorted((RESULTS / place.EDITION).glob("*/")):
-            if sweeps := [part for part in experiment.sweeps() if (folder / part.name).is_dir()]:
+            if sweeps := [part for part in experiment.sweeps() if place.Table(part, folder / part.name).complete]:
                 evidence = reproduce.evidence_in(sweeps, folder)
                 yield Reproduction(f"{name}-{folder.name}", experiment, sweeps, evidence)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from measurement.statistics import Interval
@@ -43,7 +44,7 @@ def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], 
     if interval is None:
         return ""
     value, low, high = interval
-    if low == high:
+    if math.isclose(low, high):
         return f"{show(value)}{unit}"
     return f"{_apart(show, low, high)(value)}{unit} ({span(low, high, show)})"
 

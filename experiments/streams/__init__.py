@@ -49,8 +49,12 @@ def graphs(this: str, other: str) -> Callable[[Cell], Interval | None]:
 
 
 def claim(sentence: str, figure: Callable[[Cell], Interval | None], limit: float = 1) -> Claim:
-    """Return a claim that a ratio is above a limit in every cell."""
-    return rounds.claim(sentence, lambda evidence: evidence.streams, figure, at_least(limit))
+    """Return a claim on torch that a ratio is above a limit in every cell."""
+    return rounds.claim(sentence, _of_torch, figure, at_least(limit))
+
+
+def _of_torch(evidence: Evidence) -> list[Cell]:
+    return [cell for cell in evidence.streams if cell.record.framework == "torch"]
 
 
 CLAIMS = (

@@ -129,7 +129,7 @@ def on_the_readme(changes: dict, monkeypatch) -> bool:
 
 def in_a_correlation(changes: dict) -> bool:
     def cell(joules: float, **changes) -> Record:
-        row = dict.fromkeys(("energy_j_per_call", "energy_ci_low", "energy_ci_high"), joules)
+        row = dict.fromkeys(("energy_j_per_call", "energy_ci_low", "energy_ci_high"), joules) | {"power_w": 1.0}
         return record("alpha", "graph", latency=joules, **row, **changes)
 
     return correlation(Records([*map(cell, range(1, FEWEST)), cell(9.0, **changes)])) is not None
@@ -255,7 +255,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "execution/stopping.py": "how wide intervals are, for the next process",
     "execution/worker_run.py": "one cell's figures so far",
     "experiments/decode_claims/__init__.py": ("a claim's table",),
-    "experiments/energy/__init__.py": ("a claim's correlation",),
     "experiments/page.py": "how many processes measured each cell",
     "experiments/evidence.py": ("a claim's latency", "a claim's records", "a claim's speedup"),
     "experiments/first_principles/__init__.py": ("a claim's table",),

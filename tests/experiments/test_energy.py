@@ -7,9 +7,10 @@ from doubles.synthetic import FAILS, HOLDS, OPEN, timed, verdict
 
 
 def measured(milliseconds: float, joules: float, **columns):
-    """A GPU's record with an energy; `saving` and `power` are factors over eager mode's, with 1 % to either side."""
-    factors = {"energy_saving": columns.pop("saving", None), "power_ratio": columns.pop("power", None)}
+    """A GPU's record with an energy; `saving` is eager mode's over it, with 1 % to either side."""
+    factors = {"energy_saving": columns.pop("saving", None)}
     row = {"energy_j_per_call": joules, "energy_ci_low": joules * 0.99, "energy_ci_high": joules * 1.01}
+    row |= {"power_w": joules / (milliseconds / 1e3)}
     for name, factor in factors.items():
         if factor is not None:
             row |= {f"{name}_vs_eager": factor, f"{name}_ci_low": factor * 0.99, f"{name}_ci_high": factor * 1.01}
@@ -24,25 +25,21 @@ LINE = [(float(ms), ms * 0.5) for ms in range(1, 31)]
     ("cells", "expected"),
     [
         (LINE, HOLDS),
-        ([*LINE[:6], (7.0, 4.0), (8.0, 3.5)], OPEN),  # two of eight change places
+        ([*LINE[:10], (11.0, 4.0), (12.0, 3.5)], OPEN),  # two of twelve are out of order
         ([(ms, 1 / ms) for ms, _ in LINE], FAILS),
-        (LINE[:4], OPEN),
+        (LINE[:11], OPEN),
     ],
 )
 def test_energy_follows_time_where_both_rank_cells_alike(cells, expected):
     assert verdict("energy", "Energy and time", [measured(*cell) for cell in cells]) == expected
 
 
-@pytest.mark.parametrize(("power", "expected"), [(1.0, HOLDS), (1.9, FAILS), (1.05, OPEN)])
-def test_energy_falls_as_time_does_at_equal_power(power, expected):
-    graph = measured(0.5, 0.2, saving=2.0, power=power)
-    assert verdict("energy", "Energy falls", [measured(1.0, 0.4), graph]) == expected
-    slowed = graph | {"flags": "host_slowed"}
-    assert verdict("energy", "Energy falls", [measured(1.0, 0.4), slowed]) == OPEN
-
-
 @pytest.mark.parametrize(("savings", "expected"), [((1.1, 4.0), HOLDS), ((1.1, 2.0), FAILS), ((1.1, 3.7), OPEN)])
 def test_the_most_that_a_mode_saves_in_any_cell_decides(savings, expected):
-    cells = [measured(0.5, 0.2, saving=saving, workload=f"w{saving}") for saving in savings]
+    mode = {"mode": "inductor-reduce-overhead"}
+    cells = [measured(0.5, 0.2, saving=saving, workload=f"w{saving}", **mode) for saving in savings]
     assert verdict("energy", "Replayed graphs", cells) == expected
-    assert verdict("energy", "Replayed graphs", [cell | {"flags": "host_slowed"} for cell in cells]) == OPEN
+    slowed = [cells[0], cells[1] | {"flags": "host_slowed"}]
+    assert verdict("energy", "Replayed graphs", slowed) == OPEN  # it may be the cell that saves most
+    other = measured(0.5, 0.2, saving=9.0, mode="inductor")
+    assert verdict("energy", "Replayed graphs", [*cells, other]) == expected
