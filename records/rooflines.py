@@ -129,9 +129,12 @@ def _bounds(
     for record in records:
         kind = _kind(record)
         least_s = _least_s(record, best.get(kind, {}))
-        if least_s and not record.excluded and record.latency_ms_median:
-            refuted |= {kind} if record.median_ms / 1e3 * (1 + flags.ROUNDING) < least_s else set()
-        if least_s and (eager := eager_ms.get((kind, _group(record)))):
+        if least_s is None:
+            continue
+        counts = record.latency_ms_median is not None and not record.excluded
+        if counts and flags.exceeds_roofline(1e3 * least_s / record.median_ms):
+            refuted.add(kind)
+        if eager := eager_ms.get((kind, _group(record))):
             limits[kind, record.cell] = eager / 1e3 / least_s
     return {key: limit for key, limit in limits.items() if key[0] not in refuted}
 

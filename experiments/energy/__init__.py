@@ -30,8 +30,11 @@ def correlation(records: Records) -> Interval | None:
     """
     from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
 
-    counting = [one for one in records.included if one.energy and one.power_w and not one.slowed]
-    pairs = [(one.energy.value, one.energy.value / one.power_w) for one in counting if one.energy and one.power_w]
+    pairs = [
+        (one.energy.value, one.energy.value / one.power_w)
+        for one in records.included
+        if one.energy and one.power_w and not one.slowed
+    ]
     if len(pairs) < FEWEST:
         return None
     rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
@@ -57,10 +60,9 @@ def saves_most(evidence: Evidence) -> Answer:
         above(f"{gains.named(one)} {one.mode}:", tables.omitted(one) or one.energy_saving, 1 / (1 - SAVED), "×")
         for one in cells
     ]
-    if not any(answer.verdict is Verdict.HOLDS for answer in answers):
-        fails = answers and all(answer.verdict is Verdict.FAILS for answer in answers)
-        return replace(all_of(answers), verdict=Verdict.FAILS if fails else Verdict.OPEN)
-    return replace(all_of(answers), verdict=Verdict.HOLDS)
+    verdicts = {answer.verdict for answer in answers}
+    decided = Verdict.FAILS if verdicts == {Verdict.FAILS} else Verdict.OPEN
+    return replace(all_of(answers), verdict=Verdict.HOLDS if Verdict.HOLDS in verdicts else decided)
 
 
 CLAIMS = (
