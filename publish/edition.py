@@ -58,6 +58,7 @@ SAME_FIGURES: dict[str, str] = {
     "f288830cf6": "shortens the measurement of energy, which no table holds",
     "2a2434f353": "corrects peak memory, which no page of a place shows",
     "384b6012ab": "removes bounds, as in the records",
+    "2cecda90e5": "the same rule for bounds, written shorter",
 }
 
 
