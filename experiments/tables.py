@@ -7,21 +7,17 @@ from collections.abc import Callable, Sequence
 from experiments.evidence import Evidence, Records, gain_of, value
 from experiments.spec import Table
 from records.record import Record
-from reports.numbers import SLOWED, estimate, text_of
+from reports.numbers import SLOWED, estimate, marked, text_of
 
 
 def latency(record: Record) -> str:
     """Return the median latency in milliseconds, marked if a slow host limits it, or why it is excluded."""
-    return record.excluded or text_of(record.latency_ms_median) + _mark(record)
+    return record.excluded or marked(text_of(record.latency_ms_median), record.slowed)
 
 
 def rate(record: Record) -> str:
     """Return items per second, marked if a slow host limits them, or why the record is excluded."""
-    return record.excluded or text_of(record.items_per_s) + _mark(record)
-
-
-def _mark(record: Record) -> str:
-    return f", {SLOWED}" if record.slowed else ""
+    return record.excluded or marked(text_of(record.items_per_s), record.slowed)
 
 
 def column(name: str) -> Callable[[Record], str]:

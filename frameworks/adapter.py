@@ -112,7 +112,7 @@ class Meter(ABC):
 
     @abstractmethod
     def allocated_bytes(self) -> tuple[int, ...] | None:
-        """Return the bytes in use now, by each of the framework's counts; the one that grows most is right."""
+        """Return the bytes in use now by each count that the framework has; a mode needs the largest growth."""
 
     def shared_bytes(self) -> int:
         """Return bytes already in use that the cell will use once it is prepared: weights that modes share."""

@@ -20,7 +20,6 @@ from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
 from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
 
-WINDOWS = 1  # per mode and process; each process has an order of its own
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 LOOK_SECONDS = 0.02  # between readings of an idle counter
@@ -78,22 +77,21 @@ def take_windows(
     sleep: Callable[[float], None],
     on_window: Callable[[Variant], None] = lambda variant: None,
 ) -> dict[str, Energy]:
-    """Return energy by variant name. Raises Unmetered if calls need new inputs or the counter stops."""
+    """Return the energy of one window by variant name.
+
+    Raises Unmetered if calls need new inputs or the counter stops.
+    """
     if any(variant.get_ready for variant in variants):
         raise Unmetered("each call needs new inputs, whose making the counter cannot subtract")
     idle = _idle_watts(meter, clocks, sleep)
-    found: dict[str, list[Window]] = {variant.name: [] for variant in variants}
+    found: dict[str, Energy] = {}
     with no_garbage_collection():
-        for _ in range(WINDOWS):
-            for variant in order.sample(variants, len(variants)):
-                on_window(variant)
-                found[variant.name].append(_window(variant, meter, clocks))
-    return {name: _energy(meter.source, windows, idle) for name, windows in found.items()}
-
-
-def _energy(source: str, windows: list[Window], idle_w: float | None) -> Energy:
-    joules, seconds, calls, integrals = zip(*windows, strict=True)
-    return Energy(source, joules, seconds, calls, () if None in integrals else integrals, idle_w)
+        for variant in order.sample(variants, len(variants)):
+            on_window(variant)
+            joules, seconds, calls, by_power = _window(variant, meter, clocks)
+            known = () if by_power is None else (by_power,)
+            found[variant.name] = Energy(meter.source, (joules,), (seconds,), (calls,), known, idle)
+    return found
 
 
 def _window(variant: Variant, meter: Counter, clocks: Clocks) -> Window:

@@ -13,7 +13,7 @@ import workloads
 from frameworks.description import Framework
 from measurement.cells import Cell
 from measurement.cells import matches as name_matches
-from measurement.energy import WINDOW_SECONDS, WINDOWS
+from measurement.energy import WINDOW_SECONDS
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from plan import user_models
@@ -354,7 +354,7 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str, ener
     starts = processes + (compile_cache == "warm")
     compiling = sum(_compiling_seconds(cell, starts) for cell in cells if not frameworks.is_baseline(cell))
     in_process = profile.warmup_seconds / 2 + profile.seconds_per_cell / profile.minimum_processes
-    in_process += energy * WINDOWS * WINDOW_SECONDS
+    in_process += energy * WINDOW_SECONDS
     all_starts = starts + bool(profiled(bundle.groups))
     return all_starts * START_SECONDS + compiling + processes * len(cells) * in_process
 

@@ -30,7 +30,7 @@ from records.process import ProcessRecord
 from records.record import Record
 from reports import starts, streams
 from reports.answers import share_kept
-from reports.numbers import SLOWED, plus_minus, ratio, speedup, text_of
+from reports.numbers import SLOWED, marked, plus_minus, ratio, speedup, text_of
 
 EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.
@@ -322,11 +322,7 @@ def _time(point: Point) -> str:
     """Return a cell's time, or why it counts for nothing."""
     if point.excluded or point.latency is None:
         return point.excluded or str(point.record.status)
-    return f"{text_of(point.latency.value)} {plus_minus(point.latency)}{_mark(point)}"
-
-
-def _mark(point: Point) -> str:
-    return f", {SLOWED}" if point.record.slowed else ""
+    return marked(f"{text_of(point.latency.value)} {plus_minus(point.latency)}", point.record.slowed)
 
 
 def _gain(point: Point) -> str:
@@ -341,7 +337,7 @@ def _headline(record: Record) -> str:
 
 def _energy(point: Point) -> str:
     energy = None if point.excluded else point.record.energy
-    return f"{text_of(energy.value)} {plus_minus(energy)}{_mark(point)}" if energy else ""
+    return marked(f"{text_of(energy.value)} {plus_minus(energy)}", point.record.slowed) if energy else ""
 
 
 def _saving(point: Point) -> str:

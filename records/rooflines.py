@@ -121,8 +121,7 @@ def _bounds(
 ) -> dict[tuple[Any, str], float]:
     """Return by kind and cell eager's time over the least time of the cell's work; `best` has a kind's peaks.
 
-    A cell that takes less shows that a peak is too low, as torch's product may be for another library's kernels. So its
-    kind, on which no better peak is known, has no bounds.
+    A cell that takes less shows that a peak is too low. No better one is known, so its kind has no bounds.
     """
     limits: dict[tuple[Any, str], float] = {}
     refuted = set()

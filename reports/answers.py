@@ -17,7 +17,7 @@ from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import times
 from records.record import Record
 from records.statuses import WORDS
-from reports.numbers import SLOWED, estimate, multiple, plus_minus, ratio, rounded, speedup, text_of, width
+from reports.numbers import SLOWED, estimate, marked, multiple, plus_minus, ratio, rounded, speedup, text_of, width
 from reports.remarks import recompilation
 
 # Meaning of flags on the machine, in the line on the basis of figures.
@@ -211,11 +211,11 @@ def _energy(point: Point) -> str:
     record = point.record
     if record.energy is None or record.power_w is None:
         return ""
-    slowed = f" ({SLOWED})" if record.slowed else ""
-    figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}{slowed}"
+    figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}"
     if record.energy_saving is None or record.power_ratio is None or not record.headline:
         idle = f" (idle: {text_of(record.idle_power_w)} W)" if record.idle_power_w is not None else ""
-        return f"Energy ({record.energy_source}): {figure} at {text_of(record.power_w)} W{idle}."
+        figure = marked(f"{figure} at {text_of(record.power_w)} W{idle}", record.slowed)
+        return f"Energy ({record.energy_source}): {figure}."
     saving, power = multiple(record.energy_saving), multiple(record.power_ratio)
     return f"Energy: {figure}, eager uses {saving} as much; power {power} that of eager."
 

@@ -13,6 +13,11 @@ MOST_NAMED = 3
 SLOWED = "host slowed"  # in place of a figure
 
 
+def marked(text: str, is_slowed: bool) -> str:
+    """Return the text of a figure, marked if a slow host limits it."""
+    return f"{text}, {SLOWED}" if is_slowed else text
+
+
 def text_of(value: float | None) -> str:
     """Return a number to three digits, whole from a hundred up, a comma between thousands; empty for None."""
     if value is None:

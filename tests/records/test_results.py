@@ -126,7 +126,7 @@ def test_a_row_of_joined_runs_has_the_command_of_each(tmp_path):
     assert row.endswith(f" | {count} | no |")
 
 
-# Their kernels are not torch's, whose matrix product is the peak: on an AMD processor it is slower than theirs.
+# They have kernels of their own, which reach more than torch's matrix product, the measured peak.
 OTHER_KERNELS = ("onnx-runtime", "openvino")
 
 
