@@ -56,6 +56,7 @@ SAME_FIGURES: dict[str, str] = {
     "dbfc4b333e": "moves the check of ranks",
     "3f17829ed4": "changes bounds, as in the records; no page shows them",
     "f288830cf6": "shortens the measurement of energy, which no table holds",
+    "a0021f979d": "the same window, written shorter",
     "2a2434f353": "corrects peak memory, which no page of a place shows",
     "384b6012ab": "removes bounds, as in the records",
     "2cecda90e5": "the same rule for bounds, written shorter",
