@@ -23,6 +23,7 @@ from measurement.sampling import Clocks, Variant, no_garbage_collection, time_ca
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 LOOK_SECONDS = 0.02  # between readings of an idle counter
+SETTLE_SECONDS = 0.5  # between looks at the host's speed, which take 1 ms, or about 8 if it is slow
 STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
@@ -76,9 +77,11 @@ def take_windows(
     order: random.Random,
     sleep: Callable[[float], None],
     on_window: Callable[[Variant], None] = lambda variant: None,
+    settle: Callable[[], object] | None = None,
 ) -> dict[str, Energy]:
     """Return the energy of one window by variant name.
 
+    `settle` may move this thread to a faster CPU, twice a second.
     Raises Unmetered if calls need new inputs or the counter stops.
     """
     if any(variant.get_ready for variant in variants):
@@ -88,21 +91,25 @@ def take_windows(
     with no_garbage_collection():
         for variant in order.sample(variants, len(variants)):
             on_window(variant)
-            joules, seconds, calls, by_power = _window(variant, meter, clocks)
+            joules, seconds, calls, by_power = _window(variant, meter, clocks, settle or (lambda: None))
             known = () if by_power is None else (by_power,)
             found[variant.name] = Energy(meter.source, (joules,), (seconds,), (calls,), known, idle)
     return found
 
 
-def _window(variant: Variant, meter: Counter, clocks: Clocks) -> Window:
+def _window(variant: Variant, meter: Counter, clocks: Clocks, settle: Callable[[], object]) -> Window:
     """Return a window from the counter's first change to its last: it has no information between changes."""
     wall, count = clocks.wall, variant.calls_per_sample
+    settle()
     time_calls(variant, count, clocks)
     start, calls, last = wall(), 0, meter.joules()
-    changed = start
+    changed = settled = start
     marks: list[tuple[float, float, int]] = []  # seconds, joules and calls at each change
     powers: list[tuple[float, float]] = []
     while wall() - start < WINDOW_SECONDS or len(marks) < 2:
+        if wall() - settled >= SETTLE_SECONDS:
+            settle()
+            settled = wall()
         time_calls(variant, count, clocks)
         calls += count
         now, joules, watts = wall(), meter.joules(), meter.watts()

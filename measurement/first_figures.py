@@ -31,10 +31,11 @@ def first_figures(
     on_sample: Callable[[Variant], None],
     control: Callable[[], float] | None = None,
     full_s: float | None = None,
+    settle: Callable[[], float] | None = None,
 ) -> FirstFigures:
     """Return figures of variants, of which the first is eager mode if it is measured.
 
-    `control` and `full_s` are those of `take_rounds`.
+    `control`, `full_s` and `settle` are those of `take_rounds`.
     """
     taken = [replace(variant, samples=[], loops=[], single_calls=[], parts_s=[]) for variant in variants]
     seconds = min(SECONDS, profile.seconds_per_cell)
@@ -42,7 +43,8 @@ def first_figures(
         profile, minimum_processes=len(taken), minimum_rounds=ROUNDS, stop_early=False,
         seconds_per_cell=seconds, maximum_seconds_per_cell=LONGEST, target_half_width=0.0,
     )  # fmt: skip
-    full_s = take_rounds(taken, few, clocks, random.Random(0), on_sample=on_sample, control=control, full_s=full_s)
+    draw = random.Random(0)
+    full_s = take_rounds(taken, few, clocks, draw, on_sample=on_sample, control=control, full_s=full_s, settle=settle)
     good = good_rounds(taken, full_s)[0]
     kept = [[variant.samples[place] for place in good or range(len(variant.samples))] for variant in taken]
     ratio = median(a / b for a, b in zip(kept[0], kept[-1], strict=True)) if len(kept) > 1 else None

@@ -201,15 +201,17 @@ def take_rounds(
     on_sample: Callable[[Variant], None] = lambda variant: None,
     control: Callable[[], float] | None = None,
     full_s: float | None = None,
+    settle: Callable[[], float] | None = None,
 ) -> float | None:
     """Take rounds until the profile's rule ends them. In a round every variant is sampled once, in random order.
 
     The budget is per variant and process; it bounds the time of all variants together, so that a slow mode does not
     starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    `control` times the host's loop around every turn; `full_s` is its time at full speed in earlier processes. A round
-    is good if the host ran at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio.
-    Beyond twice the budget sampling continues only if every ratio has a good round.
+    `control` times the host's loop around every turn; `full_s` is its time at full speed in earlier processes. `settle`
+    replaces it before a turn: it may move this thread to a faster CPU (`Cores.settle`). A round is good if the host ran
+    at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio. Beyond twice the budget
+    sampling continues only if every ratio has a good round.
 
     Returns the new `full_s`; None if no loop was ever timed.
     """
@@ -221,7 +223,7 @@ def take_rounds(
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():
         while True:
-            loops += _take_round(order.sample(variants, len(variants)), clocks, on_sample, control)
+            loops += _take_round(order.sample(variants, len(variants)), clocks, on_sample, control, settle)
             rounds += 1
             on_round(rounds)
             spent = clocks.wall() - start
@@ -247,22 +249,23 @@ def _take_round(
     clocks: Clocks,
     on_sample: Callable[[Variant], None],
     control: Callable[[], float] | None,
+    settle: Callable[[], float] | None,
 ) -> list[float]:
-    """Sample each variant once, in this order; return seconds of the host's loop before each turn and after the last.
+    """Sample each variant once, in this order; return seconds of the host's loop around the turns.
 
-    A variant keeps the slower of the two loops around its turn.
+    A variant keeps the slower of the two loops around its turn. Without `settle` the loop after a turn is also the one
+    before the next.
     """
-    loops = []
+    loops: list[float] = []
     for variant in turns:
         on_sample(variant)
-        if control:
-            loops.append(control())
+        if control and (settle or not loops):
+            loops.append(settle() if settle else control())
         lead_in(variant, clocks)
         take_sample(variant, clocks)
         take_single_calls(variant, clocks)
         take_parts(variant, clocks)
-    if control:
-        loops.append(control())
-    for variant, before, after in zip(turns, loops, loops[1:], strict=False):
-        variant.loops.append(max(before, after))
+        if control:
+            loops.append(control())
+            variant.loops.append(max(loops[-2:]))
     return loops

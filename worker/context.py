@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import frameworks
 from frameworks import ranks, smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING, disagreement
 from measurement.cells import Cell
+from measurement.cores import Cores
 from measurement.protocol import Failed, Hello, Job
 from measurement.sampling import Clocks
 from worker import writing
@@ -33,6 +34,7 @@ class Context:
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes with a checked `synchronize`
         self.full_speed_s = job.full_speed_s  # of the host's loop, from processes so far
+        self.cores: Cores | None = None  # on a GPU
         self.forks = Forks()
         if job.user_models:
             self.forks.watch()
@@ -56,12 +58,23 @@ class Context:
                 f"{self.effective.threads}: the cell's thread count would be wrong."
             )
         self.sound = wrong is None
+        if cell.device_kind == "gpu":
+            self.cores = Cores(self.clocks.wall)
         if self.adapter.processes(cell) > 1:
             if ranks.own():
-                Rank(self.adapter, self.job, cell.ranks).follow()
-            self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks)
+                Rank(self.adapter, self.job, cell.ranks, self.cores).follow()
+            self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks, self.cores)
         packages = frameworks.installed()
         self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
+
+    @contextlib.contextmanager
+    def on_fast_cpus(self) -> Iterator[Callable[[], float] | None]:
+        """Yield `Cores.settle` if a GPU is measured, else None; give the threads all CPUs again afterwards."""
+        try:
+            yield self.cores.settle if self.cores else None
+        finally:
+            if self.cores:
+                self.cores.release()
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

@@ -126,9 +126,9 @@ class InterleavedComparison(GroupWork):
             self.channel.mark(at_work[0].id)
 
         variants = [member.variant for member in beside]
-        with self.context.reporting(at_work) as trouble:
+        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus() as settle:
             clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
-            figures = first_figures(variants, self.profile, clocks, on_sample, control, self.first_full_s)
+            figures = first_figures(variants, self.profile, clocks, on_sample, control, self.first_full_s, settle)
             self.first_full_s = figures.full_s
             for member, seconds in zip(beside, figures.seconds, strict=True):
                 speedup = figures.speedup if member is members[-1] else None
@@ -232,7 +232,7 @@ class InterleavedComparison(GroupWork):
                 member.variant = replace(
                     member.variant, samples=[], loops=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
-            with self.context.reporting(at_work):
+            with self.context.reporting(at_work), self.context.on_fast_cpus() as settle:
                 for member in members:  # other modes compiled since their warm-up
                     on_sample(member.variant)
                     time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
@@ -240,9 +240,17 @@ class InterleavedComparison(GroupWork):
                 meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
                 clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
-                full_s = self.context.full_speed_s
-                full_s = take_rounds(variants, self.profile, clocks, order, on_round, on_sample, control, full_s)
-                self.context.full_speed_s = full_s
+                self.context.full_speed_s = take_rounds(
+                    variants,
+                    self.profile,
+                    clocks,
+                    order,
+                    on_round,
+                    on_sample,
+                    control,
+                    self.context.full_speed_s,
+                    settle,
+                )
                 return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return None
@@ -258,12 +266,12 @@ class InterleavedComparison(GroupWork):
 
         job, variants = self.context.job, [member.variant for member in members if member.variant.name in by_name]
         order = random.Random(f"{job.seed}/{job.process}/{at_work[0].group_id}/energy")
-        with self.context.reporting(at_work) as trouble:
+        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus() as settle:
             try:
                 if at_work[0].ranks > 1:
                     raise Unmetered("the counter covers one rank: measure energy with RANKS=1")
                 meter = counter(at_work[0].device)
-                self.energy = take_windows(variants, meter, self.context.clocks, order, time.sleep, on_window)
+                self.energy = take_windows(variants, meter, self.context.clocks, order, time.sleep, on_window, settle)
             except Unmetered as reason:
                 self.energy = dict.fromkeys(by_name, Energy(problem=str(reason)))
         if trouble:
@@ -355,7 +363,10 @@ class InterleavedComparison(GroupWork):
         if isinstance(step, RankedStep):
             variant.host_s = step.submission_s()
             return
-        variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
+        with self.context.on_fast_cpus() as settle:
+            if settle:
+                settle()
+            variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:

@@ -29,6 +29,7 @@ import numpy as np
 import workloads
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
+from measurement.cores import Cores
 from measurement.host import HOST_SHARE
 from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
@@ -45,8 +46,8 @@ TAKEN_DOWN = -signal.SIGTERM  # the exit code of ranks that were ended because a
 class Rank:
     """State and operations of a rank: every operation is a method, and rank 0 names the next one."""
 
-    def __init__(self, adapter: Adapter, job: Job, count: int):
-        self.adapter, self.job = adapter, job
+    def __init__(self, adapter: Adapter, job: Job, count: int, cores: Cores | None):
+        self.adapter, self.job, self.cores = adapter, job, cores
         self.steps: dict[str, Step] = {}
         self._outputs: deque[Any] = deque(maxlen=OUTPUTS_KEPT)
         self.group = adapter.join(count)
@@ -67,6 +68,8 @@ class Rank:
 
     def prepare(self, cell_id: str) -> None:
         """Build the cell's step from the files of its group."""
+        if self.cores:
+            self.cores.release()  # for the compiler
         cell = self.cell(cell_id)
         group = next(group for group in self.job.groups if cell in group.cells)
         workload = workloads.get(cell.workload, cell.pass_name)
@@ -84,6 +87,8 @@ class Rank:
         collects = gc.isenabled()
         gc.disable()  # on rank 0 it is off in all samples
         try:
+            if self.cores:
+                self.cores.settle()
             self.adapter.synchronize(None)
             self.group.barrier()
             return time_calls(variant, calls, Clocks())
@@ -94,6 +99,8 @@ class Rank:
     def submit(self, cell_id: str) -> tuple[float, float]:
         """Return `gpu_figures.submission` of the cell's step, from as many calls on every rank."""
         few = gpu_figures.CALLS[0]
+        if self.cores:
+            self.cores.settle()
         return gpu_figures.submission(self.adapter, self.steps[cell_id], Clocks(), few, self.group.barrier)
 
     def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
@@ -131,7 +138,7 @@ class RankedAdapter(Adapter):
     `other_processes` are the other ranks. It is `out_of_step` from the start of an operation to its end.
     """
 
-    def __init__(self, adapter: Adapter, job: Job, channel: Channel, count: int):
+    def __init__(self, adapter: Adapter, job: Job, channel: Channel, count: int, cores: Cores | None):
         super().__init__()
         self._adapter, self._job, self._channel = adapter, job, channel
         self._ending = threading.Lock()
@@ -142,7 +149,7 @@ class RankedAdapter(Adapter):
         self._failed = threading.Event()
         self._codes: dict[int, int] = {}
         threading.Thread(target=self._watch, daemon=True).start()
-        self._rank = Rank(adapter, job, count)
+        self._rank = Rank(adapter, job, count, cores)
         self.out_of_step = False
 
     def run(self, name: str, *arguments: Any) -> list:

@@ -64,7 +64,7 @@ def ranked(monkeypatch):
             to_numpy=lambda output: {"loss": np.ones(1) * output},
             communication=lambda step: (4.0 + 2 * number, 1.0 + step(), 8.0),
         )
-        one = Rank(adapter, SimpleNamespace(cells=[CELL]), 2)
+        one = Rank(adapter, SimpleNamespace(cells=[CELL]), 2, None)
         one.steps[CELL.id] = Step(lambda: 1.0 + 2 * number, [()])
         one.end = lambda: (_ for _ in ()).throw(Ended)
         made.append(one)
