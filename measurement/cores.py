@@ -50,7 +50,7 @@ class Cores:
         self._moved_at = self._clock()
         return loop_seconds(self._clock)
 
-    def release(self) -> None:
+    def release_cpus(self) -> None:
         """Give all threads all CPUs again."""
         self._place(self._cpus)
 

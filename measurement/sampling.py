@@ -211,7 +211,7 @@ def take_rounds(
     `control` times the host's loop around every turn; `full_s` is its time at full speed in earlier processes. `settle`
     replaces it before a turn: it may move this thread to a faster CPU (`Cores.settle`). A round is good if the host ran
     at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio. Beyond twice the budget
-    sampling continues only if every ratio has a good round.
+    sampling continues only if every ratio has a good round or `settle` may find some.
 
     Returns the new `full_s`; None if no loop was ever timed.
     """
@@ -235,7 +235,7 @@ def take_rounds(
             known = host.full_seconds(loops, full_s)
             good = good_rounds(variants, known)
             fewest = min(map(len, good))
-            if not fewest and spent >= 2 * profile.seconds_per_cell * share:
+            if not (fewest or settle) and spent >= 2 * profile.seconds_per_cell * share:
                 return known  # more rounds on a host this slow are useless
             if fewest < profile.minimum_rounds:
                 continue

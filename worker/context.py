@@ -6,6 +6,7 @@ import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import frameworks
 from frameworks import ranks, smoke_test
@@ -13,6 +14,7 @@ from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING, disagreement
 from measurement.cells import Cell
 from measurement.cores import Cores
+from measurement.host import loop_seconds
 from measurement.protocol import Failed, Hello, Job
 from measurement.sampling import Clocks
 from worker import writing
@@ -67,14 +69,22 @@ class Context:
         packages = frameworks.installed()
         self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
 
+    def control(self, cell: Cell) -> Callable[[], float]:
+        """Return a function that times the control loop, of several ranks the slowest one's; it returns seconds."""
+        return self.ranked.loop if self.ranked and cell.ranks > 1 else partial(loop_seconds, self.clocks.wall)
+
     @contextlib.contextmanager
-    def on_fast_cpus(self) -> Iterator[Callable[[], float] | None]:
-        """Yield `Cores.settle` if a GPU is measured, else None; give the threads all CPUs again afterwards."""
+    def on_fast_cpus(self, cell: Cell) -> Iterator[Callable[[], float] | None]:
+        """Yield `settle` of the ranks that train the cell if a GPU is measured, else None.
+
+        Afterwards the threads may use all CPUs again, which compilers need.
+        """
+        cores = self.ranked if self.ranked and cell.ranks > 1 else self.cores
         try:
-            yield self.cores.settle if self.cores else None
+            yield cores.settle if cores and self.cores else None
         finally:
-            if self.cores:
-                self.cores.release()
+            if self.cores and cores and not (cores is self.ranked and self.ranked.out_of_step):
+                cores.release_cpus()
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from measurement.controls import delayed, independent_timer
 from measurement.energy import Energy, Unmetered, counter, take_windows
 from measurement.first_figures import first_figures
 from measurement.gpu import GpuMeter
-from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
 from measurement.protocol import (
@@ -126,8 +124,8 @@ class InterleavedComparison(GroupWork):
             self.channel.mark(at_work[0].id)
 
         variants = [member.variant for member in beside]
-        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus() as settle:
-            clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
+        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus(at_work[0]) as settle:
+            clocks, control = self.context.clocks, self.context.control(at_work[0])
             figures = first_figures(variants, self.profile, clocks, on_sample, control, self.first_full_s, settle)
             self.first_full_s = figures.full_s
             for member, seconds in zip(beside, figures.seconds, strict=True):
@@ -232,14 +230,14 @@ class InterleavedComparison(GroupWork):
                 member.variant = replace(
                     member.variant, samples=[], loops=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
-            with self.context.reporting(at_work), self.context.on_fast_cpus() as settle:
+            with self.context.reporting(at_work), self.context.on_fast_cpus(at_work[0]) as settle:
                 for member in members:  # other modes compiled since their warm-up
                     on_sample(member.variant)
                     time_calls(member.variant, member.variant.calls_per_sample, self.context.clocks)
                 ranked = self.context.ranked
                 meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
-                clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
+                clocks, control = self.context.clocks, self.context.control(at_work[0])
                 self.context.full_speed_s = take_rounds(
                     variants,
                     self.profile,
@@ -266,7 +264,7 @@ class InterleavedComparison(GroupWork):
 
         job, variants = self.context.job, [member.variant for member in members if member.variant.name in by_name]
         order = random.Random(f"{job.seed}/{job.process}/{at_work[0].group_id}/energy")
-        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus() as settle:
+        with self.context.reporting(at_work) as trouble, self.context.on_fast_cpus(at_work[0]) as settle:
             try:
                 if at_work[0].ranks > 1:
                     raise Unmetered("the counter covers one rank: measure energy with RANKS=1")
@@ -360,13 +358,13 @@ class InterleavedComparison(GroupWork):
         variant, step = member.variant, member.step
         if variant.synchronize_each_call or member.cell.device_kind == "cpu":  # a synchronized call hides nothing
             return
-        if isinstance(step, RankedStep):
-            variant.host_s = step.submission_s()
-            return
-        with self.context.on_fast_cpus() as settle:
+        with self.context.on_fast_cpus(member.cell) as settle:
             if settle:
                 settle()
-            variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
+            if isinstance(step, RankedStep):
+                variant.waited_s, variant.host_s = step.submission()
+            else:
+                variant.waited_s, variant.host_s = gpu_figures.submission(self.adapter, step, self.context.clocks)
         shorten_samples(variant, self.profile)
 
     def device_seconds(self, member: Member) -> float | None:

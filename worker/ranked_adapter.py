@@ -30,7 +30,7 @@ import workloads
 from frameworks.adapter import Adapter, Meter, Step
 from measurement.cells import Cell
 from measurement.cores import Cores
-from measurement.host import HOST_SHARE
+from measurement.host import loop_seconds
 from measurement.protocol import Communication, Failed, Job
 from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant, time_calls
 from worker import gpu_figures
@@ -68,8 +68,6 @@ class Rank:
 
     def prepare(self, cell_id: str) -> None:
         """Build the cell's step from the files of its group."""
-        if self.cores:
-            self.cores.release()  # for the compiler
         cell = self.cell(cell_id)
         group = next(group for group in self.job.groups if cell in group.cells)
         workload = workloads.get(cell.workload, cell.pass_name)
@@ -87,8 +85,6 @@ class Rank:
         collects = gc.isenabled()
         gc.disable()  # on rank 0 it is off in all samples
         try:
-            if self.cores:
-                self.cores.settle()
             self.adapter.synchronize(None)
             self.group.barrier()
             return time_calls(variant, calls, Clocks())
@@ -99,9 +95,20 @@ class Rank:
     def submit(self, cell_id: str) -> tuple[float, float]:
         """Return `gpu_figures.submission` of the cell's step, from as many calls on every rank."""
         few = gpu_figures.CALLS[0]
-        if self.cores:
-            self.cores.settle()
         return gpu_figures.submission(self.adapter, self.steps[cell_id], Clocks(), few, self.group.barrier)
+
+    def loop(self) -> float:
+        """Return the control loop's seconds on this rank's CPU."""
+        return loop_seconds(time.perf_counter)
+
+    def settle(self) -> float:
+        """Return the same after moving to faster CPUs, on a GPU."""
+        return self.cores.settle() if self.cores else self.loop()
+
+    def release_cpus(self) -> None:
+        """Give this rank's threads all its CPUs again."""
+        if self.cores:
+            self.cores.release_cpus()
 
     def communicate(self, cell_id: str) -> tuple[float, float, float] | None:
         """Return `Adapter.communication` of the cell's step."""
@@ -159,6 +166,18 @@ class RankedAdapter(Adapter):
         found = self._rank.group.gather(getattr(self._rank, name)(*arguments))
         self.out_of_step = False
         return found
+
+    def loop(self) -> float:
+        """Return the control loop's seconds on the slowest rank's CPU."""
+        return max(self.run("loop"))
+
+    def settle(self) -> float:
+        """Return the same after all ranks moved to faster CPUs (`Cores.settle`)."""
+        return max(self.run("settle"))
+
+    def release_cpus(self) -> None:
+        """Give the threads of all ranks all their CPUs again."""
+        self.run("release_cpus")
 
     def _watch(self) -> None:
         """End the process if another rank ends: on a GPU rank 0 would wait for it."""
@@ -253,13 +272,9 @@ class RankedStep(Step):
         """Return seconds per call."""
         return max(self._run("time", self._cell, calls))
 
-    def submission_s(self) -> float | None:
-        """Return the seconds of submitting a call on the rank that takes longest; None if they limit its rate.
-
-        The control loop runs on rank 0's core only, so it cannot scale the time of ranks that wait for theirs.
-        """
-        waited, returned = max(self._run("submit", self._cell), key=lambda one: one[1])
-        return returned if returned < HOST_SHARE * waited else None
+    def submission(self) -> tuple[float, float]:
+        """Return `gpu_figures.submission` of the rank that takes longest to submit a call."""
+        return max(self._run("submit", self._cell), key=lambda one: one[1])
 
     def check_parameters(self) -> None:
         """Raise Untrustworthy if ranks that hold all parameters have different ones.

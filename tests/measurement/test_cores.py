@@ -53,7 +53,7 @@ def test_all_threads_leave_slow_cpus():
     assert machine.cores.settle() == FAST
     assert machine.at[MAIN] >= 10 and machine.at[AUTOGRAD] >= 10
     assert len(machine.allowed[AUTOGRAD]) == FEWEST and machine.allowed[AUTOGRAD] == machine.allowed[MAIN]
-    machine.cores.release()
+    machine.cores.release_cpus()
     assert machine.allowed == {MAIN: set(range(16)), AUTOGRAD: set(range(16))}
 
 
@@ -104,7 +104,7 @@ def test_a_thread_that_ended_and_a_cpu_that_is_gone_stop_nothing(error):
     machine.cores._assign = assign
     assert machine.cores.settle() == FAST
     assert machine.cores.settle() == FAST
-    machine.cores.release()
+    machine.cores.release_cpus()
 
 
 def test_a_single_cpu_is_not_left():
@@ -122,7 +122,7 @@ def test_the_system_s_threads_move_and_return():
         mover = Cores(iter(range(10_000)).__next__)
         mover._place(sorted(before)[:1])
         found = {thread: os.sched_getaffinity(thread) for thread in (0, other.native_id)}
-        mover.release()
+        mover.release_cpus()
         assert os.sched_getaffinity(0) == os.sched_getaffinity(other.native_id) == before
     finally:
         done.set()

@@ -15,7 +15,7 @@ from frameworks.adapter import Step
 from measurement.cells import Cell
 from worker import gpu_figures, ranked_adapter
 from worker.channel import Untrustworthy
-from worker.ranked_adapter import LEFT, TAKEN_DOWN, Rank, RankedOutput, RankedStep, first_failure
+from worker.ranked_adapter import LEFT, TAKEN_DOWN, Rank, RankedAdapter, RankedOutput, RankedStep, first_failure
 
 CELL = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, (("batch_size", 1), ("ranks", 2)), "eager")
 
@@ -116,10 +116,21 @@ def test_submission_is_that_of_the_slowest_rank_from_equally_many_calls(ranked, 
         return float(calls[threading.get_ident()])
 
     monkeypatch.setattr(ranked_adapter, "Clocks", lambda: SimpleNamespace(wall=wall))
-    assert RankedStep(run, CELL.id, first).submission_s() == 1.0
+    assert RankedStep(run, CELL.id, first).submission() == (2.0, 1.0)
     assert set(calls.values()) == {3 * gpu_figures.CALLS[0]} and len(calls) == 2
-    for second, kept in (((3.0, 2.0), 2.0), ((3.0, 2.5), None)):  # more than 0.8 of the call
-        assert RankedStep(lambda *_, each=[(4.0, 1.0), second]: each, CELL.id, first).submission_s() == kept
+    assert RankedStep(lambda *_: [(4.0, 1.0), (3.0, 2.0)], CELL.id, first).submission() == (3.0, 2.0)
+
+
+def test_the_control_is_that_of_the_slowest_rank_and_every_rank_settles(ranked, monkeypatch):
+    run, first = ranked
+    loops = {0: 1.0, 1: 2.0}
+    monkeypatch.setattr(ranked_adapter, "loop_seconds", lambda clock: loops[first.group.own.rank])
+    whole = SimpleNamespace(run=run)
+    assert RankedAdapter.loop(whole) == RankedAdapter.settle(whole) == 2.0
+    first.cores = SimpleNamespace(settle=lambda: 3.0, release_cpus=lambda: loops.update(released=1.0))
+    assert RankedAdapter.loop(whole) == 2.0 and RankedAdapter.settle(whole) == 3.0
+    RankedAdapter.release_cpus(whole)
+    assert loops["released"]
 
 
 def test_communication_is_the_mean_over_ranks(ranked):
