@@ -26,8 +26,8 @@ class Backend(graphs.CountingBackend):
     ran = False
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
-        self._compile_ids.append(self._compile_context.current_compile_id())
         compiled = self._compile(graph, inputs)
+        self._compile_ids.append(self._compile_context.current_compile_id())
 
         def run(*arguments: Any) -> Any:
             self.ran = True

@@ -112,16 +112,17 @@ def streamed(folder: Path, *more: str) -> tuple[Finished, dict[str, streams.Stre
 @pytest.mark.slow
 def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_path):
     interpreter("torch")
-    names = "marked,longest,longest-cuda-graphs,polymorphic"
+    names = "marked,dynamic,longest,longest-cuda-graphs,polymorphic"
     words = ("--workload", "bert-tiny", "--impl", "plain", "--calls", "8", "--strategy", names)
     done, found = streamed(tmp_path, *words)
     assert done.code == DONE, done.output
-    for name in ("eager", "marked", "longest"):
+    for name in ("eager", "marked", "dynamic", "longest"):
         record = found[name]
         assert record.status == "ok", (name, record.reason)
         assert record.parity <= record.tolerance and record.compilations == record.reported, name
         assert record.fell_back is None and record.number == 8 and len(record.calls) == 8, name
-    assert (found["eager"].compilations, found["marked"].compilations, found["longest"].compilations) == (0, 1, 2)
+    counts = {name: found[name].compilations for name in ("eager", "marked", "dynamic", "longest")}
+    assert counts == {"eager": 0, "marked": 1, "dynamic": 1, "longest": 2}
     assert (found["marked"].shapes, found["longest"].shapes) == (3, 2)
     assert found["longest"].padded_share > 0 == found["marked"].padded_share
     assert found["longest"].compile_s > 0

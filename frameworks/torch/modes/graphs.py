@@ -178,12 +178,12 @@ class CountingBackend:
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
         compile_id = self._compile_context.current_compile_id()
         self._frames.add(compile_id.frame_id)
-        self._compile_ids.append(compile_id)
         self._constants = len(list(graph.parameters()))
         self.captured.keep(graph, inputs)
         before = dict(self._counters["inductor"])
         use_own_caches(self._mode)
         compiled = self._compile(graph, inputs)
+        self._compile_ids.append(compile_id)  # not earlier: Inductor may ask Dynamo to trace once more, and raises
         for name, count in self._counters["inductor"].items():
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
         return compiled
