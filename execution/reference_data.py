@@ -311,12 +311,13 @@ class Cache:
         return False
 
     def publish(self, made: Path) -> None:
-        """Move a finished entry and its digest to the cache, atomically; keep an entry from a concurrent run."""
+        """Move a finished entry and its digest to the cache, atomically; keep an entry from a concurrent run.
+
+        It may not be on disk yet: after a power failure the digest shows what is missing.
+        """
         entry = CACHE / made.name
         digest = durable.beside(made)
         digest.write_text(durable.digest_line(made))
-        durable.sync(made)
-        durable.sync(digest)
         with locks.exclusive(CACHE / LOCK):
             if not self.holds(entry):
                 if entry.is_dir():

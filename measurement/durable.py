@@ -12,6 +12,7 @@ import os
 import resource
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -79,7 +80,10 @@ def sha256(path: Path) -> str:
 def sums(folder: Path) -> str:
     """Return the digests of a folder's files, a line each."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
-    return "".join(f"{sha256(path)}  {path.name}\n" for path in files)
+    with ThreadPoolExecutor() as threads:
+        return "".join(
+            f"{digest}  {path.name}\n" for digest, path in zip(threads.map(sha256, files), files, strict=True)
+        )
 
 
 def beside(path: Path) -> Path:
@@ -98,16 +102,6 @@ def fits(path: Path) -> bool:
         return beside(path).read_text() == digest_line(path)
     except (OSError, ValueError):
         return False
-
-
-def sync(path: Path) -> None:
-    """Flush a file, or a folder's files, to disk before returning."""
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def seal(path: Path) -> str | None:
