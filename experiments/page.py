@@ -14,6 +14,8 @@ from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import in_markdown, markdown_table
+from records.process import ProcessRecord
+from records.record import Record
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 
@@ -62,7 +64,9 @@ def reach(evidence: Evidence) -> str:
 
 def setting(evidence: Evidence) -> str:
     """Return devices, how many machines where there are several, and measured versions."""
-    records = list(evidence.records)
+    records: list[Record | ProcessRecord] = list(evidence.records)
+    records += [cell.record for cell in evidence.starts]
+    records += [cell.record for cell in evidence.streams]
     devices = dict.fromkeys(record.device_name for record in records if record.device_name)
     machines = len({record.machine_id for record in records if record.machine_id})
     several = [f"{machines} machines"] * (machines > 1)

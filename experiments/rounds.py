@@ -49,9 +49,10 @@ def ratio(values: Iterable[tuple[float, float]]) -> Interval | None:
 
 
 def cell_name(cell: Named) -> str:
-    """Return the workload and its shape, for texts."""
-    parts = cell.name.split("/")
-    return " ".join((parts[1], *parts[-1].replace("batch_size=", "").replace("seq_len=", "×").split(",")[:2]))
+    """Return the framework, the workload and its shape, for texts."""
+    framework, workload, *_, parameters = cell.name.split("/")
+    shape, *others = parameters.replace("batch_size=", "").replace(",seq_len=", "×").split(",")
+    return " ".join((framework, workload, shape, *others[: 0 if "×" in shape else 1]))
 
 
 def at_least(limit: float) -> Judge:

@@ -62,7 +62,7 @@ SAME_FIGURES: dict[str, str] = {
     "2cecda90e5": "the same rule for bounds, written shorter",
     "4ca7420481": "moves host threads to fast CPUs: more turns count, and each estimates the same",
     "6cf2ee939e": "the same for ranks, of which the slowest one's loop counts",
-    "1df5380765": "compilations in streams of dynamic=True, which no page shows",
+    "1df5380765": "compilations in streams of dynamic=True, of which no table was published",
     "c4ec4dc3f8": "changes how weights are stored, not their values",
 }
 

@@ -8,7 +8,7 @@ from execution.streams import figures
 from measurement.streams import STRATEGIES, Stream, StreamJob
 from records.streams import StreamRecord
 
-CELL = "torch/bert-tiny/plain/inference/cpu/fp32/threads=1/batch_size=1/seq_len=512"
+CELL = "torch/bert-tiny/plain/inference/cpu/fp32/threads=1/batch_size=1,seq_len=512"
 
 
 def stream(calls_s, **changes):
@@ -45,6 +45,8 @@ def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches=
                 started_at="2026-01-01T00:00:00Z",
                 cell=CELL,
                 framework="torch",
+                framework_version="1",
+                device_name="A processor",
                 workload="bert-tiny",
                 device="cpu",
                 dtype="fp32",

@@ -8,6 +8,7 @@ from doubles.synthetic import FAILS, HOLDS, OPEN, verdict
 
 import experiments
 from analysis.streams import cells
+from experiments import page
 from experiments.evidence import Evidence, Records
 
 EXPERIMENT = experiments.get("streams")
@@ -56,5 +57,6 @@ def test_nothing_is_claimed_where_nothing_ran():
 
 def test_the_table_has_a_row_for_each_strategy():
     ours, theirs = EXPERIMENT.tables(evidence(longest=FAST), EXPERIMENT.published())
-    assert [row[1] for row in ours.rows] == ["eager", "longest"]
+    assert [row[:2] for row in ours.rows] == [("torch bert-tiny 1×512", one) for one in ("eager", "longest")]
+    assert page.setting(evidence()) == "A processor; torch 1"
     assert len(theirs.rows) == len(EXPERIMENT.published())
