@@ -313,7 +313,7 @@ class Cache:
     def publish(self, made: Path) -> None:
         """Move a finished entry and its digest to the cache, atomically; keep an entry from a concurrent run.
 
-        It may not be on disk yet: after a power failure the digest shows what is missing.
+        The entry may not be on disk yet: after a power failure the digest shows what is missing.
         """
         entry = CACHE / made.name
         digest = durable.beside(made)

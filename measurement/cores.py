@@ -1,75 +1,118 @@
-"""CPUs at full speed for the host threads of a process that uses a GPU.
+"""CPUs at full speed for the threads that submit work to a GPU.
 
 Other tenants slow single CPUs, for a second or so each: of the 16 of a rented host about half are slow at any time. So
-before a turn that would start on a slow CPU, all threads of this process move to CPUs that run at full speed.
+where the control loop is slow before a turn, the threads that work move to CPUs where it is fast.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from measurement.host import SLOW, loop_seconds
+from measurement.host import SLOW, full_seconds, loop_seconds
+from measurement.machine import first_sibling
 
-FEWEST = 4  # CPUs for one process: the thread that submits, one of autograd, and some of the framework
-STALE_SECONDS = 1.0  # other CPUs may have changed their speed after so long, though not that of the calling thread
+FEWEST = 4  # CPUs for the threads that work; more if more of them do
+BUSY_SHARE = 0.05  # of the time since the last move; a thread that used the CPU for longer works
+MOST_TRIED = 16  # CPUs in one search, of which each takes 1 ms
+REMEMBERED, KNOWN = 1000, 10  # loops behind the full speed: at most, and at least
 
 
-def own_threads() -> list[int]:
-    """Return the ids of this process's threads."""
-    return [int(entry.name) for entry in Path("/proc/self/task").iterdir()]
+def own_threads() -> dict[int, float]:
+    """Return the CPU seconds that each thread of this process has used, by its id."""
+    found, tick = {}, os.sysconf("SC_CLK_TCK")
+    for entry in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it ended
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            found[int(entry.name)] = (int(fields[11]) + int(fields[12])) / tick
+    return found
 
 
 class Cores:
-    """The CPUs of this process. The arguments other than the clock replace the system in tests."""
+    """The CPUs of this process. The arguments after `cpus` replace the system in tests."""
 
     def __init__(
         self,
         clock: Callable[[], float],
-        cpus: Sequence[int] = (),
+        cpus: Sequence[int],
         assign: Callable[[int, Collection[int]], None] = os.sched_setaffinity,
-        threads: Callable[[], Iterable[int]] = own_threads,
+        allowed: Callable[[int], Collection[int]] = os.sched_getaffinity,
+        threads: Callable[[], Mapping[int, float]] = own_threads,
     ):
-        self._clock, self._assign, self._threads = clock, assign, threads
-        self._cpus = list(cpus) or sorted(os.sched_getaffinity(0))
-        self._full_s, self._moved_at = math.inf, -math.inf
+        self._clock, self._assign, self._allowed, self._threads = clock, assign, allowed, threads
+        self._cpus = sorted(cpus, key=lambda cpu: first_sibling(cpu) != cpu)  # one per core first
+        self._whole = set(allowed(threading.get_native_id()))  # what a thread may use when nothing is measured
+        self._loops: deque[float] = deque(maxlen=REMEMBERED)
+        self._used, self._looked_at = threads(), clock()
+        self._moved: set[int] = set()
+        self._known: set[int] = set()  # threads at the first move
+
+    @property
+    def movable(self) -> bool:
+        """Return whether there is a choice of CPUs."""
+        return len(self._cpus) > 1
 
     def settle(self) -> float:
         """Move if the calling thread's CPU is slow; return the control loop's seconds on its CPU afterwards."""
-        seconds = loop_seconds(self._clock)
-        fresh = self._clock() - self._moved_at < STALE_SECONDS
-        if len(self._cpus) < 2 or (fresh and seconds <= SLOW * self._full_s):
+        seconds = self._loop()
+        if not self.movable or (len(self._loops) >= KNOWN and self._fast(seconds)):
             return seconds
         try:
             self._move()
         except OSError:  # the system took CPUs away from this process
             self._cpus = []
-        self._moved_at = self._clock()
-        return loop_seconds(self._clock)
+            self.release_cpus()
+        return self._loop()
 
     def release_cpus(self) -> None:
-        """Give all threads all CPUs again."""
-        self._place(self._cpus)
+        """Give the threads that moved, and those that started since, all CPUs again."""
+        for thread in self._threads() if self._moved else ():
+            if thread in self._moved or thread not in self._known:
+                with contextlib.suppress(OSError):
+                    self._assign(thread, self._whole)
+        self._moved.clear()
+
+    def _loop(self) -> float:
+        self._loops.append(loop_seconds(self._clock))
+        return self._loops[-1]
+
+    def _fast(self, seconds: float) -> bool:
+        return seconds <= SLOW * (full_seconds(self._loops) or 0.0)
 
     def _move(self) -> None:
-        """Place the threads on the fastest CPUs, the calling thread on the fastest; the first time, try all CPUs."""
-        seconds: dict[int, float] = {}
-        for cpu in self._cpus:
-            self._assign(0, {cpu})
-            seconds[cpu] = loop_seconds(self._clock)
-            if sum(one <= SLOW * self._full_s for one in seconds.values()) == FEWEST and self._full_s < math.inf:
+        """Place the threads that work on fast CPUs, the calling thread on the fastest."""
+        own = threading.get_native_id()
+        working = self._working() | {own}
+        if len(working) >= len(self._cpus):
+            return  # they need all
+        count = min(max(FEWEST, len(working)), len(self._cpus) - 1)
+        if not self._moved:
+            self._known = set(self._threads())
+        self._moved.add(own)
+        tried: dict[int, float] = {}
+        for cpu in self._cpus[:MOST_TRIED]:
+            self._assign(own, {cpu})
+            tried[cpu] = self._loop()
+            if len(self._loops) >= KNOWN and sum(map(self._fast, tried.values())) == count:
                 break
-        self._full_s = min(self._full_s, *seconds.values())
-        fastest = sorted(seconds, key=seconds.__getitem__)[:FEWEST]
-        self._assign(0, fastest[:1])
-        self._place(fastest)
-        self._cpus = [cpu for cpu in self._cpus if cpu not in seconds] + [*seconds]  # the next search starts elsewhere
-
-    def _place(self, cpus: Collection[int]) -> None:
-        """Allow these CPUs to all threads."""
-        for thread in self._threads() if cpus else ():
+        self._cpus = [cpu for cpu in self._cpus if cpu not in tried] + [*tried]  # the next search starts elsewhere
+        fastest = sorted(tried, key=tried.__getitem__)
+        fast = [cpu for cpu in fastest if self._fast(tried[cpu])]
+        chosen = fast[:count] if len(fast) >= len(working) else fastest[: max(2, len(working))]
+        self._assign(own, chosen[:1])
+        for thread in working:
             with contextlib.suppress(ProcessLookupError):  # it ended
-                self._assign(thread, cpus)
+                if thread in self._moved or set(self._allowed(thread)) == self._whole:  # no library bound it
+                    self._moved.add(thread)
+                    self._assign(thread, chosen)
+
+    def _working(self) -> set[int]:
+        """Return the threads that worked since the last look."""
+        used, now = self._threads(), self._clock()
+        elapsed, before = now - self._looked_at, self._used
+        self._used, self._looked_at = used, now
+        return {thread for thread, seconds in used.items() if seconds - before.get(thread, 0.0) > BUSY_SHARE * elapsed}

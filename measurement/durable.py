@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 SUMS = "sha256sums"
+READERS = 4  # threads that hash files
 ROOM = 1 << 20  # size of the test file in bytes
 _OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
@@ -80,7 +81,7 @@ def sha256(path: Path) -> str:
 def sums(folder: Path) -> str:
     """Return the digests of a folder's files, a line each."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
-    with ThreadPoolExecutor() as threads:
+    with ThreadPoolExecutor(READERS) as threads:
         return "".join(
             f"{digest}  {path.name}\n" for digest, path in zip(threads.map(sha256, files), files, strict=True)
         )

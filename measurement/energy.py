@@ -23,7 +23,7 @@ from measurement.sampling import Clocks, Variant, no_garbage_collection, time_ca
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 LOOK_SECONDS = 0.02  # between readings of an idle counter
-SETTLE_SECONDS = 0.5  # between looks at the host's speed, which take 1 ms, or about 8 if it is slow
+SETTLE_SECONDS = 1.0  # between looks at the host's speed, which take 1 ms, or 20 at most if it is slow
 STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
@@ -81,7 +81,7 @@ def take_windows(
 ) -> dict[str, Energy]:
     """Return the energy of one window by variant name.
 
-    `settle` may move this thread to a faster CPU, twice a second.
+    `settle` may move this thread to a faster CPU, once a second.
     Raises Unmetered if calls need new inputs or the counter stops.
     """
     if any(variant.get_ready for variant in variants):

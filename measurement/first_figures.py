@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Variant, good_rounds, take_rounds
+from measurement.sampling import Clocks, Control, Variant, good_rounds, take_rounds
 
 ROUNDS, SECONDS = 3, 0.3  # minima; fewer seconds if a cell is sampled for less
 LONGEST = 3.0  # seconds, of slow calls and on a slow host
@@ -29,9 +29,9 @@ def first_figures(
     profile: Profile,
     clocks: Clocks,
     on_sample: Callable[[Variant], None],
-    control: Callable[[], float] | None = None,
+    control: Control | None = None,
     full_s: float | None = None,
-    settle: Callable[[], float] | None = None,
+    settle: Control | None = None,
 ) -> FirstFigures:
     """Return figures of variants, of which the first is eager mode if it is measured.
 

@@ -163,7 +163,7 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
     for node in sorted(Path("/sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         members = [cpu for cpu in _cpu_list(_read(f"{node}/cpulist")) if cpu in usable]
         chosen += members
-        if len({_first_sibling(cpu) for cpu in chosen}) >= threads:
+        if len({first_sibling(cpu) for cpu in chosen}) >= threads:
             return _last_cores(chosen, threads) if exactly else chosen
     return _last_cores(usable, threads) if exactly else usable
 
@@ -186,7 +186,7 @@ def cpu_shares(count: int) -> list[list[int]]:
     }
     cores: dict[tuple[int, int], list[int]] = {}
     for cpu in sorted(os.sched_getaffinity(0)):
-        cores.setdefault((nodes.get(cpu, 0), _first_sibling(cpu)), []).append(cpu)
+        cores.setdefault((nodes.get(cpu, 0), first_sibling(cpu)), []).append(cpu)
     if len(cores) < count:
         raise ValueError(f"{len(cores)} cores cannot be shared by {count}")
     ordered = [cores[key] for key in sorted(cores)]
@@ -196,7 +196,7 @@ def cpu_shares(count: int) -> list[list[int]]:
 
 def _last_cores(cpus: list[int], count: int) -> list[int]:
     """Return the last `count` of these CPUs, one per core while cores last."""
-    firsts = [cpu for cpu in cpus if _first_sibling(cpu) == cpu]
+    firsts = [cpu for cpu in cpus if first_sibling(cpu) == cpu]
     rest = [cpu for cpu in cpus if cpu not in firsts]
     return sorted((rest + firsts)[-count:])
 
@@ -210,7 +210,8 @@ def _cpu_list(text: str) -> list[int]:
     return cpus
 
 
-def _first_sibling(cpu: int) -> int:
+def first_sibling(cpu: int) -> int:
+    """Return the first CPU of the same core."""
     siblings = _cpu_list(_read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
     return siblings[0] if siblings else cpu
 

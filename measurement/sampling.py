@@ -28,6 +28,9 @@ OUTPUTS_KEPT = 3
 MOST_SINGLE_CALLS = 10
 
 
+Control = Callable[[], Sequence[float]]  # returns the host's loop in seconds, one value a rank
+
+
 @dataclass(frozen=True)
 class Clocks:
     """The wall clock and the CPU clock of the whole process, both in seconds."""
@@ -199,19 +202,19 @@ def take_rounds(
     order: random.Random,
     on_round: Callable[[int], None] = lambda rounds: None,
     on_sample: Callable[[Variant], None] = lambda variant: None,
-    control: Callable[[], float] | None = None,
+    control: Control | None = None,
     full_s: float | None = None,
-    settle: Callable[[], float] | None = None,
+    settle: Control | None = None,
 ) -> float | None:
     """Take rounds until the profile's rule ends them. In a round every variant is sampled once, in random order.
 
     The budget is per variant and process; it bounds the time of all variants together, so that a slow mode does not
     starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    `control` times the host's loop around every turn; `full_s` is its time at full speed in earlier processes. `settle`
-    replaces it before a turn: it may move this thread to a faster CPU (`Cores.settle`). A round is good if the host ran
-    at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio. Beyond twice the budget
-    sampling continues only if every ratio has a good round or `settle` may find some.
+    `control` times the host's loop around every turn, on every rank; `full_s` is its time at full speed before.
+    `settle` replaces it before a turn: it may move this thread to a faster CPU (`Cores.settle`). A round is good if the
+    host ran at full speed or limits neither mode; the profile's minimum counts good rounds, per ratio. Beyond twice the
+    budget sampling continues only if every ratio has a good round or `settle` may find some.
 
     Returns the new `full_s`; None if no loop was ever timed.
     """
@@ -248,24 +251,28 @@ def _take_round(
     turns: Sequence[Variant],
     clocks: Clocks,
     on_sample: Callable[[Variant], None],
-    control: Callable[[], float] | None,
-    settle: Callable[[], float] | None,
+    control: Control | None,
+    settle: Control | None,
 ) -> list[float]:
-    """Sample each variant once, in this order; return seconds of the host's loop around the turns.
+    """Sample each variant once, in this order; return seconds of the host's loops around the turns.
 
-    A variant keeps the slower of the two loops around its turn. Without `settle` the loop after a turn is also the one
-    before the next.
+    A variant keeps the slowest of the loops around its turn. Without `settle` those after a turn are also those before
+    the next.
     """
     loops: list[float] = []
+    after: Sequence[float] = ()
     for variant in turns:
         on_sample(variant)
+        before = after
         if control and (settle or not loops):
-            loops.append(settle() if settle else control())
+            before = (settle or control)()
+            loops += before
         lead_in(variant, clocks)
         take_sample(variant, clocks)
         take_single_calls(variant, clocks)
         take_parts(variant, clocks)
         if control:
-            loops.append(control())
-            variant.loops.append(max(loops[-2:]))
+            after = control()
+            loops += after
+            variant.loops.append(max(*before, *after))
     return loops

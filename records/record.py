@@ -213,7 +213,7 @@ class Record:
     parity_reference: str | None = col("origin of the reference outputs: numpy, or a cell's name")
     host_loop_ms_median: float | None = col("median time of the control loop", "ms")
     host_slowed_share: float | None = col("share of samples whose control loop took over 1.25 times host_loop_ms_full")
-    host_loop_ms_full: float | None = col("time of the control loop on this core at full speed", "ms")
+    host_loop_ms_full: float | None = col("time of the control loop at full speed", "ms")
     host_ms_in_loops: float | None = col("an eager call's time over host_loop_ms_full, if the host limits it (GPU)")
     latency_slowed: bool | None = col("whether too many processes had a slow host that limits the mode")
     rounds_set_aside: int | None = col("samples set aside: the host is slow and limits the mode")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import frameworks
 from frameworks import ranks, smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING, disagreement
+from measurement import machine
 from measurement.cells import Cell
 from measurement.cores import Cores
 from measurement.host import loop_seconds
 from measurement.protocol import Failed, Hello, Job
-from measurement.sampling import Clocks
+from measurement.sampling import Clocks, Control
 from worker import writing
 from worker.channel import Channel, classify
 from worker.forks import Forks
@@ -61,7 +61,7 @@ class Context:
             )
         self.sound = wrong is None
         if cell.device_kind == "gpu":
-            self.cores = Cores(self.clocks.wall)
+            self.cores = Cores(self.clocks.wall, self.own_cpus(cell))
         if self.adapter.processes(cell) > 1:
             if ranks.own():
                 Rank(self.adapter, self.job, cell.ranks, self.cores).follow()
@@ -69,22 +69,37 @@ class Context:
         packages = frameworks.installed()
         self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
 
-    def control(self, cell: Cell) -> Callable[[], float]:
-        """Return a function that times the control loop, of several ranks the slowest one's; it returns seconds."""
-        return self.ranked.loop if self.ranked and cell.ranks > 1 else partial(loop_seconds, self.clocks.wall)
+    def own_cpus(self, cell: Cell) -> list[int]:
+        """Return the CPUs that this process may move to: of processes that train together each has its own share."""
+        processes = self.adapter.processes(cell)
+        if processes == 1 or self.job.elsewhere:  # a Slurm step has its share
+            return machine.cpu_shares(1)[0]
+        try:
+            return machine.cpu_shares(processes)[ranks.place()]
+        except ValueError:  # fewer cores than processes
+            return []
+
+    def control(self, cell: Cell) -> Control:
+        """Return a function that times the control loop, on every rank's CPU if several train the cell."""
+        return self.ranked.loops if self.ranked and cell.ranks > 1 else lambda: (loop_seconds(self.clocks.wall),)
 
     @contextlib.contextmanager
-    def on_fast_cpus(self, cell: Cell) -> Iterator[Callable[[], float] | None]:
-        """Yield `settle` of the ranks that train the cell if a GPU is measured, else None.
+    def on_fast_cpus(self, cell: Cell) -> Iterator[Control | None]:
+        """Yield a `control` that first moves the ranks' threads to faster CPUs; None without a GPU or a choice of CPUs.
 
         Afterwards the threads may use all CPUs again, which compilers need.
         """
-        cores = self.ranked if self.ranked and cell.ranks > 1 else self.cores
+        cores, together = self.cores, self.ranked if cell.ranks > 1 else None
+        if cores is None or not cores.movable:
+            yield None
+            return
         try:
-            yield cores.settle if cores and self.cores else None
+            yield together.settle if together else lambda: (cores.settle(),)
         finally:
-            if self.cores and cores and not (cores is self.ranked and self.ranked.out_of_step):
+            if together is None:
                 cores.release_cpus()
+            elif not together.out_of_step:
+                together.release_cpus()
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

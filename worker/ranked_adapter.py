@@ -167,13 +167,13 @@ class RankedAdapter(Adapter):
         self.out_of_step = False
         return found
 
-    def loop(self) -> float:
-        """Return the control loop's seconds on the slowest rank's CPU."""
-        return max(self.run("loop"))
+    def loops(self) -> list[float]:
+        """Return the control loop's seconds on every rank's CPU."""
+        return self.run("loop")
 
-    def settle(self) -> float:
-        """Return the same after all ranks moved to faster CPUs (`Cores.settle`)."""
-        return max(self.run("settle"))
+    def settle(self) -> list[float]:
+        """Return the same after every rank moved to faster CPUs (`Cores.settle`)."""
+        return self.run("settle")
 
     def release_cpus(self) -> None:
         """Give the threads of all ranks all their CPUs again."""
@@ -273,8 +273,9 @@ class RankedStep(Step):
         return max(self._run("time", self._cell, calls))
 
     def submission(self) -> tuple[float, float]:
-        """Return `gpu_figures.submission` of the rank that takes longest to submit a call."""
-        return max(self._run("submit", self._cell), key=lambda one: one[1])
+        """Return `gpu_figures.submission`, each figure of the rank that takes longest."""
+        waited, returned = zip(*self._run("submit", self._cell), strict=True)
+        return max(waited), max(returned)
 
     def check_parameters(self) -> None:
         """Raise Untrustworthy if ranks that hold all parameters have different ones.

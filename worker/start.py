@@ -10,7 +10,6 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +198,7 @@ class ProcessStart(GroupWork):
         self.channel.send(Phase(self.cell.id, "steady state"))
         warm_up(variant, STARTED, clocks)
         order = random.Random(self.context.job.seed)
-        take_rounds([variant], STARTED, clocks, order, control=partial(loop_seconds, clocks.wall))
+        take_rounds([variant], STARTED, clocks, order, control=lambda: (loop_seconds(clocks.wall),))
         return variant
 
     def fill(self) -> None:

@@ -130,7 +130,7 @@ SIBLINGS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3}  # CPU -> the first 
 
 def test_cores_are_shared_out_whole(monkeypatch):
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda process: set(SIBLINGS))
-    monkeypatch.setattr(machine, "_first_sibling", SIBLINGS.get)
+    monkeypatch.setattr(machine, "first_sibling", SIBLINGS.get)
     assert machine.cpu_shares(1) == [list(range(8))]
     assert machine.cpu_shares(2) == [[0, 1, 4, 5], [2, 3, 6, 7]]
     assert machine.cpu_shares(3) == [[0, 4], [1, 5], [2, 3, 6, 7]]

@@ -22,11 +22,11 @@ def test_the_loop_is_timed_around_every_turn_and_outside_it():
     machine, turns = Machine(), []
     variants = [machine.variant(name, 16 * TICK, calls_per_sample=1) for name in "ab"]
 
-    def control() -> float:
+    def control() -> tuple[float]:
         assert not machine.queued
         turns.append(len(machine.called()))
         machine.now += 5.0 * TICK  # were it inside a sample, that would show
-        return float(len(turns))
+        return (float(len(turns)),)
 
     profile = dataclasses.replace(PROFILE, maximum_seconds_per_cell=1.0)  # here every turn is slower than the last
     full_s = take_rounds(variants, profile, machine.clocks, random.Random(0), control=control)
@@ -250,10 +250,10 @@ class TwoStates:
     def variant(self, name: str, seconds: float, by_host: bool) -> Variant:
         return Variant(name, lambda: self.spend(seconds, by_host), lambda output: None)
 
-    def control(self) -> float:
+    def control(self) -> tuple[float]:
         before = self.now
         self.spend(1e-3, True)
-        return self.now - before
+        return (self.now - before,)
 
 
 def measured(cell, report, draw: random.Random, share: float, processes: int, spell_s: float = 0.3) -> tuple:
@@ -308,8 +308,25 @@ def test_beyond_twice_its_budget_a_process_samples_only_where_some_turn_was_good
     variant = Variant("eager", lambda: None, lambda output: now.__setitem__(0, now[0] + 40e-3), calls_per_sample=1)
     clocks = Clocks(lambda: now[0], lambda: now[0])
 
-    def control() -> float:  # twice a round
-        return 1e-3 if period and next(loops) // 2 % period == 0 else 2e-3
+    def control() -> tuple[float]:  # twice a round
+        return (1e-3 if period and next(loops) // 2 % period == 0 else 2e-3,)
 
     take_rounds([variant], QUICK, clocks, random.Random(0), control=control, full_s=1e-3)
     assert len(variant.samples) == pytest.approx(rounds, abs=1)
+
+
+def test_where_threads_may_move_a_process_samples_on_without_a_good_turn():
+    now = [0.0]
+    variant = Variant("eager", lambda: None, lambda output: now.__setitem__(0, now[0] + 40e-3), calls_per_sample=1)
+    clocks, control = Clocks(lambda: now[0], lambda: now[0]), lambda: (2e-3,)
+    take_rounds([variant], QUICK, clocks, random.Random(0), control=control, full_s=1e-3, settle=control)
+    assert len(variant.samples) == pytest.approx(100, abs=1)
+
+
+def test_full_speed_is_that_of_all_ranks_loops_and_a_turn_is_as_slow_as_its_slowest_rank():
+    """Of four ranks with half of the CPUs slow hardly a turn has four fast ones."""
+    machine, draw = Machine(), random.Random(0)
+    variant = machine.variant("a", 16 * TICK, calls_per_sample=1)
+    control = lambda: [draw.choice((1.0, 2.0)) for _ in range(4)]  # noqa: E731
+    assert take_rounds([variant], PROFILE, machine.clocks, random.Random(0), control=control) == 1.0
+    assert sum(loop == 2.0 for loop in variant.loops) > 0.9 * len(variant.loops)

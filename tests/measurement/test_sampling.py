@@ -297,7 +297,7 @@ def test_first_figures_are_of_rounds_on_a_host_at_full_speed(slow_seconds, known
 
     eager = machine.variant("eager", lambda call: 0.02 * slowness(), host_s=0.02)
     graph = machine.variant("graph", 0.005, host_s=0.0001)
-    control = lambda: 0.3 * slowness()  # noqa: E731
+    control = lambda: (0.3 * slowness(),)  # noqa: E731
     found = first_figures([eager, graph], PROFILE, machine.clocks, lambda variant: None, control, known_s)
     assert found.seconds == pytest.approx([0.005 * speedup, 0.005]) and found.speedup == pytest.approx(speedup)
     assert found.slowed == slowed and found.full_s == (known_s or 0.6)

@@ -84,6 +84,7 @@ def ranked(monkeypatch):
         group.share((name, arguments))
         return group.gather(None if name == "end" else getattr(first, name)(*arguments))
 
+    run.made = made
     yield run, first
     run("end")
     thread.join(10)
@@ -118,19 +119,28 @@ def test_submission_is_that_of_the_slowest_rank_from_equally_many_calls(ranked, 
     monkeypatch.setattr(ranked_adapter, "Clocks", lambda: SimpleNamespace(wall=wall))
     assert RankedStep(run, CELL.id, first).submission() == (2.0, 1.0)
     assert set(calls.values()) == {3 * gpu_figures.CALLS[0]} and len(calls) == 2
-    assert RankedStep(lambda *_: [(4.0, 1.0), (3.0, 2.0)], CELL.id, first).submission() == (3.0, 2.0)
+    assert RankedStep(lambda *_: [(4.0, 1.0), (3.0, 2.0)], CELL.id, first).submission() == (4.0, 2.0)
 
 
-def test_the_control_is_that_of_the_slowest_rank_and_every_rank_settles(ranked, monkeypatch):
+def test_every_rank_times_the_loop_settles_and_is_released(ranked, monkeypatch):
     run, first = ranked
-    loops = {0: 1.0, 1: 2.0}
-    monkeypatch.setattr(ranked_adapter, "loop_seconds", lambda clock: loops[first.group.own.rank])
-    whole = SimpleNamespace(run=run)
-    assert RankedAdapter.loop(whole) == RankedAdapter.settle(whole) == 2.0
-    first.cores = SimpleNamespace(settle=lambda: 3.0, release_cpus=lambda: loops.update(released=1.0))
-    assert RankedAdapter.loop(whole) == 2.0 and RankedAdapter.settle(whole) == 3.0
+    monkeypatch.setattr(ranked_adapter, "loop_seconds", lambda clock: 1.0 + first.group.own.rank)
+    whole, released = SimpleNamespace(run=run), []
+
+    class Movable:
+        def settle(self) -> float:
+            return 3.0 + first.group.own.rank
+
+        def release_cpus(self) -> None:
+            released.append(first.group.own.rank)
+
+    assert RankedAdapter.loops(whole) == RankedAdapter.settle(whole) == [1.0, 2.0]  # a CPU has no choice
+    monkeypatch.setattr(Rank, "cores", Movable(), raising=False)
+    for one in run.made:
+        del one.cores
+    assert RankedAdapter.loops(whole) == [1.0, 2.0] and RankedAdapter.settle(whole) == [3.0, 4.0]
     RankedAdapter.release_cpus(whole)
-    assert loops["released"]
+    assert sorted(released) == [0, 1]
 
 
 def test_communication_is_the_mean_over_ranks(ranked):
