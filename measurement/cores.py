@@ -1,7 +1,7 @@
 """CPUs at full speed for the threads that submit work to a GPU.
 
-Other tenants slow single CPUs, for a second or so each: of the 16 of a rented host about half are slow at any time. So
-where the control loop is slow before a turn, the threads that work move to CPUs where it is fast.
+On rented hosts single CPUs run at half speed for a second or so each: of 16 about half at any time. So where the
+control loop is slow before a turn, the threads that work move to CPUs where it is fast.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Cores:
     def settle(self) -> float:
         """Move if the calling thread's CPU is slow; return the control loop's seconds on its CPU afterwards."""
         seconds = self._loop()
-        if not self.movable or (len(self._loops) >= KNOWN and self._fast(seconds)):
+        if not self.movable or (len(self._loops) >= KNOWN and seconds <= self._limit()):
             return seconds
         try:
             self._move()
@@ -80,8 +80,9 @@ class Cores:
         self._loops.append(loop_seconds(self._clock))
         return self._loops[-1]
 
-    def _fast(self, seconds: float) -> bool:
-        return seconds <= SLOW * (full_seconds(self._loops) or 0.0)
+    def _limit(self) -> float:
+        """Return the longest time of a loop on a fast CPU, in seconds."""
+        return SLOW * (full_seconds(self._loops) or 0.0)
 
     def _move(self) -> None:
         """Place the threads that work on fast CPUs, the calling thread on the fastest."""
@@ -97,11 +98,13 @@ class Cores:
         for cpu in self._cpus[:MOST_TRIED]:
             self._assign(own, {cpu})
             tried[cpu] = self._loop()
-            if len(self._loops) >= KNOWN and sum(map(self._fast, tried.values())) == count:
+            limit = self._limit()
+            if len(self._loops) >= KNOWN and sum(seconds <= limit for seconds in tried.values()) == count:
                 break
         self._cpus = [cpu for cpu in self._cpus if cpu not in tried] + [*tried]  # the next search starts elsewhere
         fastest = sorted(tried, key=tried.__getitem__)
-        fast = [cpu for cpu in fastest if self._fast(tried[cpu])]
+        limit = self._limit()
+        fast = [cpu for cpu in fastest if tried[cpu] <= limit]
         chosen = fast[:count] if len(fast) >= len(working) else fastest[: max(2, len(working))]
         self._assign(own, chosen[:1])
         for thread in working:

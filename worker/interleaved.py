@@ -238,16 +238,9 @@ class InterleavedComparison(GroupWork):
                 meter = NoiseMeter(job.own_cpus, ranked.other_processes if ranked else ())
                 variants = [member.variant for member in members]
                 clocks, control = self.context.clocks, self.context.control(at_work[0])
+                known_s = self.context.full_speed_s
                 self.context.full_speed_s = take_rounds(
-                    variants,
-                    self.profile,
-                    clocks,
-                    order,
-                    on_round,
-                    on_sample,
-                    control,
-                    self.context.full_speed_s,
-                    settle,
+                    variants, self.profile, clocks, order, on_round, on_sample, control, known_s, settle
                 )
                 return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]

@@ -19,7 +19,6 @@ import frameworks
 import worker
 from frameworks import start as strategies
 from frameworks.adapter import Step
-from measurement.host import loop_seconds
 from measurement.parity import TIMES_EAGER, differences, tolerance_needed
 from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
@@ -198,7 +197,7 @@ class ProcessStart(GroupWork):
         self.channel.send(Phase(self.cell.id, "steady state"))
         warm_up(variant, STARTED, clocks)
         order = random.Random(self.context.job.seed)
-        take_rounds([variant], STARTED, clocks, order, control=lambda: (loop_seconds(clocks.wall),))
+        take_rounds([variant], STARTED, clocks, order, control=self.context.control(self.cell))
         return variant
 
     def fill(self) -> None:
