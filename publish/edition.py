@@ -68,6 +68,7 @@ SAME_ON_A_CPU = {
     "4ca7420481": "moves host threads of GPUs to fast CPUs",
     "6cf2ee939e": "times the control loop of ranks, of which no table was published",
     "4c146b06c7": "restricts both",
+    "67d5bdeac4": "the same, written shorter",
 }
 
 
