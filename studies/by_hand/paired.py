@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import sys
 from functools import partial
@@ -17,8 +18,10 @@ import loop
 
 import workloads
 from measurement.cells import Cell
+from measurement.cores import Cores
+from measurement.host import loop_seconds
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Variant, first_call, take_rounds
+from measurement.sampling import Clocks, Variant, first_call, good_rounds, take_rounds
 from measurement.statistics import batch_interval, log_ratios
 from measurement.warm_up import warm_up
 
@@ -71,17 +74,22 @@ def main() -> None:
     variants = [variant for pair in pairs.values() for variant in pair]
     for variant in variants:
         warm_up(variant, profile, clocks)
-    take_rounds(variants, profile, clocks, random.Random(0))
-    for mode, (ours, theirs) in pairs.items():
-        interval = batch_interval(log_ratios(ours.samples, theirs.samples))
+    cores = Cores(clocks.wall, sorted(os.sched_getaffinity(0)))
+    settle = (lambda: (cores.settle(),)) if device != "cpu" and cores.movable else None
+    full_s = take_rounds(
+        variants, profile, clocks, random.Random(0), control=lambda: (loop_seconds(clocks.wall),), settle=settle
+    )
+    for mode, pair in pairs.items():
+        good = good_rounds(pair, full_s)[0]
+        ours, theirs = ([variant.samples[place] for place in good] for variant in pair)
+        interval = batch_interval(log_ratios(ours, theirs))
         if interval is None:
-            sys.exit(f"{mode}: {len(ours.samples)} rounds are too few for an interval; ask for more --seconds.")
-        suite, hand = (1e3 * median(variant.samples) for variant in (ours, theirs))
+            sys.exit(f"{mode}: {len(good)} rounds at full speed are too few for an interval; ask for more --seconds.")
         figures = {
-            "suite_ms": suite,
-            "hand_ms": hand,
+            "suite_ms": 1e3 * median(ours),
+            "hand_ms": 1e3 * median(theirs),
             "ratio": tuple(interval.map(math.exp)),
-            "rounds": len(ours.samples),
+            "rounds": len(good),
         }
         print(json.dumps({"mode": mode, **figures}), flush=True)
 
