@@ -127,7 +127,7 @@ class Compile(Strategy):
         if problem := graphs.missing_toolchain("inductor", place.adapter.device):
             raise Unsupported(problem)
         whole = model.own is None
-        return model.step(torch.compile(model.module, fullgraph=whole, dynamic=place.cell.shapes == "dynamic"))
+        return model.step(torch.compile(model.module, fullgraph=whole, dynamic=graphs.DYNAMIC[place.cell.shapes]))
 
     def fill(self, place: Place) -> None:
         step = self.step(place)
@@ -144,7 +144,7 @@ class Regional(Compile):
     def compiled(self, place: Place, model: Built) -> Step:
         blocks = repeated(model.module)
         for block in blocks:
-            block.compile(fullgraph=model.own is None, dynamic=place.cell.shapes == "dynamic")
+            block.compile(fullgraph=model.own is None, dynamic=graphs.DYNAMIC[place.cell.shapes])
         return model.step(model.module)
 
 

@@ -27,10 +27,10 @@ def test_a_torch_without_what_proves_a_capture_says_so(module, name):
 import importlib, torch
 from frameworks.adapter import Unsupported
 from frameworks.torch.modes import graphs
-graphs.compile_model(torch.nn.Linear(2, 2), "inductor", torch.device("cpu"), False)
+graphs.compile_model(torch.nn.Linear(2, 2), "inductor", torch.device("cpu"), "static")
 delattr(importlib.import_module("{module}"), "{name}")
 try:
-    graphs.compile_model(torch.nn.Linear(2, 2), "inductor", torch.device("cpu"), False)
+    graphs.compile_model(torch.nn.Linear(2, 2), "inductor", torch.device("cpu"), "static")
 except Unsupported as error:
     print(error)
 """

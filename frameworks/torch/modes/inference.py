@@ -41,7 +41,7 @@ def in_mode(
     if FRAMEWORK.mode(cell.mode).artefact:
         deployed = forms.Deployed(cell, device, model, model, resident[0])
         return deployed.step(outer(deployed), resident, restore=restore)
-    compiled, capture, listed = graphs.compile_model(model, cell.mode, device, cell.shapes == "dynamic")
+    compiled, capture, listed = graphs.compile_model(model, cell.mode, device, cell.shapes)
     return Step(outer(inference(compiled)), resident, capture, restore, lambda: listed(inference))
 
 

@@ -52,7 +52,7 @@ def _ddp(cell: Cell, objective: Any, device: torch.device) -> tuple[nn.Module, C
     capture: Callable[[], Capture] = NO_CAPTURE
     if cell.mode != "eager":  # DDP's own forward is no graph
         objective.forward, capture, _ = graphs.compile_model(
-            objective.forward, mode=cell.mode, device=device, dynamic=cell.shapes == "dynamic"
+            objective.forward, mode=cell.mode, device=device, shapes=cell.shapes
         )
     devices = [device] if device.type == "cuda" else None
     return DistributedDataParallel(objective, device_ids=devices, broadcast_buffers=bool(objective.state)), capture
@@ -86,7 +86,7 @@ class Sharded:
         if not self._blocks:
             raise Unsupported(NO_BLOCKS)
         backend = graphs.CountingBackend(cell.mode, device)
-        dynamic = cell.shapes == "dynamic"
+        dynamic = graphs.DYNAMIC[cell.shapes]
         compiled = [torch.compile(f, backend=backend, fullgraph=True, dynamic=dynamic) for f in self._eager]
         return partial(self._iterate, compiled), partial(_by_blocks, backend)
 

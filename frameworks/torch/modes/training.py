@@ -148,7 +148,7 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
         trained = partial(Trainer, accumulate=1, keep_gradients=False)
         return parallel.prepare(adapter, cell, make, trained, resident)
     objective = make()
-    compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, dynamic=cell.shapes == "dynamic")
+    compiled = partial(graphs.compile_model, mode=cell.mode, device=adapter.device, shapes=cell.shapes)
     return step(objective, cell, resident, adapter.device, compiled)
 
 

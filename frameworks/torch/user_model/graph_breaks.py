@@ -33,8 +33,6 @@ _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
-# `dynamic` of torch.compile for the cell's shapes: by default torch detects which sizes change.
-DYNAMIC = {"static": None, "dynamic": True}
 _PYTHON = f"{Path(os.__file__).parent}/"
 
 
@@ -171,7 +169,7 @@ class Backend(graphs.CountingBackend):
 def compiled(function: Callable, cell: Cell, device: torch.device, source: str) -> tuple[Callable, Backend]:
     """Return a module or function as the cell's mode compiles it, which may break it, and its backend."""
     backend = Backend(cell.mode, device, source)
-    graph = torch.compile(function, backend=backend, fullgraph=False, dynamic=DYNAMIC[cell.shapes])
+    graph = torch.compile(function, backend=backend, fullgraph=False, dynamic=graphs.DYNAMIC[cell.shapes])
     return graphs.under_options(graph, cell.mode), backend
 
 

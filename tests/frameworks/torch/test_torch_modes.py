@@ -55,6 +55,31 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
     )
 
 
+def test_a_compiled_call_sets_no_switch_of_torch():
+    """Dynamo enters a context in every call of what `dynamic=False` compiled; `torch.compile(model)` has none."""
+    run_in(
+        "torch",
+        """
+import torch
+from torch._dynamo import eval_frame
+from frameworks.torch.modes import graphs
+
+entered = []
+make = eval_frame.make_set_enable_dynamic
+eval_frame.make_set_enable_dynamic = lambda enable: entered.append(enable) or make(enable)
+model = torch.nn.Linear(4, 4)
+for batch in (2, 3):
+    compiled, capture, _ = graphs.compile_model(model, "aot-eager", torch.device("cpu"), "static")
+    with torch.inference_mode():
+        compiled(torch.ones(batch, 4))
+    torch.compiler.reset()
+assert entered == []
+graphs.compile_model(model, "aot-eager", torch.device("cpu"), "dynamic")
+assert entered == [True]
+""",
+    )
+
+
 def test_a_second_process_says_that_it_loaded_its_graph(tmp_path):
     """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile.
 
