@@ -38,7 +38,7 @@ from records.cell_result import Context, Failure
 
 # Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CORES_FOR_BOTH = 8  # from this number on, references are computed while a GPU is profiled
+CORES_FOR_BOTH = 8  # from this number on, data are made while a GPU is profiled
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ class Campaign:
     def prepare(self, *others: Iterable[Group], later: bool = False) -> None:
         """Make the environments, and the reference data of the plan's groups and of `others`. Raises UsageError.
 
-        With `later`, references may still be computed when this returns, if the machine has enough cores.
+        With `later`, references and the data of `others` may still be made when this returns, if the machine has enough
+        cores.
         """
         self.prepare_with(self.make_environments(), *others, later=later)
 
@@ -226,8 +227,11 @@ class Campaign:
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
         later = later and on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
         self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
-        for groups in others:  # peak benchmarks, whose outputs are not compared
-            self.make(groups, seeded=True, references=NEVER)
+        for groups in map(list, others):  # peak benchmarks, whose outputs are not compared
+            if later:
+                self.store.prepare_later(groups)
+            else:
+                self.make(groups, seeded=True, references=NEVER)
 
     def make(self, groups: Iterable[Group], seeded: bool = False, references: str = NOW) -> None:
         """Make the reference data of some groups. Raises UsageError."""

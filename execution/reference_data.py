@@ -42,6 +42,9 @@ REFERENCE_FLOPS = 2e12
 NOW, LATER, NEVER = "now", "later", "never"  # when to compute a reference that the cache lacks
 
 
+Requests = dict[tuple[object, ...], dict[str, Any]]  # of `ensure`, by `Store._key`
+
+
 class ReferenceDataError(UsageError):
     """The weights are not available; the message is one clear sentence."""
 
@@ -109,7 +112,8 @@ class Store:
         self._source, self._seed = source, seed
         self._made: dict[tuple[object, ...], tuple[dict[str, Any], ReferenceData]] = {}
         self._seals: dict[str, str] = {}  # by path, of files compared with their digests
-        self._behind: Future[list[ReferenceData]] | None = None  # references being computed in the background
+        self._background = ThreadPoolExecutor(1)
+        self._awaited: list[tuple[Requests, Future[list[ReferenceData]]]] = []  # data that it makes, in order
 
     def prepare(
         self, groups: Sequence[Group], report: Callable[[str], None], seeded: bool = False, references: str = NOW
@@ -118,7 +122,31 @@ class Store:
 
         With `LATER`, references are still being computed when this returns; `complete` waits for them.
         """
-        requests = {}
+        requests = self._requests(groups, seeded)
+        if not requests:
+            return
+        if references != NEVER:
+            names = dict.fromkeys(group.cells[0].workload for group in groups)
+            report(f"Weights and reference outputs: {', '.join(names)}")
+        asked = [request | {"reference": references} for request in requests.values()]
+        self._take(requests, ensure(asked, self._seals))
+        if references == LATER:
+            self._make_later({key: request for key, (request, made) in self._made.items() if made.lacking})
+
+    def prepare_later(self, groups: Sequence[Group]) -> None:
+        """Make the seeded data of `groups`, without references, in the background; `complete` waits for them."""
+        requests = self._requests(groups, seeded=True)
+        self._make_later({key: request | {"reference": NEVER} for key, request in requests.items()})
+
+    def complete(self) -> None:
+        """Wait for data made in the background. Raises ReferenceDataError."""
+        while self._awaited:
+            requests, made = self._awaited.pop(0)
+            self._take(requests, made.result())
+
+    def _requests(self, groups: Sequence[Group], seeded: bool) -> Requests:
+        """Return the requests for the data of `groups` that are not made yet, by key."""
+        requests: Requests = {}
         for key, group in {self._key(group): group for group in groups}.items():
             if key in self._made:
                 continue
@@ -132,26 +160,14 @@ class Store:
                 "own": workloads.source_of(cell.workload),
                 "storage": storage(cell.dtype, cell.pass_name),
             }
-        if not requests:
-            return
-        if references != NEVER:
-            names = dict.fromkeys(group.cells[0].workload for group in groups)
-            report(f"Weights and reference outputs: {', '.join(names)}")
-        asked = [request | {"reference": references} for request in requests.values()]
-        made = zip(requests.values(), ensure(asked, self._seals), strict=True)
-        self._made |= dict(zip(requests, made, strict=True))
-        lacking = [request for request, reference_data in self._made.values() if reference_data.lacking]
-        if references == LATER and lacking:
-            self._behind = ThreadPoolExecutor(1).submit(ensure, lacking, self._seals)
+        return requests
 
-    def complete(self) -> None:
-        """Wait for references computed in the background. Raises ReferenceDataError."""
-        if self._behind is None:
-            return
-        made, self._behind = self._behind.result(), None
-        lacking = [key for key, (_, reference_data) in self._made.items() if reference_data.lacking]
-        for key, reference_data in zip(lacking, made, strict=True):
-            self._made[key] = self._made[key][0], reference_data
+    def _take(self, requests: Requests, made: list[ReferenceData]) -> None:
+        self._made |= dict(zip(requests, zip(requests.values(), made, strict=True), strict=True))
+
+    def _make_later(self, requests: Requests) -> None:
+        if requests:
+            self._awaited.append((requests, self._background.submit(ensure, [*requests.values()], self._seals)))
 
     def __call__(self, group: Group) -> ReferenceData:
         """Return the reference data of a prepared group, with its reference."""
@@ -160,11 +176,14 @@ class Store:
 
     def for_worker(self, group: Group) -> ReferenceData:
         """Return a group's reference data, with a reference only if it exists; make changed or removed files again."""
-        request, made = self._made[self._key(group)]
+        key = self._key(group)
+        if key not in self._made:
+            self.complete()
+        request, made = self._made[key]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
             self.complete()
             (made,) = ensure([request], self._seals)
-            self._made[self._key(group)] = request, made
+            self._made[key] = request, made
         return made
 
     @staticmethod

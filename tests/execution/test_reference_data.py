@@ -211,7 +211,7 @@ def test_a_reference_that_is_made_later_is_there_once_it_is_asked_for(cell, tmp_
     monkeypatch.setattr(reference_data, "CACHE", tmp_path / "reference_data")
     store = reference_data.Store(None, 0)
     store.prepare([group], lambda text: None, references=reference_data.LATER)
-    store.prepare([group, peaks], lambda text: None, seeded=True, references=reference_data.NEVER)
+    store.prepare_later([group, peaks])
     early, whole = store.for_worker(group), store(group)
     assert (early.weights, early.inputs) == (whole.weights, whole.inputs)
     assert early.reference is None and "0.output" in np.load(whole.reference)
