@@ -270,8 +270,9 @@ def summary() -> str:
 
 
 def chapters() -> str:
-    """Return all charts of all places, but of a second machine of a kind (`h100-second`), whose page compares it."""
-    kinds = [folder for folder in places() if not folder.name.endswith("-second")]
+    """Return all charts of all places, but of those that repeat another's tables (`h100-second`) and are compared."""
+    tables = {folder: {table.part.name for table, _ in place.measured(folder)} for folder in places()}
+    kinds = [folder for folder, names in tables.items() if not names & tables.get(place.before(folder), set())]
     parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
     return joined(part for of_place in parts for part in of_place)
 

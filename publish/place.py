@@ -222,8 +222,7 @@ def page(place: Path) -> str:
             lines += of_bench(benched)
         for table, records in alike:
             lines += of_rounds(table.rounds, records) if table.rounds else []
-    earlier = sorted(path for path in place.parent.glob("*/") if path.name < place.name)
-    lines += next(filter(None, (against(other, found) for other in earlier)), [])
+    lines += against(before(place), found)
     return "\n".join(lines) + "\n"
 
 
@@ -271,15 +270,18 @@ def of_bench(records: Sequence[Record]) -> list[str]:
     ]
 
 
+def before(place: Path) -> Path:
+    """Return the place that this one repeats if both have a table: `h100` for `h100-second`, which need not exist."""
+    return place.with_name(place.name.rpartition("-")[0] or "none")
+
+
 def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
     """Return a section that compares tables with those of another place; no lines without a GPU of the same kind."""
     theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
     mine = [record for _, records in found for record in records if isinstance(record, Record)]
     pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]
     pairs = [
-        (one, their)
-        for one, their in pairs
-        if one.device_name == their.device_name and one.gpu_uuid != their.gpu_uuid and one.headline and their.headline
+        (one, their) for one, their in pairs if one.device_name == their.device_name and one.headline and their.headline
     ]
     if not pairs:
         return []
@@ -287,6 +289,8 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
     shared, shapes = common_parts(points)
     loops = [(one.host_loop_ms_full, their.host_loop_ms_full) for one, their in pairs]
     slower = [one / their for one, their in loops if one and their]
+    same = all(one.gpu_uuid == their.gpu_uuid for one, their in pairs)
+    what = "an earlier run on this GPU" if same else "another machine with a GPU of this kind"
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]
@@ -297,7 +301,7 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         "",
         f"## Against {other.name}",
         "",
-        f"[{other.name}](../{other.name}/README.md) is another machine with a GPU of this kind.",
+        f"[{other.name}](../{other.name}/README.md) is {what}.",
         *(f"The control loop takes {text_of(median(known))} times as long here." for known in [slower] if known),
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
