@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
 def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None) -> int:
     """Measure a sweep, or resume one; `then` gets the run that is finished. Returns the exit code.
 
-    Raises UsageError before anything is started.
+    Raises UsageError before anything is measured.
     """
     console = terminal.console()
     with contextlib.ExitStack() as held:
@@ -94,6 +94,7 @@ def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Con
     """Make the campaign's environments and reference data; return its run, `held` from now on. Raises UsageError."""
     run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
     peaks = [group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)]
+    held.callback(campaign.store.close)
     campaign.prepare(peaks, later=True)
     return run, campaign.begin(run)
 

@@ -141,8 +141,13 @@ class Store:
     def complete(self) -> None:
         """Wait for data made in the background. Raises ReferenceDataError."""
         while self._awaited:
-            requests, made = self._awaited.pop(0)
+            requests, made = self._awaited[0]
             self._take(requests, made.result())
+            self._awaited.pop(0)  # not before: what failed once fails again
+
+    def close(self) -> None:
+        """Begin no further work in the background."""
+        self._background.shutdown(wait=False, cancel_futures=True)
 
     def _requests(self, groups: Sequence[Group], seeded: bool) -> Requests:
         """Return the requests for the data of `groups` that are not made yet, by key."""

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -205,8 +206,7 @@ def test_a_cache_that_is_deleted_under_a_worker_costs_no_cell(run):
 
 def test_a_reference_that_is_made_later_is_there_once_it_is_asked_for(cell, tmp_path, monkeypatch):
     """A worker gets its weights and inputs meanwhile; peak benchmarks, which are compared with nothing, have none."""
-    group = Group((cell(parameters=(("batch_size", 3), ("width", 8), ("depth", 1))),), frozenset())
-    peaks = Group((cell(parameters=(("batch_size", 5), ("width", 8), ("depth", 1))),), frozenset())
+    group, peaks = batch_of(cell, 3), batch_of(cell, 5)
     monkeypatch.setattr(reference_data, "ensure", in_this_process)
     monkeypatch.setattr(reference_data, "CACHE", tmp_path / "reference_data")
     store = reference_data.Store(None, 0)
@@ -219,6 +219,44 @@ def test_a_reference_that_is_made_later_is_there_once_it_is_asked_for(cell, tmp_
     again = reference_data.Store(None, 0)
     again.prepare([group], lambda text: None, references=reference_data.LATER)
     assert again.for_worker(group) == whole
+
+
+def batch_of(cell, size: int) -> Group:
+    return Group((cell(parameters=(("batch_size", size), ("width", 8), ("depth", 1))),), frozenset())
+
+
+def test_data_that_failed_in_the_background_fail_again(cell, monkeypatch):
+    """Else a run that asks once more would go on without them."""
+
+    def ensure(requests, seals):
+        raise reference_data.ReferenceDataError("no room")
+
+    monkeypatch.setattr(reference_data, "ensure", ensure)
+    store = reference_data.Store(None, 0)
+    store.prepare_later([batch_of(cell, 1)])
+    for ask in (store.complete, store.complete, lambda: store(batch_of(cell, 1))):
+        with pytest.raises(reference_data.ReferenceDataError, match="no room"):
+            ask()
+
+
+def test_a_closed_store_begins_nothing_more(cell, monkeypatch):
+    begun, entered, goes_on = [], threading.Event(), threading.Event()
+
+    def ensure(requests, seals):
+        begun.append(requests)
+        entered.set()
+        assert goes_on.wait(60)
+        return []
+
+    monkeypatch.setattr(reference_data, "ensure", ensure)
+    store = reference_data.Store(None, 0)
+    store.prepare_later([batch_of(cell, 1)])
+    store.prepare_later([batch_of(cell, 2)])
+    assert entered.wait(60)
+    store.close()
+    goes_on.set()
+    store._background.shutdown(wait=True)
+    assert len(begun) == 1
 
 
 def in_this_process(requests: list[dict], seals: dict[str, str]) -> list[reference_data.ReferenceData]:
