@@ -62,6 +62,8 @@ SAME_FIGURES: dict[str, str] = {
     "2cecda90e5": "the same rule for bounds, written shorter",
     "1df5380765": "compilations in streams of dynamic=True, of which no table was published",
     "c4ec4dc3f8": "changes how weights are stored, not their values",
+    "610576ce95": "makes the data of peak benchmarks later",
+    "a7b8501928": "what happens if they cannot be made",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {

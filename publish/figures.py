@@ -270,7 +270,7 @@ def summary() -> str:
 
 
 def chapters() -> str:
-    """Return all charts of all places, but of those that repeat another's tables (`h100-second`) and are compared."""
+    """Return all charts of all places, except those that repeat another's tables (`h100-second`) and are compared."""
     tables = {folder: {table.part.name for table, _ in place.measured(folder)} for folder in places()}
     kinds = [folder for folder, names in tables.items() if not names & tables.get(place.before(folder), set())]
     parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)

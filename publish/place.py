@@ -271,7 +271,7 @@ def of_bench(records: Sequence[Record]) -> list[str]:
 
 
 def before(place: Path) -> Path:
-    """Return the place that this one repeats if both have a table: `h100` for `h100-second`, which need not exist."""
+    """Return the path of the place that this one repeats if both have a table: `h100` for `h100-second`."""
     return place.with_name(place.name.rpartition("-")[0] or "none")
 
 
@@ -280,9 +280,8 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
     theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
     mine = [record for _, records in found for record in records if isinstance(record, Record)]
     pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]
-    pairs = [
-        (one, their) for one, their in pairs if one.device_name == their.device_name and one.headline and their.headline
-    ]
+    alike = [(one, their) for one, their in pairs if one.gpu_uuid and one.device_name == their.device_name]
+    pairs = [(one, their) for one, their in alike if one.headline and their.headline]
     if not pairs:
         return []
     points = Points([one for one, _ in pairs], across=True).all
@@ -291,6 +290,9 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
     slower = [one / their for one, their in loops if one and their]
     same = all(one.gpu_uuid == their.gpu_uuid for one, their in pairs)
     what = "an earlier run on this GPU" if same else "another machine with a GPU of this kind"
+    revisions = [", ".join(dict.fromkeys(str(pair[place].git_revision) for pair in pairs)) for place in (0, 1)]
+    if revisions[0] != revisions[1]:
+        what += f", measured by suite {revisions[1]}"
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]

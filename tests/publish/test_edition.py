@@ -213,6 +213,12 @@ def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_pa
     assert "is another machine" in "".join(lines)
     monkeypatch.setattr(place, "benches", lambda folder: [measured(2.5, 0.5, "another GPU", "b")])
     assert place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])]) == []
+    on_cpu = measured(3.0, 0.6, uuid=None)
+    monkeypatch.setattr(place, "benches", lambda folder: [on_cpu])
+    assert place.against(tmp_path / "cpu", [(place.Table(part, tmp_path / "cpu-second"), [on_cpu])]) == []
+    monkeypatch.setattr(place, "benches", lambda folder: [replace(first, git_revision="of another day")])
+    lines = place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])])
+    assert "a GPU of this kind, measured by suite of another day." in "".join(lines)
     monkeypatch.setattr(place, "benches", lambda folder: [measured(2.5, 0.5)])
     lines = place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-again"), [here])])
     assert "is an earlier run on this GPU" in "".join(lines)

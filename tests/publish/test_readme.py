@@ -114,7 +114,7 @@ def test_it_is_about_a_hundred_lines_and_read_in_minutes():
 MOST_WORDS = {
     "README.md": 1035,
     "CONTRIBUTING.md": 1500,
-    "docs/changed-criteria.md": 1400,
+    "docs/changed-criteria.md": 1425,
     "docs/columns.md": 3120,
     "docs/findings.md": 1150,
     "docs/methodology.md": 3000,
