@@ -56,7 +56,10 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
 
 
 def test_a_compiled_call_sets_no_switch_of_torch():
-    """Dynamo enters a context in every call of what `dynamic=False` compiled; `torch.compile(model)` has none."""
+    """Dynamo enters a context in every call of what `dynamic=False` compiled; `torch.compile(model)` has none.
+
+    After a reset another batch size has a graph of fixed sizes again.
+    """
     run_in(
         "torch",
         """
@@ -69,9 +72,11 @@ make = eval_frame.make_set_enable_dynamic
 eval_frame.make_set_enable_dynamic = lambda enable: entered.append(enable) or make(enable)
 model = torch.nn.Linear(4, 4)
 for batch in (2, 3):
-    compiled, capture, _ = graphs.compile_model(model, "aot-eager", torch.device("cpu"), "static")
+    compiled, _, listed = graphs.compile_model(model, "aot-eager", torch.device("cpu"), "static")
     with torch.inference_mode():
         compiled(torch.ones(batch, 4))
+    sizes = [node.meta["example_value"].shape for node in listed.args[0]._graph.graph.nodes if node.op == "placeholder"]
+    assert all(type(size) is int for shape in sizes for size in shape), sizes
     torch.compiler.reset()
 assert entered == []
 graphs.compile_model(model, "aot-eager", torch.device("cpu"), "dynamic")
