@@ -227,7 +227,7 @@ class Campaign:
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
         later = later and on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
         self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
-        for groups in map(list, others):  # peak benchmarks, whose outputs are not compared
+        for groups in others:  # peak benchmarks, whose outputs are not compared
             if later:
                 self.store.prepare_later(groups)
             else:

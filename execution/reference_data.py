@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +133,7 @@ class Store:
         if references == LATER:
             self._make_later({key: request for key, (request, made) in self._made.items() if made.lacking})
 
-    def prepare_later(self, groups: Sequence[Group]) -> None:
+    def prepare_later(self, groups: Iterable[Group]) -> None:
         """Make the seeded data of `groups`, without references, in the background; `complete` waits for them."""
         requests = self._requests(groups, seeded=True)
         self._make_later({key: request | {"reference": NEVER} for key, request in requests.items()})
@@ -149,7 +149,7 @@ class Store:
         """Begin no further work in the background."""
         self._background.shutdown(wait=False, cancel_futures=True)
 
-    def _requests(self, groups: Sequence[Group], seeded: bool) -> Requests:
+    def _requests(self, groups: Iterable[Group], seeded: bool) -> Requests:
         """Return the requests for the data of `groups` that are not made yet, by key."""
         requests: Requests = {}
         for key, group in {self._key(group): group for group in groups}.items():
@@ -181,14 +181,11 @@ class Store:
 
     def for_worker(self, group: Group) -> ReferenceData:
         """Return a group's reference data, with a reference only if it exists; make changed or removed files again."""
-        key = self._key(group)
-        if key not in self._made:
-            self.complete()
-        request, made = self._made[key]
+        request, made = self._made[self._key(group)]
         if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
             self.complete()
             (made,) = ensure([request], self._seals)
-            self._made[key] = request, made
+            self._made[self._key(group)] = request, made
         return made
 
     @staticmethod
