@@ -64,6 +64,7 @@ SAME_FIGURES: dict[str, str] = {
     "c4ec4dc3f8": "changes how weights are stored, not their values",
     "610576ce95": "makes the data of peak benchmarks later",
     "a7b8501928": "what happens if they cannot be made",
+    "1c1c07f698": "removes a wait that no job needs",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {

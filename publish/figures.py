@@ -271,7 +271,7 @@ def summary() -> str:
 
 def chapters() -> str:
     """Return all charts of all places, except those that repeat another's tables (`h100-second`) and are compared."""
-    tables = {folder: {table.part.name for table, _ in place.measured(folder)} for folder in places()}
+    tables = {folder: {path.name for path in folder.glob("*/")} for folder in places()}
     kinds = [folder for folder, names in tables.items() if not names & tables.get(place.before(folder), set())]
     parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
     return joined(part for of_place in parts for part in of_place)

@@ -200,13 +200,12 @@ def page(place: Path) -> str:
     found = measured(place)
     every = [record for _, records in found for record in records]
     versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
-    revisions = ", ".join(dict.fromkeys(str(record.git_revision) for record in every if record.git_revision))
     days = sorted({str(record.started_at)[:10] for record in every}) or [""]
     lines = [
         f"# {place.name}, edition {place.parent.name}",
         "",
-        f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), suite {revisions}, "
-        f"{versions}.",
+        f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), "
+        f"suite {revisions(every)}, {versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
         "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted.",
     ]
@@ -270,9 +269,22 @@ def of_bench(records: Sequence[Record]) -> list[str]:
     ]
 
 
+def revisions(records: Iterable[Record | ProcessRecord]) -> str:
+    """Return the suite's revisions in records, separated by commas."""
+    return ", ".join(dict.fromkeys(str(record.git_revision) for record in records if record.git_revision))
+
+
 def before(place: Path) -> Path:
-    """Return the path of the place that this one repeats if both have a table: `h100` for `h100-second`."""
-    return place.with_name(place.name.rpartition("-")[0] or "none")
+    """Return the place that this one repeats if both have a table: `h100` for `h100-second`; else a folder without."""
+    return place.parent / place.name.rpartition("-")[0]
+
+
+def relation(pairs: Sequence[tuple[Record, Record]]) -> str:
+    """Return a description of the other place, from pairs of records of this place and of the other."""
+    same = all(one.gpu_uuid == their.gpu_uuid for one, their in pairs)
+    what = "an earlier run on this GPU" if same else "another machine with a GPU of this kind"
+    here, there = (revisions(records) for records in zip(*pairs, strict=True))
+    return what if here == there else f"{what}, measured by suite {there}"
 
 
 def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
@@ -288,11 +300,6 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
     shared, shapes = common_parts(points)
     loops = [(one.host_loop_ms_full, their.host_loop_ms_full) for one, their in pairs]
     slower = [one / their for one, their in loops if one and their]
-    same = all(one.gpu_uuid == their.gpu_uuid for one, their in pairs)
-    what = "an earlier run on this GPU" if same else "another machine with a GPU of this kind"
-    revisions = [", ".join(dict.fromkeys(str(pair[place].git_revision) for pair in pairs)) for place in (0, 1)]
-    if revisions[0] != revisions[1]:
-        what += f", measured by suite {revisions[1]}"
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]
@@ -303,7 +310,7 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         "",
         f"## Against {other.name}",
         "",
-        f"[{other.name}](../{other.name}/README.md) is {what}.",
+        f"[{other.name}](../{other.name}/README.md) is {relation(pairs)}.",
         *(f"The control loop takes {text_of(median(known))} times as long here." for known in [slower] if known),
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
