@@ -23,6 +23,7 @@ from execution.progress import Bar
 from execution.recorder import Recorder
 from execution.reference_data import Unkept
 from launchers import slurm
+from measurement import machine
 from measurement.cells import Cell
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.text import make_command, times
@@ -155,6 +156,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
+            executor.early = campaign.has_spare_cores and not executor.slots and machine.gpus_are_shared()
             if campaign.cluster:
                 executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)

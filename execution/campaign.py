@@ -38,7 +38,7 @@ from records.cell_result import Context, Failure
 
 # Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CORES_FOR_BOTH = 8  # from this number on, data are made while a GPU is profiled
+CORES_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and the first worker starts
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,19 @@ class Campaign:
         parts = self.sweep, self.profile, self.interpreters, lambda group: early_checks.NOTHING, self.request.timeout
         return Launcher(runs.Run(folder), *parts)
 
+    @property
+    def has_spare_cores(self) -> bool:
+        """Return whether the CPUs can do other work while a GPU is profiled."""
+        on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
+        return on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
+
     def prepare_with(
         self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False
     ) -> None:
         """Check the models and make the reference data for these interpreters. Raises UsageError."""
         self.check(interpreters)
         self.breakdown = TimeBreakdown()  # excludes the time of environments
-        on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
-        later = later and on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
+        later = later and self.has_spare_cores
         self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
         for groups in others:  # peak benchmarks, whose outputs are not compared
             if later:

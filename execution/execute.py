@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import frameworks
@@ -18,11 +20,11 @@ from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
 from execution.worker_run import Display, Figure, Figures, WorkerRun
 from launchers import local
-from measurement import host
+from measurement import durable, host
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
-from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
+from measurement.protocol import COMPLETE, MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, estimated_seconds, profiled
 from plan.sweep import Sweep
@@ -49,6 +51,8 @@ class Executor:
     control: Group | None = None  # the cell that every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that have measured it
     ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
+    early: bool = False  # whether the machine has room for a worker that starts while eager mode is profiled
+    profiled: set[str] = field(default_factory=set)  # eager mode's cells so far
 
     @property
     def run(self) -> Run:
@@ -206,11 +210,12 @@ class Executor:
         a process without measurements fills it beforehand. A resumed run uses the cache of the last complete process,
         unless the first process did not measure some groups.
         """
-        self.find_bounds(bundle)
-        self.ready()
         cache = self.launcher.cache_of(bundle.first)
-        if any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups):
+        begins = any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups)
+        if begins:
             shutil.rmtree(cache, ignore_errors=True)
+        if not (begins and self.early):
+            self.get_ready(bundle)
         try:
             if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
@@ -230,11 +235,20 @@ class Executor:
             if not (cache / artefacts.MANIFEST).exists():  # else a resumed run uses it
                 shutil.rmtree(cache, ignore_errors=True)
 
-    def find_bounds(self, bundle: Bundle) -> None:
-        """Profile eager mode of the groups with unknown bounds, before a process compiles anything."""
-        groups = [group for group in profiled(bundle.groups) if group.cells[0].id not in self.recorder.busy]
-        if not groups:
-            return
+    def unbounded(self, bundle: Bundle) -> list[Group]:
+        """Return eager mode of the groups whose bounds a profile can find, and none has been tried."""
+        known = self.recorder.busy.keys() | self.profiled
+        return [group for group in profiled(bundle.groups) if group.cells[0].id not in known]
+
+    def get_ready(self, bundle: Bundle) -> None:
+        """Profile eager mode, before a process compiles the model, and wait until nothing disturbs a measurement."""
+        if groups := self.unbounded(bundle):
+            self.find_bounds(groups)
+        self.ready()
+
+    def find_bounds(self, groups: Sequence[Group]) -> None:
+        """Profile eager mode of these groups."""
+        self.profiled |= {group.cells[0].id for group in groups}
         self.breakdown.enter("profile")
         self.display.phase(groups[0].cells[0].id, "profile")
         for cell, answer, device_name in bounds.answers(self.launcher, groups):
@@ -265,10 +279,10 @@ class Executor:
             kept = self.recorder.kept_peaks(bundle.first) if peak_benchmarks else None
             versions = kept.versions if kept else None
             full_s = full_speed_s([report for result in results.values() for report in result.reports])
-            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
-            worker_run = WorkerRun(folder, number, results, changed_since(job))
-            unchanged.check_files(job.user_models)
-            failure = self.run_worker(worker_run, job, bundle, kept)
+            facts = settled, versions, full_s
+            job_of = partial(self.launcher.job, kind, groups, folder, number, peak_benchmarks, *facts)
+            worker_run = WorkerRun(folder, number, results, peak_benchmarks)
+            failure = self.run_worker(worker_run, job_of, bundle, kept)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, results)
             left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
@@ -283,16 +297,37 @@ class Executor:
                 results[cell_id].failure, results[cell_id].failed_step = failure, worker_run.step
             groups = [rest for group in left if (rest := group.without(culprits))]
 
-    def run_worker(self, worker_run: WorkerRun, job: Job, bundle: Bundle, kept: Kept | None) -> Failure:
+    def messages(
+        self, worker_run: WorkerRun, start: local.Launch, job_of: Callable[..., Job], bundle: Bundle
+    ) -> Iterator[dict[str, Any]]:
+        """Yield a worker's messages. If it starts early, profile eager mode meanwhile, and then complete its job."""
+
+        def watched(job: Job) -> Job:
+            worker_run.lost_files = changed_since(job)
+            unchanged.check_files(job.user_models)
+            return job
+
+        early = self.early and bool(self.unbounded(bundle))
+        with contextlib.closing(self.launcher.messages(start, watched(job_of(waits=early)))) as messages:
+            if early:
+                yield next(messages)  # it has started
+                self.get_ready(bundle)
+                job = watched(job_of())
+                durable.replace(start.folder / COMPLETE, json.dumps(job.to_json()).encode())
+            yield from messages
+
+    def run_worker(
+        self, worker_run: WorkerRun, job_of: Callable[..., Job], bundle: Bundle, kept: Kept | None
+    ) -> Failure:
         """Run one worker to its end; return the failure of the cells that it did not report.
 
         Groups of the bundle are written as they finish.
         """
-        waits = bool(job.peak_benchmarks)  # these are measured last, and records contain the peaks
-        start = self.launcher.start_of(job.cells[0], worker_run.folder, self.launcher.cache_of(bundle.first))
+        waits = bool(worker_run.peak_benchmarks)  # records contain the peaks
+        start = self.launcher.start_of(bundle.first, worker_run.folder, self.launcher.cache_of(bundle.first))
         try:
             self.breakdown.enter("start")
-            for data in self.launcher.messages(start, job):
+            for data in self.messages(worker_run, start, job_of, bundle):
                 message = worker_run.take(data)
                 if isinstance(message, Phase):
                     self.breakdown.enter(message.phase)
@@ -302,7 +337,7 @@ class Executor:
                 elif isinstance(message, Provisional):
                     self.display.figures(0, {message.cell: Figure(message.seconds, message.speedup, message.slowed)})
                 elif isinstance(message, Hello):
-                    unchanged.note_versions(self.run, job.cells[0], message.installed)
+                    unchanged.note_versions(self.run, bundle.first, message.installed)
                     if kept and message.versions == kept.versions:
                         self.recorder.take_peaks(bundle.first, kept.peaks)
                         waits = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,12 @@ class Launcher:
         settled: Collection[Group] = (),
         peaks_known_of: Mapping[str, str] | None = None,
         full_speed_s: float | None = None,
+        waits: bool = False,
     ) -> Job:
-        """Return a worker's job; `number` is the process's, and `settled` are the groups whose outputs exist."""
+        """Return a worker's job; `number` is the process's, and `settled` are the groups whose outputs exist.
+
+        A job that `waits` is not whole: it has no peak benchmarks, whose data may not exist yet.
+        """
         own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,
@@ -95,13 +99,14 @@ class Launcher:
             folder=str(folder),
             seed=self.sweep.seed,
             process=number,
-            peak_benchmarks=tuple(self._group_job(group, settled=True) for group in peak_benchmarks),
+            peak_benchmarks=tuple(self._group_job(group, settled=True) for group in peak_benchmarks if not waits),
             peaks_known_of=dict(peaks_known_of or {}),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
             full_speed_s=full_speed_s,
             user_models=self.sweep.user_models,
             energy=self.sweep.energy,
+            waits=waits,
         )
 
     def _group_job(self, group: Group, settled: bool) -> GroupJob:
@@ -112,7 +117,7 @@ class Launcher:
         )
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen, settled)
 
-    def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:
+    def messages(self, start: local.Launch, job: Job) -> Generator[dict[str, Any], None, None]:
         """Yield the messages of a worker as they arrive.
 
         Raises WorkerFailure, or OSError if the system refused it a file, or if it died while a disk takes no files.

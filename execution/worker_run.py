@@ -54,6 +54,7 @@ class WorkerRun:
     folder: Path
     process: int
     results: dict[str, CellResult]
+    peak_benchmarks: tuple[Group, ...] = ()  # that it measures last
     lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job was changed or deleted
     hello: Hello | None = None
     where: Where | None = None  # on a cluster

@@ -52,6 +52,12 @@ def gpus() -> tuple[dict[str, str], ...]:
     return tuple(dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
 
 
+def gpus_are_shared() -> bool:
+    """Return whether several processes may use a GPU at once: its compute mode is the default."""
+    modes = (programs.answer(["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]) or "").split("\n")
+    return {mode.strip() for mode in modes if mode.strip()} == {"Default"}
+
+
 def has_gpu() -> bool:
     """Return whether the driver exposes a GPU, to `nvidia-smi` (not in every container) or as a device file."""
     return bool(gpus()) or any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()

@@ -27,7 +27,7 @@ MEASURE, PRIME, EXPLAIN, CHECK, PROFILE = "measure", "prime", "explain", "check"
 START = "start"
 STREAM = "stream"  # calls of different lengths, see `measurement/streams.py`
 # Files and folders in the folder of a job.
-MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
+MARKER, OUTPUTS, DUMPS, TRACES, COMPLETE = "marker", "outputs", "dumps", "traces", "complete.json"
 REASON_CHARACTERS = 2000
 # As workers report them: `crash` of another rank only; the parent detects a worker's own crash and its `timeout`.
 FAILURES = ("unsupported", "oom", "error", "crash")
@@ -99,6 +99,7 @@ class Job:
     stream: StreamJob | None = None
     energy: bool = False  # whether to measure the energy of each mode
     elsewhere: tuple[tuple[str, ...], ...] = ()  # commands that start ranks from 1 up on other nodes
+    waits: bool = False  # once its compilers have started, for the whole job in the file `COMPLETE`
 
     @property
     def cells(self) -> list[Cell]:

@@ -62,7 +62,7 @@ def measure(context: Context, cells: list[Cell]) -> None:
         releases = position < len(job.groups) or cells[0].device_kind == "gpu"
         InterleavedComparison(context, group, job.profile, position, releases).run()
     # Last, so that peak benchmarks disturb no measurement.
-    context.channel.prefix = PEAK_PREFIX
+    context.channel.prefix, job = PEAK_PREFIX, context.job
     if not job.peak_benchmarks or job.peaks_known_of == frameworks.versions(job.framework):
         return
     for group in job.peak_benchmarks:

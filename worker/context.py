@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
+import time
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import frameworks
 from frameworks import ranks, smoke_test
@@ -15,13 +18,15 @@ from measurement import machine
 from measurement.cells import Cell
 from measurement.cores import Cores
 from measurement.host import loop_seconds
-from measurement.protocol import Failed, Hello, Job
+from measurement.protocol import COMPLETE, Failed, Hello, Job
 from measurement.sampling import Clocks, Control
 from worker import writing
 from worker.channel import Channel, classify
 from worker.forks import Forks
 from worker.ranked_adapter import Rank, RankedAdapter
 from worker.reasons import of_user_model
+
+LOOK_AGAIN_SECONDS = 0.02
 
 
 class Context:
@@ -68,6 +73,15 @@ class Context:
             self.adapter = self.ranked = RankedAdapter(self.adapter, self.job, self.channel, cell.ranks, self.cores)
         packages = frameworks.installed()
         self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
+
+    def await_job(self) -> None:
+        """Wait until the parent completes the job, if another process has the device until then."""
+        complete = Path(self.job.folder) / COMPLETE
+        while self.job.waits:
+            if complete.exists():
+                self.job = Job.from_json(json.loads(complete.read_text()))
+            else:
+                time.sleep(LOOK_AGAIN_SECONDS)
 
     def own_cpus(self, cell: Cell) -> list[int]:
         """Return the CPUs that this process may move to: of processes that train together each has its own share."""

@@ -17,6 +17,7 @@ def install(folder: Path) -> str:
     script = folder / "nvidia-smi"
     folder.mkdir(parents=True)
     rows = [f"{index}, Some GPU, 1024 MiB, 9.0, 555.55, GPU-{index}, 00000000:0{index}:00.0" for index in (0, 1)]
-    script.write_text("#!/bin/sh\n" + "".join(f"echo '{row}'\n" for row in rows))
+    listing = "".join(f"echo '{row}'\n" for row in rows)
+    script.write_text(f'#!/bin/sh\ncase "$*" in *compute_mode*) echo Default; exit;; esac\n{listing}')
     script.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"

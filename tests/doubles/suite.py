@@ -47,6 +47,10 @@ SIZES["cpu"] = (
     ("matmul", {"size": 128}), ("stream", {"elements": 75_000}), *SIZES["cpu"][2:4], ("matvec", {"size": 128})
 )
 """,
+    "execution/campaign.py": """
+import os
+CORES_FOR_BOTH = int(os.environ.get("FAKE_CORES_FOR_BOTH", CORES_FOR_BOTH))
+""",
     "measurement/profiles.py": """
 import dataclasses
 PEAK_BENCHMARK = dataclasses.replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -25,6 +26,7 @@ def measured(suite, tmp_path_factory):
     def bench(**environment: str):
         out, path = tmp_path_factory.mktemp("runs") / "run", gpus.install(tmp_path_factory.mktemp("gpus") / "bin")
         words = (*TINY, "--framework", "fake", "--mode", "eager,graph", "--device", "gpu", "--python", sys.executable)
+        environment.setdefault("FAKE_CORES_FOR_BOTH", "1000")
         return suite.bench(out, *words, "--out", str(out), environment={"PATH": path, **environment})
 
     return bench
@@ -47,6 +49,22 @@ def test_a_profile_that_fails_costs_its_bound_alone(measured):
     assert [record["bound_replay"] for record in run.records] == [None, None]
     assert {record["launches"] for record in run.records} == {3}
     assert "no bound: RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES" in run.output
+
+
+@pytest.mark.parametrize("profiler", ["", "raises"])
+def test_the_first_worker_starts_while_eager_mode_is_profiled_and_then_gets_its_whole_job(measured, profiler):
+    run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER=profiler, FAKE_CORES_FOR_BOTH="1")
+    assert run.complete()
+    first, profile, *others = sorted(run.folder.glob("processes/*/job.json"), key=lambda path: path.stat().st_mtime)
+    jobs = {path: json.loads(path.read_text()) for path in (first, profile, *others)}
+    assert [(job["kind"], job["waits"]) for job in jobs.values()] == [
+        ("measure", True), ("profile", False), ("measure", False), ("measure", False)
+    ]  # fmt: skip
+    complete = first.with_name("complete.json")
+    assert json.loads(complete.read_text()) == jobs[first] | {"waits": False}
+    log = first.with_name("worker.log")
+    assert profile.with_name("worker.log").stat().st_mtime <= complete.stat().st_mtime < log.stat().st_mtime
+    assert ("no bound" in run.output) == bool(profiler)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,8 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     out = tmp_path / "run"
     words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--isolate", "--out", str(out))
     process = suite.begin(*words, "--python", sys.executable)
-    wait_for((out / "records.jsonl").exists, process)
+    records = out / "records.jsonl"
+    wait_for(lambda: records.exists() and records.stat().st_size, process)
     process.kill()
     process.communicate()
     kept = Finished(-9, "", out).lines

@@ -61,6 +61,14 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     assert unfinished(group, results, RIGOROUS.minimum_processes - 1, RIGOROUS) is None  # it has a report
 
 
+def test_a_job_that_waits_has_no_peak_benchmarks_whose_data_may_not_exist_yet(cell, tmp_path):
+    launcher, group = executor_in(tmp_path).launcher, Group((cell(),), frozenset())
+    peaks = Group((cell(workload="matmul", parameters=(("size", 8),)),), frozenset())
+    whole, waiting = (launcher.job(MEASURE, [group], tmp_path, 0, [peaks], waits=waits) for waits in (False, True))
+    assert whole.peak_benchmarks and not waiting.peak_benchmarks
+    assert replace(waiting, waits=False, peak_benchmarks=whole.peak_benchmarks) == whole
+
+
 @pytest.mark.parametrize(("eager", "another"), [(STEADY, False), (DRIFTING, True)])
 def test_a_graph_with_another_program_asks_for_no_process(cell, report, eager, another):
     results = {}

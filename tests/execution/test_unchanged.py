@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from doubles.executing import executor_in
 
 import workloads
-from execution.execute import Executor
 from execution.launcher import Launcher
 from execution.unchanged import leave_out_another_machine, note_versions
-from launchers.local import WorkerFailure
+from launchers.local import Launch
 from measurement.cells import Effective
 from measurement.protocol import MEASURE, Hello, Job
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group
-from records.cell_result import CellResult, Failure
+from records.cell_result import CellResult
 from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
 pytestmark = pytest.mark.slow
@@ -39,19 +39,17 @@ def launched(cell, report, tmp_path, monkeypatch):
     def launch(*happens) -> tuple[CellResult, int]:
         left = list(happens)
 
-        class Changing(Executor):
-            def run_worker(self, worker_run, job, bundle, kept) -> Failure:
-                worker_run.hello = Hello({}, Effective())
-                left.pop(0)(file)
-                try:
-                    worker_run.finish(report(cell=result.cell.id))
-                except WorkerFailure as error:
-                    return Failure(error.status, str(error))
-                return Failure("crash", "")
+        def messages(*told):
+            yield Hello({}, Effective()).to_json()
+            left.pop(0)(file)
+            yield report(cell=result.cell.id).to_json()
 
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
-        monkeypatch.setattr(Launcher, "job", lambda *told: job)
-        executor = executor_in(tmp_path / "run", kind=Changing)
+        start = Launch(Path(), tmp_path, {}, [], 1.0)
+        for name, replaced in {"job": lambda *told, **more: job, "start_of": lambda *told: start}.items():
+            monkeypatch.setattr(Launcher, name, replaced)
+        monkeypatch.setattr(Launcher, "messages", messages)
+        executor = executor_in(tmp_path / "run")
         executor.process(Bundle((group,)), [group], {result.cell.id: result}, MEASURE)
         return result, len(left)
 
