@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from analysis import ladders, modes
@@ -154,7 +155,8 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     try:
         with Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile)) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
-            executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
+            launcher = replace(campaign.launcher(run), keeps_bytecode=True)
+            executor = Executor(launcher, recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
             executor.early = campaign.has_spare_cores and not executor.slots and machine.gpus_are_shared()
             if campaign.cluster:

@@ -136,6 +136,7 @@ class Executor:
         """Write the table and remove kept reports: every cell has its record, so nothing is left to resume."""
         self.run.write_csv()
         self.run.drop_reports()
+        shutil.rmtree(self.launcher.bytecode, ignore_errors=True)
 
     def run_bundle(self, bundle: Bundle) -> None:
         """Run all processes of a bundle, then write its records."""

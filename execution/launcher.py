@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +39,17 @@ class Launcher:
     timeout_s: float
     slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
+    keeps_bytecode: bool = False  # even if the shell forbids Python to store compiled modules with their sources
 
     def cache_of(self, cell: Cell) -> Path:
         """Return the folder of compiled code for the workers of a cell's bundle: one per bundle, or per slot."""
         key = hashlib.sha256(repr(process_key(cell, self.sweep.isolate)).encode()).hexdigest()[:8]
         return self.run.folder / "processes" / f"cache-{key if self.slot.alone else self.slot.number}"
+
+    @property
+    def bytecode(self) -> Path:
+        """Return the folder of compiled Python modules for the run's workers."""
+        return self.run.folder / "processes" / "cache-bytecode"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
         """Return why there is no interpreter for a bundle; None if there is one."""
@@ -62,6 +69,8 @@ class Launcher:
         additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.slot.environment
+        if self.keeps_bytecode and os.environ.get("PYTHONDONTWRITEBYTECODE"):  # as in many containers: 7 s a process
+            additions |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.bytecode)}
         return local.Launch(
             interpreter=interpreter,
             folder=folder,

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,6 +60,24 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     group = Group(tuple(result.cell for result in results.values()), frozenset(results))
     assert bool(unfinished(group, results, RIGOROUS.minimum_processes, RIGOROUS)) is another
     assert unfinished(group, results, RIGOROUS.minimum_processes - 1, RIGOROUS) is None  # it has a report
+
+
+@pytest.mark.parametrize("forbidden", ["1", ""])
+def test_workers_keep_compiled_modules_in_the_run_where_the_shell_forbids_them_elsewhere(
+    cell, tmp_path, monkeypatch, forbidden
+):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", forbidden)
+    (tmp_path / "run").mkdir()
+    executor = executor_in(tmp_path / "run")
+    there = {("torch", "cpu"): Path(sys.executable)}
+    launchers = [replace(executor.launcher, interpreters=there, keeps_bytecode=keeps) for keeps in (True, False)]
+    for launcher in launchers:
+        start = launcher.start_of(cell(), tmp_path, tmp_path / "cache")
+        subprocess.run([start.interpreter, "-c", "import json.tool"], env=start.environment, check=True)
+        kept = launcher.bytecode.exists() and [path.name for path in launcher.bytecode.rglob("tool.*.pyc")]
+        assert bool(kept) is (bool(forbidden) and launcher.keeps_bytecode)
+        executor.end()
+        assert not launcher.bytecode.exists()
 
 
 def test_a_job_that_waits_has_no_peak_benchmarks_whose_data_may_not_exist_yet(cell, tmp_path):
