@@ -66,6 +66,7 @@ SAME_FIGURES: dict[str, str] = {
     "a7b8501928": "what happens if they cannot be made",
     "1c1c07f698": "removes a wait that no job needs",
     "dd691cb4fc": "starts the first worker while eager mode is profiled, without measuring anything before",
+    "017160959e": "shortens imports where the shell forbids Python to store compiled modules",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {
