@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ UNPUBLISHED = "runs"  # what this machine measured, under results/ but not commi
 PLANS = {"plan.json": "bench", "explanation.json": "explain", "start.json": "start", "stream.json": "stream"}
 # These hold the plans of runs whose records stand in one file, under `runs`.
 JOINED = ("joined.json", "reproduction.json")
+# Flags in the plan of a command that has no such option.
+NO_OPTIONS = {"explain": {"budget"}, "start": {"mode"}, "stream": {"mode", "shapes"}}
 
 
 def folders(results: Path) -> Iterator[Path]:
@@ -33,8 +35,10 @@ def plans(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(run["by"], run) for name in JOINED for run in read(folder / name).get("runs", ())]
 
 
-def command(target: str, given: Mapping[str, object]) -> str:
+def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping[str, object]] = ()) -> str:
     """Return the command that repeats a run, from the flags in a plan, which somebody else may have written.
+
+    The records `measured` by `start` or `stream` have their strategies, processes and kinds of caches.
 
     An absolute path is reduced to its name. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
@@ -42,12 +46,20 @@ def command(target: str, given: Mapping[str, object]) -> str:
     known = {option.flag for option in sweep.all_options()}
     for word in sweep.split_words(given.get("workload") or ()):
         known.update(signature.flags(word))  # of a user model, if its file is here
-    if target == "explain":
-        known.discard("budget")  # of a sweep file; a profile has none
+    known -= NO_OPTIONS.get(target, set())
     given = {
         flag: value for flag, value in sweep.current(given, known).items() if value is not None and value is not False
     }
-    return make_command(target, {variable(flag): _value(value) for flag, value in given.items() if flag in known})
+    words = {variable(flag): _value(value) for flag, value in given.items() if flag in known}
+    return make_command(target, words | (_rounds(measured) if target in ("start", "stream") else {}))
+
+
+def _rounds(measured: Sequence[Mapping[str, object]]) -> dict[str, str]:
+    """Return the variables that select these records of rounds."""
+    taken = {name: sorted({str(one[name]) for one in measured if name in one}) for name in ("strategy", "caches")}
+    named = {variable(name): ",".join(values) for name, values in taken.items() if values}
+    rounds = {one["round"] for one in measured if "round" in one}
+    return named | ({"PROCESSES": str(len(rounds))} if rounds else {})
 
 
 def _value(value: object) -> str:

@@ -45,7 +45,7 @@ def row(folder: Path, results: Path) -> list[str]:
     return [
         f"[{place}]({place})",
         in_markdown(machine(folder, entries)),
-        "<br>".join(as_code(command(target, plan["given"])) for target, plan in asked),
+        "<br>".join(as_code(command(target, plan["given"], entries)) for target, plan in asked),
         min(plan["started_at"] for _, plan in asked).replace("T", " ").removesuffix("Z"),
         ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")}))
         or NOT_RECORDED,

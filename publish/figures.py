@@ -69,7 +69,7 @@ FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
     _gain(f"`{mode}`", "torch", mode)
     for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
 )
-FROZEN = ": speedup over eager mode; AOTInductor, ONNX Runtime and OpenVINO freeze weights"
+FROZEN = ": speedup over eager mode; except `torch.compile(m)` they freeze weights"
 ON_GPU = (
     "gpu-bert-*short-*",
     "gpu-bert-*long-*",
@@ -96,7 +96,7 @@ CHARTS = (
         [Column(head, "ms", {"framework": name, "mode": mode}) for head, (name, mode) in BY_FRAMEWORK.items()][1:],
     ),
     Chart(
-        "PyTorch: training on one and several GPUs",
+        "PyTorch: training",
         ("gpu-scaling-*",),
         (
             EAGER,
@@ -132,7 +132,11 @@ CHARTS = (
         "Frameworks on a CPU: speedup over eager mode", ON_CPU, [_gain(head, *of) for head, of in BY_FRAMEWORK.items()]
     ),
     Chart("PyTorch on a CPU: speedup over eager mode", (*ON_CPU, "cpu-models"), (EAGER, DEFAULT, FREEZING, FIRST_CALL)),
-    Chart(f"Deployed forms on a CPU{FROZEN}", ("cpu-forms",), (EAGER, DEFAULT, AOT, ONNX, OPENVINO)),
+    Chart(
+        f"Deployed forms on a CPU{FROZEN}",
+        ("cpu-forms*",),
+        (EAGER, DEFAULT, FREEZING, AOT, ONNX, OPENVINO, _gain("Paddle `inference` over its eager mode", "paddle", "inference")),
+    ),
 )
 # Charts of the README, of the first place that has them.
 SUMMARY = (

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,7 +23,8 @@ from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
 from plan import plan, sweep, user_models
-from records import foreign, manifest, runs
+from publish import committed
+from records import foreign, jsonfiles, manifest, runs
 
 TARGETS = [*table.COMMANDS, "test", "lock", "lint", "clean", "help"]
 TOUCH = "touch EXECUTED"
@@ -95,6 +97,21 @@ def test_what_is_quoted_shows_every_sign():
     assert shell_word("a\tb\n") == r"$'a\011b\012'"
     assert shell_word("a  b") == r"$'a\040\040b'"
     assert make_command("bench", {"OUT": "é x", "FORCE": "1"}) == "make bench OUT='é x' FORCE=1"
+
+
+def test_the_published_commands_exist():
+    """Each one's words are options of its command, except former modes and those of models that are not installed."""
+    seen = set()
+    for folder in published.folders(ROOT / "results"):
+        entries = [entry for name in committed.RECORDS for entry in jsonfiles.lines(folder / name)]
+        for target, asked in published.plans(folder):
+            _, _, *words = shlex.split(published.command(target, asked["given"], entries))
+            runner.parse([target, *words])
+            seen.add(target)
+    assert seen == {"bench", "explain", "start", "stream"}
+    rounds = [{"strategy": name, "round": number} for name in "ba" for number in (0, 1)]
+    words = published.command("start", {"mode": "eager", "threads": 2}, rounds)
+    assert words == "make start THREADS=2 STRATEGY=a,b PROCESSES=2"
 
 
 def test_a_foreign_plan_s_flag_that_is_no_option_is_not_a_part_of_a_command(tmp_path, capsys):

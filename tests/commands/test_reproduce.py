@@ -19,7 +19,7 @@ from commands.reproduce import evidence_in, paired
 from experiments.evidence import Evidence, Records
 from experiments.page import markdown, reach
 from experiments.spec import Sweep
-from plan import plan, sweep
+from plan import hosts, plan, sweep
 from publish import reproductions
 
 pytestmark = pytest.mark.slow
@@ -54,13 +54,15 @@ def test_a_table_is_added_by_adding_its_folder(suite):
     assert "about 3 min" in listed  # as its sweep file says
 
 
-def test_every_table_is_listed_with_devices_and_times(capsys):
+def test_every_table_is_listed_with_devices_and_times(capsys, monkeypatch):
+    monkeypatch.setattr(hosts, "usable_cpus", lambda: 2)
     assert runner.main(["reproduce"]) == 0
     listed = capsys.readouterr().out
     for name in experiments.names():
         devices = {part.device for part in experiments.get(name).sweeps()}
         assert listed.count(f" {name} ") == len(devices), name
     assert listed.count("about ") >= len(experiments.names())
+    assert "THREADS" not in listed
 
 
 def test_claims_are_answered_beside_the_tables(reproduced):
@@ -220,8 +222,8 @@ def test_every_table_has_a_page_with_the_published_figures(name, device):
 
 def test_places_of_the_edition_answer_claims_on_their_tables():
     found = {one.name: one for one in reproductions.committed() if one.experiment.edition}
-    forms = found["forms-cpu"]
-    assert [part.name for part in forms.sweeps] == ["cpu-forms"]
+    forms = found["forms-cpu-second"]
+    assert {part.name for part in forms.sweeps} == {"cpu-forms", "cpu-forms-paddle"}
     claim = next(one for one in forms.experiment.claims if one.sentence.startswith("On a CPU OpenVINO"))
     assert forms.experiment.answers(claim, forms.evidence)["all"].measured
 
