@@ -8,6 +8,7 @@ import errno
 import itertools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from execution.campaign import Campaign, Request
 from execution.execute import Executor
 from execution.progress import Bar
 from execution.recorder import Recorder
-from execution.reference_data import Unkept
+from execution.reference_data import ReferenceDataError
 from launchers import slurm
 from measurement import machine
 from measurement.cells import Cell
@@ -152,13 +153,13 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     if not campaign.elsewhere:
         gpu = any(group.cells[0].device_kind == "gpu" for group in campaign.groups)
         neighbours.await_quiet(console, gpu, campaign.sweep.force)
+    launcher = replace(campaign.launcher(run), keeps_bytecode=not campaign.elsewhere)
     try:
         with Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile)) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
-            launcher = replace(campaign.launcher(run), keeps_bytecode=True)
             executor = Executor(launcher, recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
-            executor.early = campaign.has_spare_cores and not executor.slots and machine.gpus_are_shared()
+            executor.early = campaign.has_spare_cpus and not executor.slots and machine.gpus_are_shared()
             if campaign.cluster:
                 executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)
@@ -169,9 +170,11 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left
         raise
-    except (OSError, Unkept) as error:
+    except (OSError, ReferenceDataError) as error:
         words = kept(run, cells)
         raise UsageError(f"{cause(error)} {words}; resume with: {going_on(run, campaign)}") from error
+    finally:
+        shutil.rmtree(launcher.bytecode, ignore_errors=True)
     run.compress_samples()
     return DONE
 
@@ -184,10 +187,10 @@ def kept(run: runs.Run, cells: Sequence[Cell]) -> str:
     return f"{len(finished)} of {times(len(cells), 'cell')}{more} kept in {run.folder}"
 
 
-def cause(error: OSError | Unkept) -> str:
+def cause(error: OSError | ReferenceDataError) -> str:
     """Return why a run cannot go on, with the ways out."""
     if not isinstance(error, OSError):
-        return str(error)
+        return str(error).rstrip(".") + "."
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     rest = " If one cell fills the disk, start a new run that selects the others (FILTER=)." if full else ""
     return sentence(error) + rest

@@ -117,7 +117,9 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
     """Return the sweeps' number of cells and seconds: as noted in their files, or estimated."""
     cells, seconds = 0, 0.0
     for part in chosen:
-        resolved = sweep.resolve(part.flags)
+        # Threads change no estimate of a GPU's sweep, and this machine may have fewer CPUs.
+        flags = {name: value for name, value in part.flags.items() if name != "threads" or part.device == "cpu"}
+        resolved = sweep.resolve(flags)
         planned = plan.plan(resolved)
         cells += len(planned.cells)
         noted = part.about.get("minutes")

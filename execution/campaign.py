@@ -38,7 +38,7 @@ from records.cell_result import Context, Failure
 
 # Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CORES_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and the first worker starts
+CPUS_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and the first worker starts
 
 
 @dataclass(frozen=True)
@@ -219,10 +219,10 @@ class Campaign:
         return Launcher(runs.Run(folder), *parts)
 
     @property
-    def has_spare_cores(self) -> bool:
-        """Return whether the CPUs can do other work while a GPU is profiled."""
+    def has_spare_cpus(self) -> bool:
+        """Return whether there are CPUs for other work while a GPU is profiled."""
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
-        return on_gpu and not self.elsewhere and machine.usable_cpus() >= CORES_FOR_BOTH
+        return on_gpu and not self.elsewhere and machine.usable_cpus() >= CPUS_FOR_BOTH
 
     def prepare_with(
         self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False
@@ -230,7 +230,7 @@ class Campaign:
         """Check the models and make the reference data for these interpreters. Raises UsageError."""
         self.check(interpreters)
         self.breakdown = TimeBreakdown()  # excludes the time of environments
-        later = later and self.has_spare_cores
+        later = later and self.has_spare_cpus
         self.make([*self.groups, *self.unseen], references=LATER if later else NOW)
         for groups in others:  # peak benchmarks, whose outputs are not compared
             if later:

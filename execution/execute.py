@@ -52,7 +52,7 @@ class Executor:
     controlled: set[str] = field(default_factory=set)  # the nodes that have measured it
     ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
     early: bool = False  # whether the machine has room for a worker that starts while eager mode is profiled
-    profiled: set[str] = field(default_factory=set)  # eager mode's cells so far
+    tried: set[str] = field(default_factory=set)  # eager mode's cells whose profile was tried
 
     @property
     def run(self) -> Run:
@@ -108,11 +108,12 @@ class Executor:
         weights = self.launcher.reference_data(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
         facts = self.facts
-        for left in (self.run.folder / "processes").glob("cache*"):
-            if not (facts and artefacts.restore(left, facts)):
-                shutil.rmtree(left, ignore_errors=True)
-                if left.exists():  # otherwise workers would run the compiled code in it
-                    raise UsageError(f"{left} cannot be removed: delete it, then try again.")
+        caches = (self.run.folder / "processes").glob("cache*")
+        unusable = [left for left in caches if not (facts and artefacts.restore(left, facts))]
+        for left in (*unusable, self.launcher.bytecode):
+            shutil.rmtree(left, ignore_errors=True)
+            if left.exists():  # otherwise workers would run the compiled code in it
+                raise UsageError(f"{left} cannot be removed: delete it, then try again.")
         self.take_over_reports(facts.get("code"))
 
     def take_over_reports(self, code: str | None) -> None:
@@ -136,7 +137,6 @@ class Executor:
         """Write the table and remove kept reports: every cell has its record, so nothing is left to resume."""
         self.run.write_csv()
         self.run.drop_reports()
-        shutil.rmtree(self.launcher.bytecode, ignore_errors=True)
 
     def run_bundle(self, bundle: Bundle) -> None:
         """Run all processes of a bundle, then write its records."""
@@ -215,8 +215,8 @@ class Executor:
         begins = any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups)
         if begins:
             shutil.rmtree(cache, ignore_errors=True)
-        if not (begins and self.early):
-            self.get_ready(bundle)
+        if not (begins and self.starts_early(bundle)):
+            self.prepare_device(bundle)
         try:
             if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
@@ -238,10 +238,14 @@ class Executor:
 
     def unbounded(self, bundle: Bundle) -> list[Group]:
         """Return eager mode of the groups whose bounds a profile can find, and none has been tried."""
-        known = self.recorder.busy.keys() | self.profiled
+        known = self.recorder.busy.keys() | self.tried
         return [group for group in profiled(bundle.groups) if group.cells[0].id not in known]
 
-    def get_ready(self, bundle: Bundle) -> None:
+    def starts_early(self, bundle: Bundle) -> bool:
+        """Return whether the bundle's next worker starts while eager mode is profiled."""
+        return self.early and bool(self.unbounded(bundle))
+
+    def prepare_device(self, bundle: Bundle) -> None:
         """Profile eager mode, before a process compiles the model, and wait until nothing disturbs a measurement."""
         if groups := self.unbounded(bundle):
             self.find_bounds(groups)
@@ -249,10 +253,10 @@ class Executor:
 
     def find_bounds(self, groups: Sequence[Group]) -> None:
         """Profile eager mode of these groups."""
-        self.profiled |= {group.cells[0].id for group in groups}
         self.breakdown.enter("profile")
         self.display.phase(groups[0].cells[0].id, "profile")
         for cell, answer, device_name in bounds.answers(self.launcher, groups):
+            self.tried.add(cell.id)
             if isinstance(answer, Profiled):
                 self.recorder.busy[cell.id] = answer.busy_s
                 if facts := self.facts:
@@ -304,17 +308,19 @@ class Executor:
         """Yield a worker's messages. If it starts early, profile eager mode meanwhile, and then complete its job."""
 
         def watched(job: Job) -> Job:
-            worker_run.lost_files = changed_since(job)
+            before, since = worker_run.lost_files, changed_since(job)
+            worker_run.lost_files = lambda: before() or since()
             unchanged.check_files(job.user_models)
             return job
 
-        early = self.early and bool(self.unbounded(bundle))
+        early = self.starts_early(bundle)
         with contextlib.closing(self.launcher.messages(start, watched(job_of(waits=early)))) as messages:
             if early:
                 yield next(messages)  # it has started
-                self.get_ready(bundle)
+                self.prepare_device(bundle)
                 job = watched(job_of())
                 durable.replace(start.folder / COMPLETE, json.dumps(job.to_json()).encode())
+                self.breakdown.enter("start")
             yield from messages
 
     def run_worker(
@@ -324,7 +330,7 @@ class Executor:
 
         Groups of the bundle are written as they finish.
         """
-        waits = bool(worker_run.peak_benchmarks)  # records contain the peaks
+        awaits_peaks = bool(worker_run.peak_benchmarks)  # records contain them
         start = self.launcher.start_of(bundle.first, worker_run.folder, self.launcher.cache_of(bundle.first))
         try:
             self.breakdown.enter("start")
@@ -341,9 +347,9 @@ class Executor:
                     unchanged.note_versions(self.run, bundle.first, message.installed)
                     if kept and message.versions == kept.versions:
                         self.recorder.take_peaks(bundle.first, kept.peaks)
-                        waits = False
+                        awaits_peaks = False
                 self.keep(worker_run)
-                if not waits and (message is None or isinstance(message, Ended)):
+                if not awaits_peaks and (message is None or isinstance(message, Ended)):
                     self.finish_settled(bundle, worker_run.results)
         except local.SlotFailure:
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,7 @@ class Launcher:
     timeout_s: float
     slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
-    keeps_bytecode: bool = False  # even if the shell forbids Python to store compiled modules with their sources
+    keeps_bytecode: bool = False  # in the run, if workers find no compiled modules and the shell forbids to store them
 
     def cache_of(self, cell: Cell) -> Path:
         """Return the folder of compiled code for the workers of a cell's bundle: one per bundle, or per slot."""
@@ -49,7 +48,7 @@ class Launcher:
     @property
     def bytecode(self) -> Path:
         """Return the folder of compiled Python modules for the run's workers."""
-        return self.run.folder / "processes" / "cache-bytecode"
+        return self.run.folder / "processes" / "bytecode"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
         """Return why there is no interpreter for a bundle; None if there is one."""
@@ -69,8 +68,6 @@ class Launcher:
         additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.slot.environment
-        if self.keeps_bytecode and os.environ.get("PYTHONDONTWRITEBYTECODE"):  # as in many containers: 7 s a process
-            additions |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.bytecode)}
         return local.Launch(
             interpreter=interpreter,
             folder=folder,
@@ -115,6 +112,7 @@ class Launcher:
             full_speed_s=full_speed_s,
             user_models=self.sweep.user_models,
             energy=self.sweep.energy,
+            bytecode=str(self.bytecode) if self.keeps_bytecode else "",
             waits=waits,
         )
 

@@ -99,6 +99,7 @@ class Job:
     stream: StreamJob | None = None
     energy: bool = False  # whether to measure the energy of each mode
     elsewhere: tuple[tuple[str, ...], ...] = ()  # commands that start ranks from 1 up on other nodes
+    bytecode: str = ""  # folder of compiled Python modules, for a worker that finds none and may not store them
     waits: bool = False  # once its compilers have started, for the whole job in the file `COMPLETE`
 
     @property

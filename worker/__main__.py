@@ -6,6 +6,7 @@ Threads and caches are in the environment before the process starts; see `launch
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -92,9 +93,21 @@ def check(context: Context, cells: list[Cell]) -> None:
             return
 
 
+def keep_bytecode(job: Job) -> None:
+    """Store compiled modules in the run if the framework has none and the shell forbids to store them elsewhere.
+
+    So it is in many containers: each process would compile 1,700 modules of torch.
+    """
+    found = importlib.util.find_spec(job.framework) if job.bytecode and sys.dont_write_bytecode else None
+    if found and found.cached and not Path(found.cached).exists():
+        sys.pycache_prefix, sys.dont_write_bytecode = job.bytecode, False
+        os.environ |= {"PYTHONPYCACHEPREFIX": job.bytecode, "PYTHONDONTWRITEBYTECODE": ""}  # of compilers' processes
+
+
 def main() -> None:
     job_path, results = sys.argv[1:3]
     job = Job.from_json(json.loads(Path(job_path).read_text()))
+    keep_bytecode(job)
     workloads.add(job.user_models)
     channel = Channel(results, str(Path(job.folder) / MARKER))
     try:

@@ -49,7 +49,7 @@ SIZES["cpu"] = (
 """,
     "execution/campaign.py": """
 import os
-CORES_FOR_BOTH = int(os.environ.get("FAKE_CORES_FOR_BOTH", CORES_FOR_BOTH))
+CPUS_FOR_BOTH = int(os.environ.get("FAKE_CPUS_FOR_BOTH", CPUS_FOR_BOTH))
 """,
     "measurement/profiles.py": """
 import dataclasses

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import pytest
 from doubles import gpus
-from doubles.suite import TINY
+from doubles.suite import TINY, processes_naming, wait_for
 
 from execution import bounds
 from measurement.peaks import Peaks
@@ -19,15 +20,18 @@ pytestmark = pytest.mark.slow
 BUSY_MS = 3e-3
 
 
+WORDS = (*TINY, "--framework", "fake", "--mode", "eager,graph", "--device", "gpu", "--python", sys.executable)
+
+
 @pytest.fixture(scope="module")
 def measured(suite, tmp_path_factory):
     """Measure eager mode and a graph on the fake's GPU."""
 
-    def bench(**environment: str):
-        out, path = tmp_path_factory.mktemp("runs") / "run", gpus.install(tmp_path_factory.mktemp("gpus") / "bin")
-        words = (*TINY, "--framework", "fake", "--mode", "eager,graph", "--device", "gpu", "--python", sys.executable)
-        environment.setdefault("FAKE_CORES_FOR_BOTH", "1000")
-        return suite.bench(out, *words, "--out", str(out), environment={"PATH": path, **environment})
+    def bench(compute_mode: str = "Default", **environment: str):
+        out = tmp_path_factory.mktemp("runs") / "run"
+        path = gpus.install(tmp_path_factory.mktemp("gpus") / "bin", compute_mode)
+        environment.setdefault("FAKE_CPUS_FOR_BOTH", "1000")
+        return suite.bench(out, *WORDS, "--out", str(out), environment={"PATH": path, **environment})
 
     return bench
 
@@ -53,7 +57,7 @@ def test_a_profile_that_fails_costs_its_bound_alone(measured):
 
 @pytest.mark.parametrize("profiler", ["", "raises"])
 def test_the_first_worker_starts_while_eager_mode_is_profiled_and_then_gets_its_whole_job(measured, profiler):
-    run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER=profiler, FAKE_CORES_FOR_BOTH="1")
+    run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER=profiler, FAKE_CPUS_FOR_BOTH="1")
     assert run.complete()
     first, profile, *others = sorted(run.folder.glob("processes/*/job.json"), key=lambda path: path.stat().st_mtime)
     jobs = {path: json.loads(path.read_text()) for path in (first, profile, *others)}
@@ -65,6 +69,26 @@ def test_the_first_worker_starts_while_eager_mode_is_profiled_and_then_gets_its_
     log = first.with_name("worker.log")
     assert profile.with_name("worker.log").stat().st_mtime <= complete.stat().st_mtime < log.stat().st_mtime
     assert ("no bound" in run.output) == bool(profiler)
+
+
+def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):
+    out, path = tmp_path / "run", gpus.install(tmp_path / "bin")
+    environment = {"PATH": path, "FAKE_REPLAYS": "graph", "FAKE_PROFILER": "hangs", "FAKE_CPUS_FOR_BOTH": "1"}
+    process = suite.begin(*WORDS, "--out", str(out), environment=environment)
+    wait_for(lambda: list(out.glob("processes/*/traces/*/*/begun")), process)
+    assert len(list(out.glob("processes/*/job.json"))) == 2
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and f"RESUME={out}" in output
+    assert processes_naming(str(out / "processes")) == []
+
+
+def test_a_gpu_that_takes_one_process_at_a_time_is_profiled_first(measured):
+    run = measured("Exclusive_Process", FAKE_REPLAYS="graph", FAKE_CPUS_FOR_BOTH="1")
+    assert run.complete()
+    jobs = [json.loads(path.read_text()) for path in sorted(run.folder.glob("processes/*/job.json"))]
+    assert [job["kind"] for job in jobs] == ["profile", "measure", "measure", "measure"]
+    assert not any(job["waits"] for job in jobs)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,14 +13,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from doubles.executing import executor_in
 
 from execution import artefacts, bounds, execute, turns
 from execution.execute import Executor
+from execution.launcher import Launcher
 from execution.stopping import lacks, unfinished
+from launchers.local import Launch
 from measurement.cells import Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import MEASURE, Hello, Profiled
+from measurement.protocol import MEASURE, Hello, Job, Profiled
 from plan.plan import Bundle, Group, Plan
 from plan.sweep import resolve
 from records import foreign
@@ -62,22 +67,72 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
     assert unfinished(group, results, RIGOROUS.minimum_processes - 1, RIGOROUS) is None  # it has a report
 
 
-@pytest.mark.parametrize("forbidden", ["1", ""])
-def test_workers_keep_compiled_modules_in_the_run_where_the_shell_forbids_them_elsewhere(
-    cell, tmp_path, monkeypatch, forbidden
+@pytest.mark.parametrize(
+    ("device", "busy", "before"),
+    [("gpu:0", False, ["waits", "profile", "ready"]), ("gpu:0", True, ["ready"]), ("cpu", False, ["ready"])],
+)
+def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
+    cell, report, tmp_path, monkeypatch, device, busy, before
 ):
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", forbidden)
-    (tmp_path / "run").mkdir()
-    executor = executor_in(tmp_path / "run")
-    there = {("torch", "cpu"): Path(sys.executable)}
-    launchers = [replace(executor.launcher, interpreters=there, keeps_bytecode=keeps) for keeps in (True, False)]
-    for launcher in launchers:
-        start = launcher.start_of(cell(), tmp_path, tmp_path / "cache")
-        subprocess.run([start.interpreter, "-c", "import json.tool"], env=start.environment, check=True)
-        kept = launcher.bytecode.exists() and [path.name for path in launcher.bytecode.rglob("tool.*.pyc")]
-        assert bool(kept) is (bool(forbidden) and launcher.keeps_bytecode)
-        executor.end()
-        assert not launcher.bytecode.exists()
+    """With CPUs to spare: a profile is to be made, is known from an interrupted run, or bounds nothing."""
+    cells, events = [cell(mode=mode, device=device) for mode in ("eager", "inductor")], []
+
+    class Noting(Executor):
+        def find_bounds(self, groups):
+            events.append("profile")
+            self.tried |= {group.cells[0].id for group in groups}
+
+    def job(*told, waits=False):
+        events.append("waits" if waits else "whole")
+        return Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, waits=waits)
+
+    def messages(*told):
+        yield Hello({}, Effective()).to_json()
+        for one in cells:
+            yield report(cell=one.id).to_json()
+
+    start = Launch(Path(), tmp_path, {}, [], 1.0)
+    for name, replaced in {"job": staticmethod(job), "start_of": lambda *told: start, "messages": messages}.items():
+        monkeypatch.setattr(Launcher, name, replaced)
+    executor = executor_in(tmp_path / "run", kind=Noting)
+    executor.early, executor.ready = True, lambda: events.append("ready")
+    executor.recorder.busy = {cells[0].id: 0.001} if busy else {}
+    executor.recorder.finish = lambda *told: None
+    group = Group(tuple(cells), frozenset(one.id for one in cells))
+    executor.run_processes(Bundle((group,)), {one.id: CellResult(one) for one in cells})
+    assert events == [*before, *["whole"] * PROFILES["quick"].minimum_processes]
+    assert (tmp_path / "complete.json").exists() is ("waits" in before)
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "folder", "compiled", "kept"),
+    [
+        ("1", "bytecode", False, True),
+        ("", "bytecode", False, False),
+        ("1", "", False, False),
+        ("1", "bytecode", True, False),
+    ],
+)
+def test_workers_keep_compiled_modules_in_the_run_where_there_are_none_and_the_shell_forbids_others(
+    tmp_path, forbidden, folder, compiled, kept
+):
+    """Python's other processes store theirs there as well."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("import torch.more\n")
+    (tmp_path / "torch/more.py").write_text("")
+    if compiled:
+        compileall.compile_dir(tmp_path / "torch", quiet=2)
+    bytecode = str(tmp_path / folder) if folder else ""
+    code = (
+        "import subprocess, sys; from measurement.protocol import Job; from worker.__main__ import keep_bytecode; "
+        f"keep_bytecode(Job('measure', 'torch', (), None, '', 0, bytecode={bytecode!r})); import torch; "
+        "subprocess.run([sys.executable, '-c', 'import json.tool'], check=True)"
+    )
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": forbidden}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    names = {path.name.partition(".")[0] for path in (tmp_path / "bytecode").rglob("*.pyc")}
+    assert ({"more", "tool"} <= names) is kept and (not names or kept)
 
 
 def test_a_job_that_waits_has_no_peak_benchmarks_whose_data_may_not_exist_yet(cell, tmp_path):

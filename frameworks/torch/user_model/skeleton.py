@@ -12,6 +12,6 @@ def inputs(batch_size):
     return torch.randn(batch_size, 256)
 
 
-# For PASS=training uncomment it, and set dropout to 0. It gives a scalar of what the model returned.
+# For PASS=training uncomment it, and set dropout to 0. It returns a scalar.
 # def loss(output):
 #     return output.square().mean()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ STREAMS = ((0.0, 2.0, 7), (1.0, 3.0, 8), (1.5, 2.0, 7))  # start and end of kern
 
 
 class Profiler(boundary.Profiler):
-    """It raises where `FAKE_PROFILER` says so."""
+    """It raises or hangs where `FAKE_PROFILER` says so."""
 
     def __init__(self, dumps: Path) -> None:
         pass
@@ -25,6 +26,9 @@ class Profiler(boundary.Profiler):
     def profile(self, step: Step, synchronize: Callable[[Any], None], calls: int, folder: Path) -> Profile:
         if os.environ.get("FAKE_PROFILER") == "raises":
             raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+        if os.environ.get("FAKE_PROFILER") == "hangs":
+            (folder / "begun").touch()
+            time.sleep(600)
         events = []
         for call in range(calls):
             synchronize(step())
