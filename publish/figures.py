@@ -69,6 +69,7 @@ FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
     _gain(f"`{mode}`", "torch", mode)
     for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
 )
+PADDLE = _gain("Paddle `inference` over its eager mode", "paddle", "inference")
 FROZEN = ": speedup over eager mode; except `torch.compile(m)` they freeze weights"
 ON_GPU = (
     "gpu-bert-*short-*",
@@ -135,7 +136,7 @@ CHARTS = (
     Chart(
         f"Deployed forms on a CPU{FROZEN}",
         ("cpu-forms*",),
-        (EAGER, DEFAULT, FREEZING, AOT, ONNX, OPENVINO, _gain("Paddle `inference` over its eager mode", "paddle", "inference")),
+        (EAGER, DEFAULT, FREEZING, AOT, ONNX, OPENVINO, PADDLE),
     ),
 )
 # Charts of the README, of the first place that has them.
