@@ -211,7 +211,8 @@ def test_a_signal_while_the_runner_starts_is_no_traceback(tmp_path):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert "Traceback" not in done.stderr, done.stderr
         codes.add(done.returncode)
-    assert codes <= {0, 130} and 130 in codes
+    ended_first = -signal.SIGVTALRM  # the timer found Python after it had given up its own handlers
+    assert codes <= {0, 130, ended_first} and 130 in codes
 
 
 @pytest.mark.parametrize("stopped", [signal.SIGINT, signal.SIGTERM], ids=str)

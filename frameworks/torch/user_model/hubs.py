@@ -47,9 +47,8 @@ class Library:
         try:
             self._configuration = self._module.AutoConfig.from_pretrained(self._name)
         except (OSError, ValueError) as error:
-            where = (
-                "a folder with a config.json" if Path(self._name).is_absolute() else "a folder, or a cached hub name"
-            )
+            hub = f"a folder, or a hub name that `hf download {self._name} config.json` has cached"
+            where = "a folder with a config.json" if Path(self._name).is_absolute() else hub
             text = " ".join(str(error).split())[:200]
             raise Fault(f"transformers finds no configuration {self._name}, which must be {where}: {text}") from error
         self._configuration.use_cache = False  # a cache in the outputs would be state from call to call
