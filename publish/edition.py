@@ -68,6 +68,7 @@ SAME_FIGURES: dict[str, str] = {
     "dd691cb4fc": "starts the first worker while eager mode is profiled: bounds alone could change; no page shows them",
     "017160959e": "shortens imports where the shell forbids Python to store compiled modules",
     "e72e96e87b": "restricts both",
+    "b90aca558f": "rewords a message",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {
