@@ -21,7 +21,7 @@ from execution.campaign import Campaign, Request, options_of
 from execution.execute import Executor
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
-from execution.reference_data import Unkept
+from execution.reference_data import ReferenceDataError
 from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import sweep, versions
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             return stopped(pair, campaigns, sides, console)
         except BrokenPipeError:  # the reader of the output has left
             raise
-        except (OSError, Unkept) as error:
+        except (OSError, ReferenceDataError) as error:
             again = foreign.command("ab", pair.folder, pair.programs())
             raise UsageError(f"{bench.cause(error)} Resume with: {again}") from error
         for run, _ in sides:

@@ -46,7 +46,7 @@ def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping
     known = {option.flag for option in sweep.all_options()}
     for word in sweep.split_words(given.get("workload") or ()):
         known.update(signature.flags(word))  # of a user model, if its file is here
-    known -= NO_OPTIONS.get(target, set())
+    known = (known | {"calls"} if target == "stream" else known) - NO_OPTIONS.get(target, set())
     given = {
         flag: value for flag, value in sweep.current(given, known).items() if value is not None and value is not False
     }

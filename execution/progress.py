@@ -28,7 +28,12 @@ REDRAWS_PER_SECOND = 1
 ONE_LINE, LINE, BAR = 100, 80, 24
 # A worker's names of phases, and their texts on the display.
 STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
-STEPS |= {"program": "listing operators", "release": "freeing memory", "import": "importing"}
+STEPS |= {
+    "wait": "waiting for the device",
+    "program": "listing operators",
+    "release": "freeing memory",
+    "import": "importing",
+}
 MOST_ROWS = 16  # of figures so far, on a terminal
 
 

@@ -66,7 +66,7 @@ SAME_FIGURES: dict[str, str] = {
     "a7b8501928": "what happens if they cannot be made",
     "1c1c07f698": "removes a wait that no job needs",
     "dd691cb4fc": "starts the first worker while eager mode is profiled: bounds alone could change; no page shows them",
-    "017160959e": "shortens imports where the shell forbids Python to store compiled modules",
+    "017160959e": "may shorten first calls of forms where the shell forbids stored modules; no GPU has forms",
     "e72e96e87b": "restricts both",
     "b90aca558f": "rewords a message",
 }

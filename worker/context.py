@@ -18,7 +18,7 @@ from measurement import machine
 from measurement.cells import Cell
 from measurement.cores import Cores
 from measurement.host import loop_seconds
-from measurement.protocol import COMPLETE, Failed, Hello, Job
+from measurement.protocol import COMPLETE, Failed, Hello, Job, Phase
 from measurement.sampling import Clocks, Control
 from worker import writing
 from worker.channel import Channel, classify
@@ -77,6 +77,9 @@ class Context:
     def await_job(self) -> None:
         """Wait until the parent completes the job, if another process has the device until then."""
         complete = Path(self.job.folder) / COMPLETE
+        if self.job.waits:  # no cell is to blame if the process dies meanwhile
+            self.channel.send(Phase(None, "wait"))
+            self.channel.mark("")
         while self.job.waits:
             if complete.exists():
                 self.job = Job.from_json(json.loads(complete.read_text()))

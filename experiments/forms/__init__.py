@@ -45,7 +45,8 @@ def _pairs(evidence: Evidence, mode: str, other: str, device: str) -> Iterator[t
     """Yield the records of both modes of one cell's shape and machine."""
     records = evidence.records.on(device).included
     for this in records.where(mode=mode):
-        alike = {name: getattr(this, name) for name in ("machine_id", "device_name", "workload", "batch_size", "dtype")}
+        names = ("machine_id", "device_name", "framework", "workload", "batch_size", "dtype")
+        alike = {name: getattr(this, name) for name in names}
         if beside := records.find_one(mode=other, seq_len=this.seq_len, parameters=this.parameters, **alike):
             yield this, beside
 

@@ -100,7 +100,7 @@ def test_what_is_quoted_shows_every_sign():
 
 
 def test_the_published_commands_exist():
-    """Each one's words are options of its command, except former modes and those of models that are not installed."""
+    """Check that each one's words are options of its command."""
     seen = set()
     for folder in published.folders(ROOT / "results"):
         entries = [entry for name in committed.RECORDS for entry in jsonfiles.lines(folder / name)]
@@ -112,6 +112,7 @@ def test_the_published_commands_exist():
     rounds = [{"strategy": name, "round": number} for name in "ba" for number in (0, 1)]
     words = published.command("start", {"mode": "eager", "threads": 2}, rounds)
     assert words == "make start THREADS=2 STRATEGY=a,b PROCESSES=2"
+    assert published.command("stream", {"shapes": "static", "calls": 200}) == "make stream CALLS=200"
 
 
 def test_a_foreign_plan_s_flag_that_is_no_option_is_not_a_part_of_a_command(tmp_path, capsys):

@@ -74,7 +74,7 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
 def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
     cell, report, tmp_path, monkeypatch, device, busy, before
 ):
-    """With CPUs to spare: a profile is to be made, is known from an interrupted run, or bounds nothing."""
+    """Cover, with CPUs to spare, a profile to be made, one of an interrupted run, and cells that it does not bound."""
     cells, events = [cell(mode=mode, device=device) for mode in ("eager", "inductor")], []
 
     class Noting(Executor):
@@ -82,22 +82,22 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
             events.append("profile")
             self.tried |= {group.cells[0].id for group in groups}
 
-    def job(*told, waits=False):
+    def job(*given, waits=False):
         events.append("waits" if waits else "whole")
         return Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, waits=waits)
 
-    def messages(*told):
+    def messages(*given):
         yield Hello({}, Effective()).to_json()
         for one in cells:
             yield report(cell=one.id).to_json()
 
     start = Launch(Path(), tmp_path, {}, [], 1.0)
-    for name, replaced in {"job": staticmethod(job), "start_of": lambda *told: start, "messages": messages}.items():
+    for name, replaced in {"job": staticmethod(job), "start_of": lambda *given: start, "messages": messages}.items():
         monkeypatch.setattr(Launcher, name, replaced)
     executor = executor_in(tmp_path / "run", kind=Noting)
     executor.early, executor.ready = True, lambda: events.append("ready")
     executor.recorder.busy = {cells[0].id: 0.001} if busy else {}
-    executor.recorder.finish = lambda *told: None
+    executor.recorder.finish = lambda *given: None
     group = Group(tuple(cells), frozenset(one.id for one in cells))
     executor.run_processes(Bundle((group,)), {one.id: CellResult(one) for one in cells})
     assert events == [*before, *["whole"] * PROFILES["quick"].minimum_processes]
@@ -116,7 +116,7 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
 def test_workers_keep_compiled_modules_in_the_run_where_there_are_none_and_the_shell_forbids_others(
     tmp_path, forbidden, folder, compiled, kept
 ):
-    """Python's other processes store theirs there as well."""
+    """Include the modules of the process's children."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch/__init__.py").write_text("import torch.more\n")
     (tmp_path / "torch/more.py").write_text("")

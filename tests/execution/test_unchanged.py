@@ -39,14 +39,14 @@ def launched(cell, report, tmp_path, monkeypatch):
     def launch(*happens) -> tuple[CellResult, int]:
         left = list(happens)
 
-        def messages(*told):
+        def messages(*given):
             yield Hello({}, Effective()).to_json()
             left.pop(0)(file)
             yield report(cell=result.cell.id).to_json()
 
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
         start = Launch(Path(), tmp_path, {}, [], 1.0)
-        for name, replaced in {"job": lambda *told, **more: job, "start_of": lambda *told: start}.items():
+        for name, replaced in {"job": lambda *given, **more: job, "start_of": lambda *given: start}.items():
             monkeypatch.setattr(Launcher, name, replaced)
         monkeypatch.setattr(Launcher, "messages", messages)
         executor = executor_in(tmp_path / "run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -47,7 +48,8 @@ class Library:
         try:
             self._configuration = self._module.AutoConfig.from_pretrained(self._name)
         except (OSError, ValueError) as error:
-            hub = f"a folder, or a hub name that `hf download {self._name} config.json` has cached"
+            tool = Path(sys.executable).with_name("hf")
+            hub = f"a folder, or a hub name that `{tool} download {self._name} config.json` has cached"
             where = "a folder with a config.json" if Path(self._name).is_absolute() else hub
             text = " ".join(str(error).split())[:200]
             raise Fault(f"transformers finds no configuration {self._name}, which must be {where}: {text}") from error
