@@ -69,6 +69,7 @@ SAME_FIGURES: dict[str, str] = {
     "017160959e": "may shorten first calls of forms where the shell forbids stored modules; no GPU has forms",
     "e72e96e87b": "restricts both",
     "b90aca558f": "rewords a message",
+    "2a89dfeb3d": "blames no cell for the death of a worker that waits",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {
