@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from commands import table
 from measurement.text import make_command
 from plan import sweep
 from plan.options import variable
@@ -17,8 +19,6 @@ UNPUBLISHED = "runs"  # what this machine measured, under results/ but not commi
 PLANS = {"plan.json": "bench", "explanation.json": "explain", "start.json": "start", "stream.json": "stream"}
 # These hold the plans of runs whose records stand in one file, under `runs`.
 JOINED = ("joined.json", "reproduction.json")
-# Flags in the plan of a command that has no such option.
-NO_OPTIONS = {"explain": {"budget"}, "start": {"mode"}, "stream": {"mode", "shapes"}}
 
 
 def folders(results: Path) -> Iterator[Path]:
@@ -43,10 +43,10 @@ def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping
     An absolute path is reduced to its name. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
-    known = {option.flag for option in sweep.all_options()}
+    options = importlib.import_module(table.COMMANDS[target].module).options()
+    known = {option.flag for option in options} & {"calls", *(option.flag for option in sweep.all_options())}
     for word in sweep.split_words(given.get("workload") or ()):
         known.update(signature.flags(word))  # of a user model, if its file is here
-    known = (known | {"calls"} if target == "stream" else known) - NO_OPTIONS.get(target, set())
     given = {
         flag: value for flag, value in sweep.current(given, known).items() if value is not None and value is not False
     }

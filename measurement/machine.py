@@ -54,8 +54,8 @@ def gpus() -> tuple[dict[str, str], ...]:
 
 def gpus_are_shared() -> bool:
     """Return whether several processes may use a GPU at once: its compute mode is the default."""
-    modes = (programs.answer(["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]) or "").split("\n")
-    return {mode.strip() for mode in modes if mode.strip()} == {"Default"}
+    modes = programs.answer(["nvidia-smi", "--query-gpu=compute_mode", "--format=csv,noheader"]) or ""
+    return set(modes.split()) == {"Default"}
 
 
 def has_gpu() -> bool:

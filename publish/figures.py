@@ -70,7 +70,7 @@ FREEZING, CAPTURED, AOT, ONNX, OPENVINO = (
     for mode in ("inductor-freezing", "cuda-graph", "aot-inductor", "onnx-runtime", "openvino")
 )
 PADDLE = _gain("Paddle `inference` over its eager mode", "paddle", "inference")
-FROZEN = ": speedup over eager mode; except `torch.compile(m)` they freeze weights"
+FROZEN = ": speedup over eager mode; forms other than `torch.compile` freeze weights"
 ON_GPU = (
     "gpu-bert-*short-*",
     "gpu-bert-*long-*",
