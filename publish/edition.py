@@ -70,6 +70,7 @@ SAME_FIGURES: dict[str, str] = {
     "e72e96e87b": "restricts both",
     "b90aca558f": "rewords a message",
     "2a89dfeb3d": "blames no cell for the death of a worker that waits",
+    "1af5793473": "reads the compute mode of GPUs, written shorter",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {
