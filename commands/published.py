@@ -38,12 +38,14 @@ def plans(folder: Path) -> list[tuple[str, dict[str, Any]]]:
 def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping[str, object]] = ()) -> str:
     """Return the command that repeats a run, from the flags in a plan, which somebody else may have written.
 
+    Words that precede its variables may follow the command's name in `target`.
+
     The records `measured` by `start` or `stream` have their strategies, processes and kinds of caches.
 
     An absolute path is reduced to its name. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
-    options = importlib.import_module(table.COMMANDS[target].module).options()
+    options = importlib.import_module(table.COMMANDS[target.split()[0]].module).options()
     known = {option.flag for option in options} & {"calls", *(option.flag for option in sweep.all_options())}
     for word in sweep.split_words(given.get("workload") or ()):
         known.update(signature.flags(word))  # of a user model, if its file is here

@@ -76,6 +76,10 @@ def composed(value: str, folder: Path) -> dict[str, tuple[str, list[str]]]:
     steps = bench.next_steps(run, frozenset())
     return {
         "published": (published.command("bench", given), [f"FRAMEWORK=torch,{value}", f"FILTER={value}", "ISOLATE=1"]),
+        "pair's": (
+            published.command("ab A=1 B=2", given),
+            ["A=1", "B=2", f"FRAMEWORK=torch,{value}", f"FILTER={value}", "ISOLATE=1"],
+        ),
         "foreign": (foreign.command("ab", out, {"A": value, "B": value}), [place, f"A={value}", f"B={value}"]),
         "next": (steps, [f"RUN={out}"]),
         "pair": (refusal(ab.refuse_a_pair, str(out)).partition("resume it: ")[2][:-1], [place]),
