@@ -123,7 +123,8 @@ class Context:
         """Report an exception as the failure of `cells`; the yielded list then holds the status.
 
         An exception that leaves the device unusable, such as an illegal access on a GPU, ends the process: the parent
-        starts a new one for the remaining cells. Raises Unwritten, without a report, if a disk accepts no file.
+        starts a new one for the remaining cells. So does one in a process that waits for the device: another process
+        may have taken its memory. Raises Unwritten, without a report, if a disk accepts no file.
         """
         trouble: list[str] = []
         try:
@@ -137,6 +138,8 @@ class Context:
                 with contextlib.suppress(OSError):  # the log is no result
                     traceback.print_exc()
             status, reason = classify(error)
+            if self.job.waits and status != "unsupported":
+                sys.exit(f"While another process had the device: {reason}")
             if isinstance(error, SystemExit):
                 reason = f"the model called exit({'' if error.code is None else error.code})"
             if source:
