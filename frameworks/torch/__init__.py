@@ -97,7 +97,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-freezing",
             graph=True,
-            call='torch.compile(model, options={"freezing": True})',
+            call="torch.compile(model) with TORCHINDUCTOR_FREEZING=1",
             fuses=True,
             summary="torch.compile with Inductor's freezing: weights are constants, folded and packed ahead",
             passes=("inference",),
