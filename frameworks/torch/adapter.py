@@ -32,6 +32,7 @@ class Adapter(adapter.Adapter):
         self.device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
         self.sharded: dict[str, Any] = {}  # by group, whose modes train one set of shards
+        self._switches: dict[str, Any] = {}  # that a user's file may not change
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
@@ -44,13 +45,11 @@ class Adapter(adapter.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         self.device = _device(cell.device)
-        torch.set_num_threads(cell.threads)
+        gpu.set_switches(cell)
+        self._switches = gpu.switches()
         if torch.get_num_interop_threads() != 1:
             torch.set_num_interop_threads(1)  # possible once; nothing here runs operators in parallel
         torch.set_flush_denormal(True)  # before the first parallel region: its threads inherit it
-        # One switch for cuBLAS, oneDNN and the code that Inductor generates; cuDNN has its own.
-        torch.set_float32_matmul_precision("high" if cell.dtype == "tf32" else "highest")
-        torch.backends.cudnn.allow_tf32 = cell.dtype == "tf32"
         on_gpu = self.device.type == "cuda"
         if on_gpu:
             torch.cuda.set_device(self.device)
@@ -61,6 +60,17 @@ class Adapter(adapter.Adapter):
             settings=settings(self.device) | (training.SETTINGS if cell.pass_name == "training" else {}),
             libraries=gpu.libraries() if on_gpu else {},
         )
+
+    def refuse(self, cell: Cell) -> None:
+        """Raise Unsupported where a user's file changed a switch that the cell sets, and set it again."""
+        now = gpu.switches()
+        changed = [name for name, value in self._switches.items() if now.get(name) != value]
+        if changed:
+            gpu.set_switches_again(cell, self._switches)
+            raise Unsupported(
+                f"the model's file changes torch.{changed[0]}: remove that line, and choose with THREADS and DTYPE "
+                "(DTYPE=tf32 allows TF32)"
+            )
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse_device(cell, self.device)

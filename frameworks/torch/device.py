@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import operator
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 
 from frameworks import adapter, obstacles
+from measurement.cells import Cell
+
+# Torch's newer words for the precision of float32, since version 2.9.
+_NEWER = tuple(
+    f"backends.{part}fp32_precision"
+    for part in (
+        "",
+        "cudnn.",
+        "cudnn.conv.",
+        "cudnn.rnn.",
+        "cuda.matmul.",
+        "mkldnn.matmul.",
+        "mkldnn.conv.",
+        "mkldnn.rnn.",
+    )
+)
 
 
 def gpu_problem(index: int) -> str | None:
@@ -118,6 +136,36 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
             return start.elapsed_time(end) / 1e3 / calls
         cycles, calls = cycles * 2, max(1, calls // 2)
     return None
+
+
+def set_switches(cell: Cell) -> None:
+    """Set the threads and the precision of float32 for `cell`."""
+    torch.set_num_threads(cell.threads)
+    # One switch for cuBLAS, oneDNN and the code that Inductor generates; cuDNN has its own.
+    torch.set_float32_matmul_precision("high" if cell.dtype == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = cell.dtype == "tf32"
+
+
+def switches() -> dict[str, Any]:
+    """Return by name what `set_switches` sets, in torch's older and newer words.
+
+    Torch returns no older word after a newer one was set: it is absent then.
+    """
+    found: dict[str, Any] = {"set_num_threads": torch.get_num_threads()}
+    with contextlib.suppress(RuntimeError):
+        found["set_float32_matmul_precision"] = torch.get_float32_matmul_precision()
+    for name in ("backends.cudnn.allow_tf32", *_NEWER):
+        with contextlib.suppress(RuntimeError, AttributeError):
+            found[name] = operator.attrgetter(name)(torch)
+    return found
+
+
+def set_switches_again(cell: Cell, kept: Mapping[str, Any]) -> None:
+    """Set the switches of `kept`, which `switches` returned for `cell`."""
+    for name in kept.keys() & set(_NEWER):
+        part, _, attribute = name.rpartition(".")
+        setattr(operator.attrgetter(part)(torch), attribute, kept[name])
+    set_switches(cell)
 
 
 def settings(device: torch.device) -> dict[str, Any]:
