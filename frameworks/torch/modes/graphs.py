@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import shutil
 import sysconfig
@@ -44,6 +45,9 @@ _FORMED = (torch.Tensor, bool, int, float, str)
 # `dynamic` of torch.compile, by the column `shapes`. False gives the same code for a single shape, but torch then sets
 # and resets a switch in every call, which takes 20 us of 660 on a CPU.
 DYNAMIC = {"static": None, "dynamic": True}
+# Several modes compile one model in a process, and each alone would have Dynamo's limit of compilations to itself.
+_ALONE = {"isolate_recompiles": True} if "isolate_recompiles" in inspect.signature(torch.compile).parameters else {}
+COMPILE = functools.partial(torch.compile, **_ALONE)
 # Inductor's switches of a mode in addition to those of torch.compile's mode.
 OPTIONS: dict[str, dict[str, Any]] = {
     "inductor-freezing": {"freezing": True},
@@ -78,7 +82,7 @@ def compile_model(
     error of the first call (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
-    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=DYNAMIC[shapes])
+    compiled = COMPILE(model, backend=backend, fullgraph=True, dynamic=DYNAMIC[shapes])
     return under_options(compiled, mode), backend.capture, partial(program.captured, backend.captured)
 
 

@@ -169,7 +169,7 @@ class Backend(graphs.CountingBackend):
 def compiled(function: Callable, cell: Cell, device: torch.device, source: str) -> tuple[Callable, Backend]:
     """Return a module or function as the cell's mode compiles it, which may break it, and its backend."""
     backend = Backend(cell.mode, device, source)
-    graph = torch.compile(function, backend=backend, fullgraph=False, dynamic=graphs.DYNAMIC[cell.shapes])
+    graph = graphs.COMPILE(function, backend=backend, fullgraph=False, dynamic=graphs.DYNAMIC[cell.shapes])
     return graphs.under_options(graph, cell.mode), backend
 
 

@@ -230,3 +230,59 @@ for name in ("bert-tiny", "gpt-tiny", "vit-tiny"):
     assert "torch._dynamo" not in sys.modules, name
 """,
     )
+
+
+def test_a_file_that_changes_threads_or_precision_is_refused_and_the_next_model_is_not():
+    """In torch's older and newer words."""
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.adapter import Unsupported
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+cell = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, parameters, "eager")
+adapter = Adapter()
+adapter.configure(cell)
+adapter.refuse(cell)
+for line in (
+    "torch.set_num_threads(2)",
+    "torch.set_float32_matmul_precision('high')",
+    "torch.backends.cudnn.allow_tf32 = True",
+    "torch.backends.fp32_precision = 'tf32'",
+    "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+    "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+):
+    exec(line)
+    try:
+        adapter.refuse(cell)
+    except Unsupported as refusal:
+        assert "the model's file changes torch." in str(refusal), refusal
+    else:
+        raise AssertionError(line)
+    adapter.refuse(cell)
+""",
+    )
+
+
+def test_modes_do_not_share_torch_s_limit_of_compilations():
+    """Each alone compiles eight forms of a call; the ninth is an error of a whole graph."""
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.torch.modes import graphs
+
+def model(x, word):
+    return x + (2 if word == "2" else 1)
+
+modes = [graphs.compile_model(model, mode, torch.device("cpu"), "static") for mode in ("dynamo", "aot-eager")]
+for number in range(8):
+    for compiled, _, _ in modes:
+        compiled(torch.ones(2), str(number))
+assert [capture().compilations for _, capture, _ in modes] == [8, 8], [c().compilations for _, c, _ in modes]
+""",
+    )
