@@ -411,7 +411,7 @@ class InterleavedComparison(GroupWork):
             return None
         self.channel.phase(member.cell, "unseen shape")
         step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(other.inputs)])
-        before = member.variant.compilations()
+        before, outside = member.variant.compilations(), step.capture().calls_outside
         variant = replace(member.variant, step=step, get_ready=step.get_ready if step.fresh else None)
         try:
             first_call(variant, self.context.clocks)
@@ -423,6 +423,8 @@ class InterleavedComparison(GroupWork):
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             writing.check_room(self.context.job.folder)
             return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+        if step.capture().calls_outside > outside:
+            return Unseen(other.seq_len, problem="Calls of this length run no graph: they run eager mode's code.")
         return Unseen(
             other.seq_len,
             first_call_s=variant.first_call_s,

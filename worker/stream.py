@@ -97,6 +97,7 @@ class StreamWork(GroupWork):
         setup = time.perf_counter() - begin
         seconds, fell_back = self.timed([kept[call] for call in self.calls])
         after = server.counts()
+        refuse_unrecorded(self.job.strategy, after.recorded - before.recorded)
         memory_after, device_after = resident_bytes(), server.device_bytes()
         loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
         self.channel.phase(self.cell, "compare")
@@ -174,6 +175,12 @@ class StreamWork(GroupWork):
                 found[f"{number}.{name}"] = at_real_positions(array, expected.get(f"{number}.{name}"))
         tolerance_of = self.workload.tolerance_of
         return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))
+
+
+def refuse_unrecorded(strategy: str, recorded: int) -> None:
+    """Raise Unsupported for a strategy with CUDA graphs that recorded none: its calls ran as another strategy's."""
+    if STRATEGIES[strategy].cuda_graphs and not recorded:
+        raise Unsupported("no CUDA graph was recorded: measure the strategy without them")
 
 
 def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndarray:
