@@ -26,9 +26,10 @@ def verdict(ratio: Interval | None) -> str:
 
 
 def first_s(point: Point) -> float | None:
-    """Return seconds until the first call is done, including building and loading where a mode needs them."""
-    call, record = point.record.first_call_s, point.record
-    return None if call is None else call + (record.build_s or 0.0) + (record.load_s or 0.0)
+    """Return seconds until the first call is done: starting the compiler, building and loading included."""
+    record = point.record
+    parts = (record.compiler_start_s, record.build_s, record.load_s)
+    return None if record.first_call_s is None else record.first_call_s + sum(part or 0.0 for part in parts)
 
 
 @dataclass(eq=False)

@@ -35,7 +35,7 @@ COLUMNS_READ = (
     ),
     *("pass" if name == "pass_name" else name for name in _KEY),
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "target_half_width", "sign"),
-    *("versions", "baseline", "build_s", "load_s", "first_call_s", "launches", "node"),
+    *("versions", "baseline", "build_s", "load_s", "first_call_s", "compiler_start_s", "launches", "node"),
     *("interval_scope", "tf32", "settings"),
     *("host_loop_ms_full", "host_ms_in_loops", "bound_replay", "bound_roofline", "break_even_low", "break_even_high"),
     *("host_ms_median", "peak_memory_mb", "regime", "program", *figures.ALL),

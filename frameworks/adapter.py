@@ -173,6 +173,10 @@ class Adapter(ABC):
         """
         return {}
 
+    def compiler(self, cell: Cell) -> str:
+        """Return the name of the compiler that `start_compiler` starts, which other modes may share."""
+        return cell.mode
+
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.
 

@@ -286,6 +286,7 @@ class Report(Ended):
     recompilations: int | None = None
     compiles: bool | None = None  # of eager mode: whether it compiles or traces in every call
     compiler: dict[str, Any] = field(default_factory=dict)
+    compiler_start_s: Duration | None = None
     peak_memory_bytes: int | None = None
     latency_sync_s: Positive | None = None
     host_s: Duration | None = None

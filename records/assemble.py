@@ -257,6 +257,7 @@ def _first_calls(result: CellResult, baseline: CellResult | None, interval: Inte
     first = result.first_call_s
     row = {
         "first_call_s": first,
+        "compiler_start_s": result.compiler_start_s,
         "compile_s": max(0.0, first - result.latency_s),
         "first_call_loaded_s": result.first_call_loaded_s,
         "prepare_s": result.median_of("prepare_s"),
@@ -265,7 +266,7 @@ def _first_calls(result: CellResult, baseline: CellResult | None, interval: Inte
         "launch_position": result.reports[0].position,
     }
     if baseline and interval:
-        extra = first - baseline.first_call_s
+        extra = first + (result.compiler_start_s or 0) - baseline.first_call_s
         for name in ("build_s", "load_s"):
             extra += (result.median_of(name) or 0) - (baseline.median_of(name) or 0)
         row["break_even_calls"] = break_even.calls(extra, baseline.latency_s, interval.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
@@ -100,6 +100,12 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
     return host.good_in_all(list(map(_turns, reports)), full_s)
 
 
+def median_of(reports: Iterable[Report], name: str) -> float | None:
+    """Return the median of the reports' value `name`; None if no report has one."""
+    values = [value for report in reports if (value := getattr(report, name)) is not None]
+    return median(values) if values else None
+
+
 def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:
     """Return the seconds per call of cells that took turns, one list per process, scaled to a core at full speed."""
     return host.at_full_speed([list(map(_turns, reports)) for reports in cells], full_s)
@@ -178,8 +184,7 @@ class CellResult:
 
     def median_of(self, name: str) -> float | None:
         """Return the median over processes of the reports' value `name`; None if no report has one."""
-        values = [value for report in self.reports if (value := getattr(report, name)) is not None]
-        return median(values) if values else None
+        return median_of(self.reports, name)
 
     @property
     def first_call_loaded_s(self) -> float | None:
@@ -193,8 +198,16 @@ class CellResult:
 
         With a cache that was filled beforehand, every process loads.
         """
-        compiling = [report.first_call_s for report in self.reports if not report.capture.loaded]
-        return median(compiling or [report.first_call_s for report in self.reports])
+        return median(report.first_call_s for report in self._compiling)
+
+    @property
+    def compiler_start_s(self) -> float | None:
+        """Return the seconds in which the compiler started in these processes; None if there is none to start."""
+        return median_of(self._compiling, "compiler_start_s")
+
+    @property
+    def _compiling(self) -> list[Report]:
+        return [report for report in self.reports if not report.capture.loaded] or self.reports
 
     def take_over(self, kept: Kept, node: str = "") -> None:
         """Add one process's failure or report from an interrupted run, if its outputs exist; the last report counts.

@@ -39,6 +39,7 @@ class Context:
         self.adapter: Adapter
         self.ranked: RankedAdapter | None = None  # the same if several processes train together
         self.effective: Effective
+        self.compiler_starts: dict[str, float] = {}  # seconds by compiler; modes may share one
         self.synchronizing: set[str] = set()  # modes with a checked `synchronize`
         self.full_speed_s = job.full_speed_s  # of the host's loop, from processes so far
         self.cores: Cores | None = None  # on a GPU

@@ -63,9 +63,16 @@ class GroupWork:
                 self.channel.phase(cell, "compiler start")
                 if missing := frameworks.lacking(cell.framework, cell.mode, cell.device_kind):
                     raise Unsupported(missing)
+                start = time.perf_counter()
                 self.compilers[cell.id] = self.adapter.start_compiler(cell)
+                self.context.compiler_starts.setdefault(self.adapter.compiler(cell), time.perf_counter() - start)
                 started.append(cell)
         return started
+
+    def compiler_start(self, cell: Cell) -> float | None:
+        """Return the seconds in which this process started the mode's compiler; None for eager modes."""
+        graph = self.context.description.mode(cell.mode).graph
+        return self.context.compiler_starts[self.adapter.compiler(cell)] if graph else None
 
     def first_called(self, cell: Cell, weights, inputs) -> Member:
         """Return one mode after its first call. Raises Unsupported for a partial capture without reported breaks."""

@@ -316,6 +316,7 @@ class InterleavedComparison(GroupWork):
             compiles=self.compiles(member),
             capture=captured,
             compiler=self.compilers[member.cell.id],
+            compiler_start_s=self.compiler_start(member.cell),
             peak_memory_bytes=member.peak_bytes,
             noise=noise,
             latency_sync_s=variant.waited_s,

@@ -228,6 +228,9 @@ class RankedAdapter(Adapter):
             self.run("start_compiler", cell.id)
         return settings
 
+    def compiler(self, cell: Cell) -> str:
+        return self._adapter.compiler(cell)
+
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.ranks == 1:
             return self._adapter.prepare(workload, cell, weights, inputs)

@@ -82,6 +82,9 @@ class Adapter(adapter.Adapter):
             return dict(forms.load(cell.mode)(self.device, cell.threads, cell.dtype).start())
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
+    def compiler(self, cell: Cell) -> str:
+        return graphs.BACKENDS[cell.mode][0] if cell.mode in graphs.BACKENDS else cell.mode
+
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         graphs.set_directories(cell.mode)
         return super().prepare(workload, cell, weights, inputs)

@@ -147,6 +147,7 @@ def test_records_say_how_they_were_obtained(swept):
         assert record["device_name"]
         assert json.loads(record["settings"])
         assert record["first_call_s"] > 0
+        assert (record["compiler_start_s"] or 0) >= (0.1 if record["mode"] == "inductor" else 0)
         if record["launches"] == 1:  # its run measured no peaks
             continue
         assert bool(record["peak_tflops"]) == has_peaks

@@ -207,6 +207,9 @@ def test_break_even(result):
     assert (row.load_s, row.compile_s) == (5.0, pytest.approx(0.002))
     assert row.break_even_calls == pytest.approx((5.0 - 1.0) / 0.002)
     assert made(graph, eager).compile_s == pytest.approx(2.002)
+    started = made(result("inductor", samples=(0.001,) * 12, first_call_s=2.003, compiler_start_s=8.0), eager)
+    assert (started.compiler_start_s, started.break_even_calls) == (8.0, pytest.approx(10.0 / 0.002))
+    assert started.compile_s == pytest.approx(2.002)
     slower = result("inductor", samples=(0.004,) * 12, first_call_s=2.0)
     assert made(slower, eager).break_even_calls is None
 
