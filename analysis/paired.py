@@ -20,11 +20,14 @@ from records.shapes import SampleLine
 ByProcess = dict[int, list[float]]  # ln of seconds per call in the rounds that count, by process
 
 
-def processes_of(*sides: Iterable[SampleLine]) -> list[dict[str, ByProcess]]:
+def processes_of(*sides: Iterable[SampleLine], one_python: bool = True) -> list[dict[str, ByProcess]]:
     """Return each run's samples by cell and process; of a process measured again, the later.
 
-    The runs share a host, so that a cell has one full speed in all of them.
+    The runs share a host. With `one_python` the control loop has the same build of Python in all of them, so that a
+    cell has one full speed. Otherwise each run has its own.
     """
+    if not one_python:
+        return [cells for side in sides for cells in processes_of(side)]
     by_cell: list[dict[str, dict[int, SampleLine]]] = [defaultdict(dict) for _ in sides]
     of_all: dict[str, list[SampleLine]] = defaultdict(list)
     for cells, samples in zip(by_cell, sides, strict=True):

@@ -22,6 +22,7 @@ from execution.execute import Executor
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
 from execution.reference_data import ReferenceDataError
+from measurement import programs
 from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import sweep, versions
@@ -82,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             return show(pair, campaigns, arguments.out, console)
         for one, word in zip(campaigns, pair.words, strict=True):
             one.prepare_with(interpreters_of(one, word))
-        pair = pair if pair.made else begin(pair, arguments.out, held)
+        pair = pair if pair.made else begin(pair, has_one_python(campaigns), arguments.out, held)
         console.print(f"Run {pair.folder}", highlight=False, soft_wrap=True)
         sides = [start(one, pair.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
         try:
@@ -142,6 +143,13 @@ def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Pa
     except SetupError as error:
         raise UsageError(f"{word}: {error}") from None
     return {key: interpreter for key, interpreter in found.items() if interpreter}
+
+
+def has_one_python(campaigns: Sequence[Campaign]) -> bool:
+    """Return whether one build of Python measures both sides, by its version, date and compiler."""
+    interpreters = {path for one in campaigns for path in one.interpreters.values() if isinstance(path, Path)}
+    builds = {programs.answer([str(path), "-c", "import sys; print(sys.version)"]) for path in interpreters}
+    return len(builds) == 1 and None not in builds
 
 
 def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
@@ -226,14 +234,15 @@ def opened(arguments: argparse.Namespace) -> Pair:
     raise UsageError(f"{name} contains no pair of runs ({PAIR} is missing); `make ab A=… B=…` makes one.")
 
 
-def begin(pair: Pair, out: str | None, held: contextlib.ExitStack) -> Pair:
+def begin(pair: Pair, one_python: bool, out: str | None, held: contextlib.ExitStack) -> Pair:
     """Make the pair's folder, `held` from then on, and return the pair with it. Raises UsageError."""
     refuse_a_pair(out)
     run = runs.Run.create(out)
     held.enter_context(run.held())
     refuse_a_pair(out)  # another process may have had it and be done
     content = {"sides": list(pair.words), "given": pair.given, "command": sys.argv, "started_at": runs.utc_now()}
-    write_manifest(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
+    more = {"one_python": one_python, "number": runs.next_number(run.folder)}
+    write_manifest(run.folder / PAIR, {**content, **more})
     return replace(pair, made=run.folder)
 
 
@@ -247,7 +256,9 @@ def refuse_a_pair(out: str | None) -> None:
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
     a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).records for run in sides)
-    comparison = paired.compare(a, b, paired.processes_of(*(run.samples() for run in sides)), limit)
+    one_python = read_manifest(pair.folder / PAIR).get("one_python") is True  # earlier pairs do not say
+    samples = paired.processes_of(*(run.samples() for run in sides), one_python=one_python)
+    comparison = paired.compare(a, b, samples, limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))
     headings = Side(first, run_headings.facts(a), command), Side(second, run_headings.facts(b), command)

@@ -57,7 +57,7 @@ def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
-    """Return which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
+    """Return which run's control loop took longer, that of every round; nothing where they are alike."""
     times_ms = [[ms for record in side if (ms := record.host_loop_ms_median) is not None] for side in (a, b)]
     if not all(times_ms):
         return []
@@ -65,8 +65,8 @@ def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
         return []
     return [
-        f"The control loop took {text_of(ours)} ms in A and {text_of(theirs)} ms in B, so one host is slower. This "
-        f"alone changes times that the host limits."
+        f"The control loop took {text_of(ours)} ms in A and {text_of(theirs)} ms in B, so a host or its Python is "
+        f"slower. This alone changes times that the host limits."
     ]
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from doubles.reported import record
@@ -20,12 +21,13 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 import runner
 from analysis import paired
 from analysis.comparison import SAME, SLOWER, Reason
-from commands.ab import label, titles
+from commands.ab import has_one_python, label, titles
 from environments.uv import SetupError
 from execution import turns
 from measurement.statistics import INCONCLUSIVE
 from plan import versions
 from plan.sweep import UsageError
+from records.cell_result import Failure
 from records.record import Record
 from records.runs import Run
 
@@ -198,6 +200,31 @@ def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_lo
     assert sorted(path.name for path in tmp_path.iterdir()) == ["torch-cpu-torch-2.12.0.txt"]
 
 
+@pytest.mark.parametrize(
+    ("word", "more", "version", "added"),
+    [
+        ("paddle==3.2.0 numpy==1.26.4", "", "3.2.0", "numpy"),
+        ("paddlepaddle-gpu==3.2.0 numpy==1.26.4", "", "3.2.0", "numpy"),
+        ("", "# mine\ntqdm>=4\n", "3.3.1", "tqdm"),
+    ],
+)
+def test_other_versions_keep_the_user_s_index_and_its_package(monkeypatch, tmp_path, word, more, version, added):
+    """The cut-off of the framework's own requirements is not for packages that the user names."""
+    monkeypatch.setenv("PADDLE_INDEX", "https://a.example/")
+    calls = resolver(monkeypatch, tmp_path / "installed" / "environments", "paddlenlp==3.0.0b4\n")
+    arguments = ("paddle", "gpu", more or word, lambda text: None)
+    recipe = versions.ensure_beside(*arguments) if more else versions.ensure(*arguments)
+    (words,) = calls
+    assert recipe.from_index == ("https://a.example/", f"paddlepaddle-gpu=={version}")
+    assert recipe.requirements == "paddlenlp==3.0.0b4\n"
+    assert "paddlenlp==3.0.0b4" in words[-1] and "paddlepaddle" not in words[-1] and added in words[-1]
+    assert words[words.index("--exclude-newer") + 1] == "2025-06-30"
+    assert [option for option in words if "2100" in option] == [f"--exclude-newer-package={added}=2100-01-01"]
+    monkeypatch.delenv("PADDLE_INDEX")
+    other = versions.ensure_beside(*arguments) if more else versions.ensure(*arguments)
+    assert other.home != recipe.home and other.from_index == ()
+
+
 def test_a_resolution_that_the_disk_has_no_room_for_is_made_anew(monkeypatch, tmp_path):
     """Half of it would be taken for the versions, from then on."""
     calls = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
@@ -237,6 +264,18 @@ def interpreter(folder: Path, name: str, **variables: str) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize(
+    ("answer", "one"), [(None, True), ("echo 3.12.3 by another compiler", False), ("exit 1", False)]
+)
+def test_a_build_of_python_is_known_by_its_own_words(tmp_path, answer, one):
+    old, new = Path(interpreter(tmp_path, "old")), Path(interpreter(tmp_path, "new"))
+    if answer:
+        new.write_text(f"#!/bin/sh\n{answer}\n")
+    failed = {("jax", "gpu"): Failure("failed", "not installed")}
+    sides = [SimpleNamespace(interpreters={("torch", "gpu"): path} | failed) for path in (old, new)]
+    assert has_one_python(sides) == one
+
+
 @pytest.fixture
 def pair(suite, tmp_path):
     """Run `ab` with a side that takes half as long again, to its end or begun only."""
@@ -257,6 +296,7 @@ def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
     done = subprocess.run(**pair())
     folder = tmp_path / "a pair"
     assert done.returncode in (0, 1, 3) and "Traceback" not in done.stdout, done.stdout  # noise may hide even this
+    assert json.loads((folder / "ab.json").read_text())["one_python"]
     page = (folder / "comparison.md").read_text()
     assert "alternated" in page and "### old → new: " in page and "- **A**: old · " in page
     begun = []
