@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -62,9 +64,9 @@ def _value(entry: Record | Profile, column: str) -> Any:
 def combined(records: Iterable[Record]) -> list[Record]:
     """Return one record of each cell, machine, weights and state of the compile cache: the one that was started last.
 
-    Its latency and speedup are over all runs with the newest's version, conditions (as `make compare` requires) and
-    headline state. Their intervals include how runs differ. Runs of fewer than three processes are not combined.
-    Everything else is the newest run's.
+    Its latency and speedup are over all runs with the newest's versions, model file, conditions (as `make compare`
+    requires) and headline state. Their intervals include how runs differ. Runs of fewer than three processes are not
+    combined. Everything else is the newest run's, but the interval of its break-even, which follows from these figures.
     """
     groups: dict[tuple, list[Record]] = defaultdict(list)
     for record in records:
@@ -73,8 +75,19 @@ def combined(records: Iterable[Record]) -> list[Record]:
 
 
 def _combinable(record: Record, newest: Record) -> bool:
-    same = record.framework_version == newest.framework_version and record.headline == newest.headline
-    return same and not record.excluded and not few_processes(record) and unlike(record, newest) is None
+    same = _state(record) == _state(newest) and unlike(record, newest) is None
+    return same and not record.excluded and not few_processes(record)
+
+
+def _state(record: Record) -> tuple:
+    """Return the versions of packages, the model's file and the headline state, which records share to be combined."""
+    return record.framework_version, record.versions, _file(record.settings), record.headline
+
+
+@cache  # a few, over and over
+def _file(settings: str | None) -> str | None:
+    """Return the digest of the user's model file; None without one."""
+    return json.loads(settings).get("file") if settings else None
 
 
 def _over_runs(of_cell: Sequence[Record]) -> Record:
@@ -85,6 +98,7 @@ def _over_runs(of_cell: Sequence[Record]) -> Record:
     if len(alike) == 1:
         return newest
     changes: dict[str, Any] = {"launches": sum(record.processes or 0 for record in alike) or None}
+    changes |= dict.fromkeys(("break_even_low", "break_even_high"))
     for figure in ("latency", "speedup"):
         found = [(interval, record.processes) for record in alike if (interval := getattr(record, figure))]
         if found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -17,6 +17,7 @@ from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
 from measurement.places import shown
+from measurement.text import make_command
 from plan import sweep
 from plan.options import Option, chosen
 from plan.sweep import UsageError
@@ -120,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show what runs have found: a table here, report.md and report.html in the first run's folder."""
     console = terminal.console()
     source = read(arguments.run, COLUMNS_READ)
+    check_sides(source.folders)
     chosen, text = selection(arguments, source)
     records = select.chosen(source.records, chosen, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
@@ -241,6 +243,18 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
         if len(loaded) == lines.line_count(source):
             return loaded
     return recordfile.load(source, only)
+
+
+def check_sides(folders: Iterable[Path]) -> None:
+    """Raise UsageError where both sides of a pair are among the folders: each has cells of its own environment."""
+    sides: dict[Path, Path] = {}
+    for folder in folders:
+        first = sides.setdefault(folder.parent, folder)
+        if first != folder and (folder.parent / manifest.PAIR).exists():
+            raise UsageError(
+                f"{folder.parent} is a pair of runs (`make ab`), and a report shows one of them: name a side, such as "
+                f"{make_command('report', {'RUN': shown(first)})}."
+            )
 
 
 def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:

@@ -12,10 +12,10 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
-from analysis import select
-from analysis.points import COLUMNS_READ
+from analysis import facts, select
+from analysis.points import COLUMNS_READ, Points
 from plan.sweep import DTYPES
-from records import figures, jsonfiles, recordfile
+from records import figures, jsonfiles, manifest, recordfile
 from records.record import FIELDS
 from records.recordfile import write_csv
 from records.runs import Run
@@ -89,20 +89,50 @@ def test_of_a_cell_measured_twice_the_figures_are_over_both_runs(tmp_path, capsy
 
 def test_excluded_runs_and_runs_under_other_conditions_stay_out_of_the_figures_of_a_cell():
     newest = record("alpha", "graph", latency=16.0, started_at="2026-02-02T00:00:00Z")
-    newest |= {"tf32": False, "settings": '{"policies": {"idle": "spin"}}'}
+    newest |= {
+        "tf32": False,
+        "settings": '{"policies": {"idle": "spin"}, "file": "one"}',
+        "versions": '{"triton": "3"}',
+    }
     for changes in (
         {"status": "mismatch", "reason": "wrong"},
         {"program": "differs"},
         {"framework_version": "0.9"},
         {"flags": "host_slowed"},
-        {"settings": '{"policies": {"idle": "sleep"}}'},
+        {"settings": '{"policies": {"idle": "sleep"}, "file": "one"}'},
+        {"settings": '{"policies": {"idle": "spin"}, "file": "two"}'},
+        {"versions": '{"triton": "4"}'},
+        {"versions": None},
         {"tf32": True},
         {"launches": 2},
     ):
-        (kept,) = select.combined([newest, record("alpha", "graph", latency=99.0) | changes])
+        other = newest | {"started_at": "2026-01-01T00:00:00Z"}
+        (kept,) = select.combined([newest, other | changes])
         assert kept is newest
+        assert select.combined([newest, other])[0] is not newest
     (kept,) = select.combined([newest | {"program": "differs"}, record("alpha", "graph", latency=99.0)])
     assert kept.excluded and kept.median_ms == 16.0
+
+
+def test_the_interval_of_a_break_even_follows_from_the_combined_figures():
+    """The newest run's own does not contain the calls that follow from the figures of both."""
+    pair = record("alpha", "eager"), record("alpha", "graph") | {"break_even_low": 1.0, "break_even_high": 2.0}
+    later = [one | {"started_at": "2026-02-02T00:00:00Z"} for one in pair]
+    (combined,) = facts.pairs(Points(select.combined([*pair, *later])).all)
+    low, high = combined.break_even
+    assert low < combined.pays_after < high
+    (single,) = facts.pairs(Points(select.combined(pair)).all)
+    assert single.break_even == (1.0, 2.0)
+
+
+def test_the_sides_of_a_pair_are_reported_one_by_one(tmp_path, capsys):
+    sides = [write_run(tmp_path / "pair" / f"pair-{letter}", small_set()) for letter in "ab"]
+    manifest.write(tmp_path / "pair" / manifest.PAIR, {"sides": [None, "python3"], "given": {}})
+    for words in ([tmp_path / "pair"], sides):
+        code, _, err = run(capsys, *words)
+        assert code == 2 and "is a pair of runs (`make ab`), and a report shows one of them: name a side" in err
+        assert f"RUN={sides[0]}" in err and err.count("\n") == 1
+    assert run(capsys, sides[1])[0] == 0
 
 
 def test_the_table_is_read_only_where_it_has_all_records(tmp_path, capsys):
