@@ -130,12 +130,12 @@ def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[Record | 
 
 
 def _steps(one: Sequence[Record | None], figure: str, series: int) -> list[steps.Step]:
-    """Return the steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
+    """Return the steps of a cell's latency or speedup: of runs at full speed, whose intervals cover processes."""
     points = []
     for record in one:
-        interval = (record.latency if figure == "latency" else record.speedup) if record else None
-        many = record is not None and not pairs.few_processes(record)
-        points.append(_point(interval, record.processes) if record and interval and many else None)
+        counts = record is not None and record.headline and not pairs.few_processes(record)
+        interval = getattr(record, figure) if counts else None
+        points.append(_point(interval, record.processes) if record and interval else None)
     return steps.steps(points, max(series, 1), SAME_WITHIN)
 
 

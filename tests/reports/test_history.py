@@ -143,9 +143,10 @@ def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
     assert html.count("all modes, 2026-03-02: +30.0 %") == 2
 
 
-def test_a_folder_of_runs_is_each_of_them_and_few_launches_make_no_step(capsys, tmp_path):
+@pytest.mark.parametrize("changed", [{"launches": 2}, {"flags": "host_slowed"}])
+def test_a_folder_of_runs_is_each_of_them_and_few_launches_or_a_slow_host_make_no_step(capsys, tmp_path, changed):
     for number, level in enumerate((1.0, 1.0, 1.5), 1):
-        run_of(tmp_path / "all", number, level, level * (1.2 if number == 3 else 1), launches=2)
+        run_of(tmp_path / "all", number, level, level * (1.2 if number == 3 else 1), **changed)
     code, out, page, _ = told(capsys, tmp_path, str(tmp_path / "all"))
     assert code == 0 and "2 cells over 3 runs, 0 steps up" in out and "| steps |" not in page
 
