@@ -174,7 +174,7 @@ def places() -> list[Path]:
 def rows(chart: Chart, folder: Path) -> list[Row]:
     """Return the rows of a chart from one folder: those with two figures or more, since one figure compares nothing.
 
-    Raises ValueError where two records would share a cell.
+    Raises ValueError where two records would share a cell, or two machines a row.
     """
     found: dict[str, Row] = {}
     for table in tables(chart.tables, folder):
@@ -186,8 +186,16 @@ def rows(chart: Chart, folder: Path) -> list[Row]:
                         raise ValueError(f"{table} has two records of {row.title} in {column.head}.")
                     row.points[column.head] = point
                     row.tables.add(table.name)
+                    check_machine(f"{table}, {row.title}", row.points.values())
     chosen = [found[title] for title in chart.titles if title in found] if chart.titles else found.values()
     return [row for row in chosen if sum(any(map(str.isdigit, cell)) for cell in _cells(chart, row)) > 1]
+
+
+def check_machine(name: str, points: Iterable[Point]) -> None:
+    """Raise ValueError where several machines measured points that a reader compares."""
+    machines = {point.record.machine_id for point in points}
+    if len(machines) > 1:
+        raise ValueError(f"{name}: measured on several machines ({', '.join(sorted(map(str, machines)))}).")
 
 
 def tables(patterns: Sequence[str], folder: Path) -> list[Path]:

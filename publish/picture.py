@@ -47,8 +47,12 @@ class Picture(NamedTuple):
         return bool(self.folders) and len(self.points(read(*self.folders))) > 1
 
     def points(self, content: ReportData) -> list[Point]:
-        """Return every mode that was measured and is deployed, the fastest first."""
+        """Return every mode that was measured and is deployed, the fastest first.
+
+        Raises ValueError where several machines measured them.
+        """
         found = [point for point in content.points.measured if self._shows(point, content.known)]
+        figures.check_machine(self.row, found)
         return sorted(found, key=lambda point: point.median_ms)
 
     def _shows(self, point: Point, known: Known) -> bool:

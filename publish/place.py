@@ -226,7 +226,10 @@ def page(place: Path) -> str:
 
 
 def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
-    """Return the geometric means over the models of the tables that are marked `mean`; no lines without any."""
+    """Return the geometric means over the models of the tables that are marked `mean`, by machine; no lines without.
+
+    Machines have names only where there are several.
+    """
     folders: dict[Record, Path] = {}
     for table, records in found:
         if table.part.about.get("mean"):
@@ -236,15 +239,19 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
     def by_process(record: Record) -> dict[tuple, float]:
         return speedups_by_process(samples[folders[record]], record, eager.get(record.cell.rpartition("/")[0], ""))
 
-    graphs = [record for record in folders if not record.is_baseline]
+    graphs = grouped(
+        (record for record in folders if not record.is_baseline),
+        lambda record: (record.machine_id, record.batch_size, record.mode),
+    )
+    several = len({machine_id for machine_id, _, _ in graphs}) > 1
     rows = []
-    for batch, mode in dict.fromkeys((record.batch_size, record.mode) for record in graphs):
-        alike = [record for record in graphs if (record.batch_size, record.mode) == (batch, mode)]
+    for (machine_id, batch, mode), alike in graphs.items():
         known = [record for record in alike if record.headline and record.speedup]
         if known:
             mean = geometric_mean(known, by_process)
-            rows.append((f"batch {batch}", mode, speedup(mean.value, mean), f"{len(known)} of {len(alike)}"))
-    return markdown_table(("shape", "mode", "speedup", "models"), rows) if rows else []
+            where = str(machine_id)[:4] if several else ""
+            rows.append((f"batch {batch}", mode, where, speedup(mean.value, mean), f"{len(known)} of {len(alike)}"))
+    return filled(("shape", "mode", "machine", "speedup", "models"), rows) if rows else []
 
 
 def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:

@@ -195,6 +195,12 @@ def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
     found = [measured("a", 2.0), measured("b", 8.0), measured("c", 9.0, flags="host_slowed", schema_version=9)]
     assert place.means([(place.Table(part, Path("none")), found)])[-1].startswith("| batch 4 | graph | 4.00× ±")
     assert place.means([(place.Table(part, Path("none")), found)])[-1].endswith("| 2 of 3 |")
+    elsewhere = [replace(found[1], machine_id="another")]
+    rows = place.means([(place.Table(part, Path("none")), of_table) for of_table in (found, elsewhere)])[-2:]
+    assert [re.sub(" ±.*%", "", row) for row in rows] == [
+        f"| batch 4 | graph | {str(found[0].machine_id)[:4]} | 4.00× | 2 of 3 |",
+        "| batch 4 | graph | anot | 8.00× | 1 of 1 |",
+    ]
 
 
 def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.reported import record
 
 import runner
+from analysis.points import Points
 from plan import plan, sweep
 from publish import figures, picture, place
 from records import recordfile
 from records.assemble import parameters_text
 from records.record import Record
+from reports.report_data import ReportData
 
 RESULTS = ROOT / "results"
 RUNS = {
@@ -173,8 +177,6 @@ def test_rows_of_a_chart_are_those_of_planned_cells(many_processors):
 
 def planned_record(cell):
     """Return the columns of a cell's record that name its row."""
-    from doubles.reported import record
-
     shape = dict(cell.parameters)
     names = {name: getattr(cell, name) for name in ("workload", "implementation", "framework", "mode", "dtype")}
     row = record("alpha", "eager") | names | {"pass": cell.pass_name}
@@ -195,6 +197,22 @@ def test_a_picture_has_the_times_of_one_row(edition, monkeypatch):
     assert all(is_of(text, r["latency_ms_median"]) for n, text in drawn for r in records if n == f"torch {r['mode']}")
     assert [text for _, text in drawn] == sorted((text for _, text in drawn), key=float)
     assert "NVIDIA H200, bf16, torch 2.13.0" in svg
+
+
+def test_a_row_and_a_picture_are_of_one_machine(monkeypatch):
+    """Tables of a place may be of several."""
+    column = figures.Column("eager", "ms", {"mode": "eager"})
+    chart = figures.Chart("A chart", (), (column, column._replace(head="graph", values={"mode": "graph"})))
+    rows = [record("alpha", mode, machine_id="one") for mode in ("eager", "graph")]
+    mixed = [rows[0], rows[1] | {"machine_id": "another"}]
+    monkeypatch.setattr(figures, "tables", lambda patterns, folder: [Path("table")])
+    drawn = picture.Picture("A picture", (), figures.name_of(rows[0]))
+    for records, refusal in ((rows, contextlib.nullcontext()), (mixed, pytest.raises(ValueError, match="one"))):
+        monkeypatch.setattr(place, "benches", lambda folder, records=records: records)
+        with refusal:
+            assert len(figures.rows(chart, Path("place"))) == 1
+        with refusal:
+            assert len(drawn.points(ReportData(Points(records)))) == 2
 
 
 def untraced_of_site(html: str, site_records: dict) -> list[str]:
