@@ -202,8 +202,8 @@ def energy(answer: Answer) -> list[str]:
     points = [point for point in answer.points if point.record.energy_source and not point.excluded]
     lines = list(filter(None, map(_energy, points)))
     if points and not lines:
-        source = points[0].record.energy_source
-        return [f"Energy: {source if points[0].record.energy_j_per_call is None else 'too few windows'}."]
+        source = str(points[0].record.energy_source)
+        return [f"Energy: {source if source.startswith('unsupported:') else 'too few processes'}."]
     return lines
 
 

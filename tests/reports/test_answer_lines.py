@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+
 from analysis import modes
 from analysis.answers import by_setting
 from analysis.points import Points
 from reports import answers
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("unsupported: no counter", ["Energy: unsupported: no counter."]),
+        ("NVML", ["Energy: too few processes."]),  # they have no interval
+        (None, []),
+    ],
+)
+def test_a_line_says_why_no_energy_is_known(record, source, line):
+    ((answer,),) = by_setting(Points([record(mode="eager", energy_source=source)]), modes.labels())
+    assert answers.energy(answer) == line
 
 
 def test_a_line_says_how_much_of_one_rank_s_speed_is_kept(record):
