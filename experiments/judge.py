@@ -1,13 +1,13 @@
 """Predicates that answer from intervals: a claim holds only where the interval shows it.
 
-Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. For two
-figures the interval of their difference decides.
+Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it, and with the
+accepted range. For two figures the interval of their difference decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from analysis.significance import independent_difference, independent_ratio
@@ -15,7 +15,7 @@ from experiments.evidence import Records, apart, latency_of, value
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 from records.record import Record
-from reports.numbers import SLOWED
+from reports.numbers import SLOWED, span, text_of
 from reports.numbers import estimate as with_interval
 
 # Process CPU time over wall time has no interval; between these, part of the work used a second thread.
@@ -24,6 +24,20 @@ ONE_CORE, TWO_CORES = 1.25, 1.5
 OTHERS = 0.25
 # Why figures of several machines are not compared.
 APART = "measured on several machines, whose figures are not compared"
+
+
+class Assumed(Interval):
+    """A figure of a profile: its spread is assumed, since one run of a few calls has no interval."""
+
+    spread: str
+
+    @classmethod
+    def around(cls, value: float, half: float, spread: str) -> Assumed:
+        """Return a figure from `half` below to `half` above its value; `spread` is this as text, such as `±20 %`."""
+        figure = cls(value, value - half, value + half)
+        figure.spread = spread
+        return figure
+
 
 Estimate = Interval | str | None  # if there is none, the reason, or None without an interval
 Figure = Callable[[Record], Interval | None]
@@ -41,29 +55,36 @@ def _missing(name: str, why: str | None) -> Answer:
 
 def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """Check that `estimate` is above `limit`."""
-    return _judged(name, estimate, unit, lambda it: it.low > limit, lambda it: it.high <= limit)
+    accepted = f"above {text_of(limit)}"
+    return _judged(name, estimate, unit, accepted, lambda it: it.low > limit, lambda it: it.high <= limit)
 
 
 def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """Check that `estimate` is below `limit`."""
-    return _judged(name, estimate, unit, lambda it: it.high < limit, lambda it: it.low >= limit)
+    accepted = f"below {text_of(limit)}"
+    return _judged(name, estimate, unit, accepted, lambda it: it.high < limit, lambda it: it.low >= limit)
 
 
 def between(name: str, estimate: Estimate, low: float, high: float, unit: str = "") -> Answer:
     """Check that `estimate` lies from `low` to `high`: holds if all its interval does, fails if nothing of it does."""
-    return _judged(
-        name, estimate, unit, lambda it: low <= it.low and it.high <= high, lambda it: it.high < low or it.low > high
-    )
+    inside, outside = lambda it: low <= it.low and it.high <= high, lambda it: it.high < low or it.low > high
+    return _judged(name, estimate, unit, span(low, high), inside, outside)
 
 
 Rule = Callable[[Interval], bool]
 
 
-def _judged(name: str, estimate: Estimate, unit: str, holds: Rule, fails: Rule) -> Answer:
+def _judged(name: str, estimate: Estimate, unit: str, accepted: str, holds: Rule, fails: Rule) -> Answer:
     if not isinstance(estimate, Interval):
-        return _missing(name, estimate)
+        return replace(_missing(name, estimate), accepted=accepted)
     verdict = Verdict.HOLDS if holds(estimate) else Verdict.FAILS if fails(estimate) else Verdict.OPEN
-    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
+    return Answer(verdict, f"{name} {_shown(estimate, unit)}", accepted=accepted)
+
+
+def _shown(estimate: Interval, unit: str) -> str:
+    if isinstance(estimate, Assumed):
+        return f"{text_of(estimate.value)}{unit}, assumed {estimate.spread}"
+    return with_interval(estimate, unit)
 
 
 def greater(
@@ -79,7 +100,7 @@ def greater(
         return inconclusive(f"{name} against {other_name}: no interval")
     change = independent_difference(this, other, processes)
     verdict = Verdict.HOLDS if change.low > 0 else Verdict.FAILS if change.high < 0 else Verdict.OPEN
-    return Answer(verdict, f"{name} {with_interval(this, unit)} against {other_name} {with_interval(other, unit)}")
+    return Answer(verdict, f"{name} {_shown(this, unit)} against {other_name} {_shown(other, unit)}")
 
 
 def of_several(name: str, *records: Record) -> Answer | None:
@@ -142,10 +163,10 @@ class Cores:
     busy: float
     others: float = 0.0
 
-    def answer(self, holds: bool, fails: bool) -> Answer:
+    def answer(self, holds: bool, fails: bool, accepted: str) -> Answer:
         verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.OPEN
         note = f" (others {self.others:.2f})" if self.others > OTHERS else ""
-        return Answer(verdict, f"{self.label} {self.busy:.2f} cores{note}")
+        return Answer(verdict, f"{self.label} {self.busy:.2f} cores{note}", accepted=accepted)
 
     @property
     def used_one_core(self) -> bool:
@@ -155,12 +176,12 @@ class Cores:
 
 def used_one_core(points: Iterable[Cores]) -> Answer:
     """Check that everything kept one core busy, by process CPU time over wall time."""
-    return all_of(point.answer(holds=point.used_one_core, fails=point.busy > TWO_CORES) for point in points)
+    return all_of(point.answer(point.used_one_core, point.busy > TWO_CORES, f"below {ONE_CORE}") for point in points)
 
 
 def used_more_cores(points: Iterable[Cores]) -> Answer:
     """Check that everything kept more than one core busy."""
-    return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.used_one_core) for point in points)
+    return all_of(point.answer(point.busy > TWO_CORES, point.used_one_core, f"above {TWO_CORES}") for point in points)
 
 
 def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency_of) -> Estimate:

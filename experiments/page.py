@@ -36,11 +36,12 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]
     parts.append(
-        f"## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so. {reach(evidence)}".rstrip()
+        "## Claims\n\nIntervals are 95 %; profiles have an assumed spread. A claim holds only where these say so. "
+        f"{reach(evidence)}".rstrip()
     )
     for claim in experiment.claims:
         lines = [
-            f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.numbers)}"
+            f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.text)}"
             for side, answer in experiment.answers(claim, evidence).items()
         ]
         parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- the claim concerns another device"])]))
@@ -90,7 +91,7 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     for claim in experiment.claims:
         for index, (side, answer) in enumerate(experiment.answers(claim, evidence).items()):
             sentence = "" if index else claim.sentence
-            answers.add_row(sentence, side, Text(str(answer.verdict), style=STYLES[answer.verdict]), answer.numbers)
+            answers.add_row(sentence, side, Text(str(answer.verdict), style=STYLES[answer.verdict]), answer.text)
     console.print(answers)
     if remark := reach(evidence):
         console.print(remark)

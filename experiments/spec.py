@@ -34,11 +34,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict with its numbers, or with the missing ones; `measured` where there are any."""
+    """A verdict with its numbers, or with the missing ones; `measured` where there are any.
+
+    `accepted` is the range of the numbers in which the claim holds, as text.
+    """
 
     verdict: Verdict
     numbers: str
     measured: bool = True
+    accepted: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the numbers with the accepted range."""
+        return f"{self.numbers} (accepted: {self.accepted})" if self.accepted else self.numbers
 
 
 @dataclass(frozen=True)
@@ -158,9 +167,12 @@ def sides_of(claim: Claim, evidence: Evidence) -> dict[str, Evidence]:
 def all_of(answers: Iterable[Answer]) -> Answer:
     """Return an answer that holds if every one does, fails if any does, and is open otherwise."""
     answers = list(answers)
-    numbers = "; ".join(answer.numbers for answer in answers) or "nothing of this was measured"
+    ranges = {answer.accepted for answer in answers if answer.measured}
+    accepted = ranges.pop() if len(ranges) == 1 else ""  # a common one is named once
+    texts = (answer.numbers if accepted else answer.text for answer in answers)
+    numbers = "; ".join(texts) or "nothing of this was measured"
     verdicts = {answer.verdict for answer in answers}
     if Verdict.FAILS in verdicts:
-        return Answer(Verdict.FAILS, numbers)
+        return Answer(Verdict.FAILS, numbers, accepted=accepted)
     measured = any(answer.measured for answer in answers)
-    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN, numbers, measured)
+    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN, numbers, measured, accepted)

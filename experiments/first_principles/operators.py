@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.evidence import Evidence
-from experiments.judge import above, below, between, inconclusive
+from experiments.judge import Assumed, above, below, between, inconclusive
 from experiments.spec import Answer, Claim, Table
 from measurement.statistics import Interval
 from records.shapes import Profile, of_baseline
@@ -19,9 +19,9 @@ def profile_of(evidence: Evidence, eager: bool) -> Profile | None:
     return profiles[0] if len(profiles) == 1 else None
 
 
-def uncertain(value: float) -> Interval:
+def uncertain(value: float) -> Assumed:
     """Return a profile's figure, with the spread assumed for profiles."""
-    return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
+    return Assumed.around(value, value * PROFILE_SPREAD, f"±{100 * PROFILE_SPREAD:.0f} %")
 
 
 def flops_outside_products(profile: Profile) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from analysis.significance import geometric_mean
@@ -61,7 +62,7 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
         answer = between("geometric mean", geometric_mean(parts.values(), evidence.by_process), low, high, "×")
         made_of = ", ".join(f"{name} {text_of(part.speedup_vs_eager)}×" for name, part in parts.items())
-        return Answer(answer.verdict, f"{answer.numbers} of {made_of}")
+        return replace(answer, numbers=f"{answer.numbers} of {made_of}")
 
     return check
 

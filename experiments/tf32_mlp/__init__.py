@@ -6,9 +6,8 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, speedup_of
-from experiments.judge import above, below, greater, greater_of, inconclusive
+from experiments.judge import Assumed, above, below, greater, greater_of, inconclusive
 from experiments.spec import Answer, Claim, Experiment, Published, Table
-from measurement.statistics import Interval
 from records.shapes import Profile
 
 # A profile has no interval; a share of the time is assumed accurate to so many percentage points.
@@ -16,16 +15,16 @@ PROFILE_POINTS = 3.0
 DTYPES = {"off": "fp32", "on": "tf32"}
 
 
-def matmul_share(profile: Profile | None) -> Interval | None:
+def matmul_share(profile: Profile | None) -> Assumed | None:
     """Return the percentage of kernels' time that matrix products take, idle time excluded."""
     if profile is None:
         return None
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     share = 100 * times["matmul"] / sum(times.values())
-    return Interval(share, share - PROFILE_POINTS, share + PROFILE_POINTS)
+    return Assumed.around(share, PROFILE_POINTS, f"±{PROFILE_POINTS:.0f} points")
 
 
-def eager_share(evidence: Evidence, tf32: str) -> Interval | None:
+def eager_share(evidence: Evidence, tf32: str) -> Assumed | None:
     """Return the share in eager mode."""
     return matmul_share(evidence.profile(mode="eager", dtype=DTYPES[tf32]))
 

@@ -54,6 +54,16 @@ def test_a_chain_faster_than_the_peak_was_not_computed():
     assert verdict("Fused, a long chain's time is linear", merged) == OPEN
 
 
+def test_a_chain_that_grappler_merges_has_no_verdict_and_no_rate():
+    records = [record | {"framework": "tensorflow"} for record in chains(UNFUSED)]
+    merged = [record | {"mode": "function"} if record.mode == "graph" else record for record in records]
+    for claim, unmerged in (("Fused, a chain's time is flat", FAILS), ("Fused, a long chain's time is linear", HOLDS)):
+        assert verdict(claim, records, "tensorflow graph") == unmerged
+        assert verdict(claim, merged, "tensorflow function") == OPEN
+    assert verdict("Unfused, eager pays", merged, "tensorflow") == HOLDS
+    assert chain.highest("tflops")(Evidence(Records(merged))) == ""
+
+
 def test_a_chain_without_its_ends_tells_nothing():
     assert verdict("Fused, a chain's time is flat", chains({1: 1.0, 2: 1.0})) == OPEN
     assert verdict("Fused, a long chain's time is linear", chains({1: 1.0, 512: 3.0})) == OPEN

@@ -49,6 +49,23 @@ def test_shares_of_matrix_products(off, on, falls, most, less):
     assert verdict("tf32-mlp", "With TF32 on, matrix products take less", evidence) == less
 
 
+def test_figures_of_profiles_have_an_assumed_spread_and_no_interval():
+    by_text = {claim.sentence: claim for experiment in (TF32, PRINCIPLES) for claim in experiment.claims}
+    for text, evidence, numbers in (
+        ("With TF32 off", shares(85, 40), "matmul with TF32 off 85 %, assumed ±3 points (accepted: above 75)"),
+        (
+            *("With TF32 on, matrix products take a smaller", shares(85, 40)),
+            "matmul with TF32 off 85 %, assumed ±3 points against on 40 %, assumed ±3 points",
+        ),
+        (
+            *("Normalisation reaches", bert(36.4, 1)),
+            "normalisation is 182 times slower, assumed ±20 % (accepted: 125 to 500)",
+        ),
+    ):
+        (claim,) = [claim for sentence, claim in by_text.items() if sentence.startswith(text)]
+        assert claim.check(evidence).text == numbers
+
+
 def test_without_tf32_nothing_compares():
     evidence = Evidence(Records([]), shares(85, 40).profiles[:2])
     assert verdict("tf32-mlp", "With TF32 on, matrix products take a smaller", evidence) == OPEN

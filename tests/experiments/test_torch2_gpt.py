@@ -22,6 +22,7 @@ def trained(medium: float, small: float, mode: str = "graph", spreads: tuple = (
     records = []
     for workload, gain, spread in (("gpt2-124m", medium, spreads[0]), ("gpt-10m", small, spreads[1])):
         shared = {"workload": workload, "device": "gpu:0", "latency_ms_mean": 100.0, "latency_ms_std": spread}
+        shared["calls_per_sample"] = 1
         records += [timed(100.0, **shared), timed(100.0, gain, mode=mode, **shared, **options)]
     return records
 
@@ -54,6 +55,17 @@ def test_cuda_graphs_are_not_what_the_compiler_saves():
 @pytest.mark.parametrize(("spreads", "expected"), [((0.1, 10), HOLDS), ((8, 10), FAILS), ((0.1, 3), OPEN)])
 def test_iterations_are_steady_on_the_medium_and_noisy_on_the_small(spreads, expected):
     assert verdict("Iterations are steady", trained(15, 24, spreads=spreads)) == expected
+
+
+def test_the_spread_of_samples_is_none_of_iterations_where_a_sample_holds_several():
+    records = trained(15, 24)
+    queued = [*records[:-1], records[-1] | {"calls_per_sample": 8}]
+    assert verdict("Iterations are steady", queued) == OPEN
+    shown = [
+        next(table for table in EXPERIMENT.tables(Evidence(Records(rows)), []) if table.title.startswith("Iteration"))
+        for rows in (records, queued)
+    ]
+    assert [table.rows[0] for table in shown] == [("gpt-10m", "100 ± 10", "100 ± 10"), ("gpt-10m", "100 ± 10", "100")]
 
 
 def test_one_model_alone_tells_nothing_of_both():
