@@ -5,71 +5,150 @@ Inputs come as INPUT_* variables, as the action hands them on; GITHUB_* are the 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-MARK = "<!-- eager-vs-graph -->"  # finds the comment that an earlier push made
-SLOWER, REFUSED, INCONCLUSIVE = 1, 2, 3
+DONE, SLOWER, REFUSED, INCONCLUSIVE = range(4)
+BY_GRAVITY = (DONE, INCONCLUSIVE, SLOWER, REFUSED)
+FAILURES = ("mismatch", "error", "crash", "timeout", "oom")  # statuses of a figure
 SECONDS = 30.0
 
 
 def main(env: Mapping[str, str] = os.environ) -> int:
-    """Run all steps; return 1 where the change is slower than allowed, 2 where nothing was measured, else 0."""
-    out = Path(env.get("RUNNER_TEMP", ".")) / "eager-vs-graph"
-    code, answer = measured(env, Path.cwd(), out / "change")
-    texts = (
-        ["\n".join(f"- {sentence}" for sentence in answer["verdicts"])]
-        if answer
-        else ["Nothing was measured: see the job's log."]
-    )
+    """Run all steps; return 1 where the change is slower than allowed or a mode fails, 2 without a result, else 0."""
+    out = Path(tempfile.mkdtemp(prefix="eager-vs-graph-", dir=env.get("RUNNER_TEMP")))
+    code, answer = measured(env, env["INPUT_MODEL"], Path.cwd(), out / "change")
+    texts, before = [described(answer)], Compared(DONE, "")
     if answer and env.get("INPUT_BASELINE"):
-        code, text = compared(env, out)
-        texts.append(text)
-    summary = "\n\n".join([MARK, "### eager-vs-graph", *texts]) + "\n"
+        before = compared(env, out)
+        texts.append(before.text)
+    broken = failing(answer) - failing(before.answer) if answer else set()
+    code = max(code, before.code, SLOWER if broken else DONE, key=BY_GRAVITY.index)
+    summary = "\n\n".join([mark(env), "### eager-vs-graph", *texts]) + "\n"
     if path := env.get("GITHUB_STEP_SUMMARY"):
         with open(path, "a", encoding="utf-8") as file:
             file.write(summary)
     if env.get("INPUT_TOKEN") and (number := pull_request(env)):
-        comment(env, number, summary)
+        try:
+            comment(env, number, summary)
+        except (OSError, HTTPException, ValueError) as error:  # such as the read-only token of a fork's pull request
+            warn(f"The comment was not written ({error}); the job's summary has its text.")
     if code == INCONCLUSIVE:
-        print("::warning title=eager-vs-graph::The comparison is inconclusive; the job's summary has the intervals.")
-        return 0
+        warn("Some results are inconclusive; the job's summary has the intervals.")
+        return DONE
     return code
 
 
-def measured(env: Mapping[str, str], folder: Path, out: Path) -> tuple[int, dict[str, Any] | None]:
+def warn(text: str) -> None:
+    """Print a warning that GitHub shows with the job."""
+    print(f"::warning title=eager-vs-graph::{' '.join(text.split())}")
+
+
+def mark(env: Mapping[str, str]) -> str:
+    """Return the invisible first line of a comment, by which later pushes find that of the same model and options."""
+    asked = f"{env['INPUT_MODEL']}\n{env.get('INPUT_OPTIONS', '')}"
+    return f"<!-- eager-vs-graph {hashlib.sha256(asked.encode()).hexdigest()[:12]} -->"
+
+
+def measured(env: Mapping[str, str], model: str, folder: Path, out: Path) -> tuple[int, dict[str, Any] | None]:
     """Measure the model in a folder; return the exit code and the JSON object that `--json` printed, or None."""
-    words = [env["INPUT_MODEL"], "--json", "--out", str(out), *shlex.split(env.get("INPUT_OPTIONS", ""))]
+    words = [model, "--json", "--out", str(out), *shlex.split(env.get("INPUT_OPTIONS", ""))]
     done = _suite(words, folder)
-    answer = json.loads(done.stdout) if done.stdout.strip() else None
-    return (0 if done.returncode in (0, INCONCLUSIVE) and answer else REFUSED), answer
+    answer = None
+    with contextlib.suppress(ValueError):  # no JSON, as of a dry run
+        answer = json.loads(done.stdout)
+    if not isinstance(answer, dict) or done.returncode not in BY_GRAVITY:
+        return REFUSED, None
+    return done.returncode, answer
 
 
-def compared(env: Mapping[str, str], out: Path) -> tuple[int, str]:
-    """Compare the change with the baseline, a run's folder or a revision to be measured; return code and Markdown."""
+def failing(answer: Mapping[str, Any] | None) -> set[str]:
+    """Return the cells that failed."""
+    return {figure["cell"] for figure in answer["figures"] if figure["status"] in FAILURES} if answer else set()
+
+
+def failures(answer: Mapping[str, Any]) -> list[str]:
+    """Return a line of Markdown for each figure that failed."""
+    failed = [figure for figure in answer["figures"] if figure["status"] in FAILURES]
+    return [f"`{one['cell']}`: {one['status']}: `{_one_line(one['reason'] or 'no reason given')}`" for one in failed]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
+
+
+def described(answer: Mapping[str, Any] | None) -> str:
+    """Return the verdicts and failures as a Markdown list."""
+    lines = [*answer["verdicts"], *failures(answer)] if answer else []
+    return "\n".join(f"- {line}" for line in lines) or "Nothing was measured: see the job's log."
+
+
+class Compared(NamedTuple):
+    """The exit code and Markdown of a comparison, and the baseline's answer if it was measured here."""
+
+    code: int
+    text: str
+    answer: Mapping[str, Any] | None = None
+
+
+def compared(env: Mapping[str, str], out: Path) -> Compared:
+    """Compare the change with the baseline, a run's folder or a revision to be measured."""
     baseline = env["INPUT_BASELINE"]
-    if not Path(baseline).is_dir():
-        tree = out / "tree"
-        added = subprocess.run(["git", "worktree", "add", "--detach", str(tree), baseline], text=True)
-        if added.returncode:
-            return REFUSED, f"`{baseline}` is neither a run's folder nor a revision: check out with `fetch-depth: 0`."
-        code, answer = measured(env, tree, out / "baseline")
-        if answer is None:
-            return code, f"The model could not be measured at `{baseline}`."
-        baseline = str(out / "baseline")
+    if Path(baseline).is_dir():
+        return Compared(*_comparison(env, baseline, out))
+    tree = out / "tree"
+    _git("worktree", "prune")  # forgets trees whose folders are gone, as after an earlier job
+    if not _git("worktree", "add", "--detach", str(tree), baseline):
+        said = f"`{baseline}` is neither a run's folder nor a revision: check out with `fetch-depth: 0`."
+        return Compared(REFUSED, said)
+    try:
+        return _compared_with(env, tree, out)
+    finally:
+        _git("worktree", "remove", "--force", str(tree))
+
+
+def _compared_with(env: Mapping[str, str], tree: Path, out: Path) -> Compared:
+    """Measure the model in the baseline's tree and compare; a baseline without the file leaves the change alone."""
+    baseline, model = env["INPUT_BASELINE"], env["INPUT_MODEL"]
+    if Path(model).is_file():
+        model = os.path.relpath(model)  # an absolute path would measure the change twice
+        if not (tree / model).is_file():
+            return Compared(DONE, f"`{baseline}` has no `{model}`: there is nothing to compare with.")
+    _, answer = measured(env, model, tree, out / "baseline")
+    if answer is None:
+        return Compared(REFUSED, f"The model could not be measured at `{baseline}`.")
+    return Compared(*_comparison(env, str(out / "baseline"), out), answer)
+
+
+def _comparison(env: Mapping[str, str], baseline: str, out: Path) -> tuple[int, str]:
+    """Compare the change's run with a baseline's; return code and Markdown."""
     page = out / "comparison.md"
     limit = env.get("INPUT_MAX_SLOWDOWN") or "5%"
     words = ["compare", baseline, str(out / "change"), "--max-slowdown", limit, "--out", str(page)]
     done = _suite(words, Path.cwd())
     print(done.stdout)
-    return done.returncode, page.read_text(encoding="utf-8") if page.exists() else "The runs could not be compared."
+    if not page.exists() or done.returncode not in BY_GRAVITY:
+        return REFUSED, "The runs could not be compared: see the job's log."
+    return done.returncode, page.read_text(encoding="utf-8")
+
+
+def _git(*words: str) -> bool:
+    """Run git in the checkout; return whether it succeeded."""
+    try:
+        return subprocess.run(["git", *words]).returncode == 0
+    except OSError:  # there is no git
+        return False
 
 
 def _suite(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -88,12 +167,15 @@ def pull_request(env: Mapping[str, str]) -> int | None:
 
 
 def comment(env: Mapping[str, str], number: int, text: str) -> None:
-    """Write the comment of a pull request: the one that an earlier push made, else a new one."""
+    """Write the comment of a pull request: the one that an earlier push made, else a new one.
+
+    Its first line is its mark. Raises OSError, HTTPException or ValueError where GitHub does not take it.
+    """
     issues = f"{env['GITHUB_API_URL']}/repos/{env['GITHUB_REPOSITORY']}/issues"
     page = 1
     while found := _request(env, "GET", f"{issues}/{number}/comments?per_page=100&page={page}"):
         for entry in found:
-            if str(entry.get("body", "")).startswith(MARK):
+            if str(entry.get("body", "")).startswith(text.partition("\n")[0]):
                 _request(env, "PATCH", f"{issues}/comments/{entry['id']}", {"body": text})
                 return
         page += 1
