@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,9 +53,10 @@ def options() -> list[Option]:
 def run(arguments: argparse.Namespace) -> int:
     """Measure models in eager mode and in graph modes, or resume a run."""
     limit = None if arguments.max_slowdown is None else compare.share(arguments.max_slowdown)
+    more = submission.words_of(ANSWER, {one.flag: getattr(arguments, one.attribute) for one in ANSWER})
     finished: list[runs.Run] = []
     with answer.on_stderr() if arguments.json else contextlib.nullcontext():
-        code = bench(Request.from_arguments(arguments), finished.append)
+        code = bench(Request.from_arguments(arguments), finished.append, more)
     if not finished:
         return code
     records = finished[0].records()
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE if code == INCOMPLETE and passes else code
 
 
-def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None) -> int:
+def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None, more: Sequence[str] = ()) -> int:
     """Measure a sweep, or resume one; `then` gets the run that is finished. Returns the exit code.
 
-    Raises UsageError before anything is measured.
+    A submitted job's command line ends with the words `more`. Raises UsageError before anything is measured.
     """
     console = terminal.console()
     with contextlib.ExitStack() as held:
@@ -81,7 +81,7 @@ def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None)
         if request.dry_run:
             return campaign.show()
         if campaign.elsewhere and slurm.allocation() is None:
-            return submit(campaign)
+            return submit(campaign, more)
         campaign.show_plan(cells=False)
         run, context = begin(campaign, held)
         console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
@@ -102,15 +102,20 @@ def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Con
     return run, campaign.begin(run)
 
 
-def submit(campaign: Campaign) -> int:
-    """Hand the run to Slurm, its environments made beforehand: many nodes have no internet. Raises UsageError."""
+def submit(campaign: Campaign, more: Sequence[str] = ()) -> int:
+    """Hand the run to Slurm, its environments made beforehand: many nodes have no internet. Raises UsageError.
+
+    The job starts from the request's flags, because the campaign's have this host's number of threads.
+    """
     request, console = campaign.request, campaign.console
     campaign.make_environments()
     folder = (campaign.resumed or runs.Run.create(request.out)).folder
-    kept = {"python": request.python, "timeout": request.timeout, "scratch": request.scratch}
-    kept |= {"container": request.container, "workload": campaign.programs(folder).get("WORKLOAD")}
-    again = [word for name, value in kept.items() if value is not None for word in (f"--{name}", str(value))]
-    text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
+    kept = {"python": campaign.python, "timeout": request.timeout, "scratch": request.scratch}
+    kept |= {"container": request.container}
+    start = request.flags | kept | {"workload": campaign.given.get("workload")}
+    again = kept | {"workload": campaign.programs(folder).get("WORKLOAD")}
+    words, further = ([*submission.words_of(options(), values), *more] for values in (start, again))
+    text = submission.script(folder, words, further, request.nodes or 1, request.job)
     number = submission.submit(folder, text)
     console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
     watch = make_command("report", {"RUN": str(folder), "WATCH": "1"})

@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from measurement import durable, programs
 from measurement.places import SUITE
@@ -32,13 +33,13 @@ WARNING = 120  # seconds before the time limit when the job gets a signal
 _BODY = """
 # Resumes the run if it was started before. Before the time limit, and when the job is preempted, the runner
 # is stopped by SIGTERM; after the time limit the job is requeued if any cell was finished.
-cd {root} || exit 1
+cd {here} || exit 1
 run={out}
 kept() {{ cat "$run/records.jsonl" "$run/processes/reports.jsonl" 2>/dev/null | wc -l; }}
 if [ -e "$run/plan.json" ]; then set -- --resume "$run" {again}
 else set -- {words} --out "$run"; fi
 before=$(kept)
-{python} runner.py bench "$@" &
+{python} {runner} bench "$@" &
 runner=$!
 again=
 trap 'again=1; kill -TERM "$runner"' USR1
@@ -50,10 +51,23 @@ exit "$code"
 """
 
 
+def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
+    """Return the words of a command line that give these values, by flag; None and a switch that is off have none."""
+    words = []
+    for one in options:
+        value = values.get(one.flag)
+        if one.switch:
+            words += [f"--{one.flag}"] if value else []
+        elif value is not None:
+            words.append(f"--{one.flag}={','.join(map(str, value)) if isinstance(value, list) else value}")
+    return words
+
+
 def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
     """Return the job's script: `words` start the run in the folder `out`, and `again` are more words that resume it.
 
-    `given` has the values of `TO_SBATCH` by flag, and under `lines` a file of further lines. Raises UsageError.
+    They run in this process's folder, which their paths may be relative to. `given` has the values of `TO_SBATCH` by
+    flag, and under `lines` a file of further lines. Raises UsageError.
     """
     options = [
         "--job-name=eager-vs-graph",
@@ -75,7 +89,8 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     lines = given.get("lines")
     further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
     body = _BODY.format(
-        root=shell_word(str(SUITE)),
+        here=shell_word(str(Path.cwd())),
+        runner=shell_word(str(SUITE / "runner.py")),
         out=shell_word(str(out)),
         again=" ".join(map(shell_word, again)),
         words=" ".join(map(shell_word, words)),

@@ -61,7 +61,7 @@ def test_undecided_is_code_3_unless_make_asks_for_no_code(monkeypatch, capsys, t
     if passes:
         monkeypatch.setenv(bench.UNDECIDED_PASSES, "1")
     run = SimpleNamespace(records=list, folder=tmp_path)
-    monkeypatch.setattr(bench, "bench", lambda request, then: then(run) or DONE)
+    monkeypatch.setattr(bench, "bench", lambda request, then, more: then(run) or DONE)
     monkeypatch.setattr(bench.Request, "from_arguments", lambda arguments: None)
     assert bench.run(argparse.Namespace(**({"json": False, "max_slowdown": None} | asked))) == code
 

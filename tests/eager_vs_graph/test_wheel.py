@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, listed_files
+from doubles import pretended_slurm
 
 NOT_SHIPPED = ("tests", "studies", "examples", "results", "eager_vs_graph")
 
@@ -44,9 +45,9 @@ def test_every_module_of_the_suite_is_inside(wheel):
     assert {f"eager_vs_graph/{path}" for path in modules} <= set(wheel.namelist())
 
 
-def run(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(installed: Path, folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "eager_vs_graph", *words]
-    environment = {"PYTHONPATH": str(installed), "HOME": str(folder), "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": str(installed), "HOME": str(folder), "PATH": f"{path}/usr/bin:/bin"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
@@ -118,3 +119,14 @@ def test_nothing_is_written_into_the_installation(installed, tmp_path):
 def test_a_run_is_exported_from_anywhere(installed, tmp_path):
     done = run(installed, tmp_path, "export", str(ROOT / "tests/runs/two-cores"), "--format", "bmf")
     assert done.returncode == 0 and '"latency"' in done.stdout
+
+
+def test_a_submitted_job_finds_the_installed_runner(installed, tmp_path):
+    pretended_slurm.install(tmp_path / "bin", 1, 0.0, 0.0, {})
+    words = ("bench", "--framework", "numpy", "--workload", "mlp", "--launcher", "slurm", "--python", "locked")
+    done = run(installed, tmp_path, *words, path=f"{tmp_path}/bin:")
+    assert done.returncode == 0, done.stderr
+    (script,) = tmp_path.glob("egvg-runs/*/job.sh")
+    variables = {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:/usr/bin:/bin"}
+    done = subprocess.run(["bash", script], env=variables, capture_output=True, text=True)  # outside of a job: submits
+    assert done.returncode == 0 and "submitted as job 7" in done.stdout, done.stderr
