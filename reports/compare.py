@@ -17,7 +17,7 @@ from reports.numbers import listed, text_of
 MOST_ROWS, MOST_REASONS = 100, 20
 METHOD = (
     "Welch's test on processes, with Holm's correction for the number of cells. A change that all modes of a shape "
-    f"share may be the machine's and is inconclusive; `{make_command('ab', {})}` alternates both sides and can decide."
+    f"share may be the machine's and counts only if it is large; `{make_command('ab', {})}` alternates both sides."
 )
 METHOD_IN_TURN = (
     "Processes of A and B alternated, so both met the same machine conditions. Student's t on the differences of "

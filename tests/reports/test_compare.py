@@ -93,21 +93,24 @@ def test_on_a_machine_that_drifts_what_moves_beyond_the_drift_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("loops", "factor", "expected"),
+    ("loops", "threads", "factor", "expected"),
     [
-        ((0.3, 0.3), 1.5, SLOWER),
-        ((0.3, 0.3), 1.2, INCONCLUSIVE),
-        ((0.3, 0.45), 1.5, INCONCLUSIVE),
-        ((0.3, None), 1.5, INCONCLUSIVE),
+        ((0.3, 0.3), 1, 1.5, SLOWER),
+        ((0.3, 0.3), 1, 1.2, INCONCLUSIVE),
+        ((0.3, 0.45), 1, 1.5, INCONCLUSIVE),
+        ((0.3, None), 1, 1.5, INCONCLUSIVE),
+        # The loop has one thread, and misses what a neighbour on another core takes from several.
+        ((0.3, 0.3), 2, 1.9, INCONCLUSIVE),
+        ((0.3, 0.3), 2, 2.1, SLOWER),
+        ((0.3, 0.3), 2, 0.45, FASTER),
+        ((0.3, 0.45), 2, 3.0, INCONCLUSIVE),
+        ((0.3, None), 2, 3.0, INCONCLUSIVE),
     ],
 )
-def test_a_large_common_move_is_a_verdict_where_the_host_s_loop_stood_still(loops, factor, expected):
-    a, b = ([row | {"host_loop_ms_median": loop, "threads": 1} for row in side]
+def test_a_large_common_move_is_a_verdict_where_the_host_s_loop_stood_still(loops, threads, factor, expected):
+    a, b = ([row | {"host_loop_ms_median": loop, "threads": threads} for row in side]
             for side, loop in zip((A, moved(factor, factor)), loops, strict=True))  # fmt: skip
     assert verdicts(a, b) == {"eager": expected, "graph": expected}
-    # Of what several threads lose to a neighbour the loop, which has one, does not tell.
-    a, b = ([row | {"threads": 2} for row in side] for side in (a, b))
-    assert set(verdicts(a, b).values()) == {INCONCLUSIVE}
 
 
 def test_a_gpu_s_clock_tells_of_modes_that_the_host_does_not_decide():
@@ -255,7 +258,8 @@ def test_machines_and_versions_come_first():
                                                        (None, 0.6, False)])  # fmt: skip
 def test_a_slower_host_is_said(ours, theirs, said):
     cautions = compared([EAGER | {"host_loop_ms_median": ours}], [EAGER | {"host_loop_ms_median": theirs}]).cautions
-    assert any(text.endswith("times that the host limits.") for text in cautions) == said
+    sentence = "so a host or its Python is slower. This alone changes times that the host limits."
+    assert any(text.endswith(sentence) for text in cautions) == said
 
 
 @pytest.mark.parametrize(
