@@ -80,7 +80,9 @@ def compare(
     `model` is a torch module or function, a JAX function or `(function, parameters)`, a Keras model or a Paddle layer.
     `inputs` is its tensor, a tuple by position, or a dict by keyword. `modes` are names that `egvg list` prints, by
     default eager and the default graph modes. `loss` has `pass_="training"` measure an optimizer iteration. `options`
-    are those of the command line: `threads=2`, `budget=5`. Progress goes to stderr unless `quiet`. Raises Problem.
+    are those of the command line: `threads=[1, 2]`, `energy=True`. Progress goes to stderr unless `quiet`.
+
+    Raises Problem.
     """
     folder = Path(out) if out else _new_folder()
     try:
@@ -91,12 +93,22 @@ def compare(
     options |= {"device": device, "dtype": dtype, "profile": profile, "python": sys.executable, "out": folder / "run"}
     if modes is not None:
         options["mode"] = modes if isinstance(modes, str) else ",".join(modes)
-    words = ["bench", "--workload", str(file), "--json"]
-    words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    words = ["bench", "--workload", str(file), "--json", *_words(options)]
     answer = json.loads(_run(words, quiet))
     if not any(figure["latency_ms_median"] for figure in answer["figures"]):
         raise Problem("; ".join(dict.fromkeys(figure["reason"] for figure in answer["figures"] if figure["reason"])))
     return Result(answer, folder / "run")
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Return the command line's words for options: of True the flag alone, of None and False none."""
+    words = []
+    for name, value in options.items():
+        if value is True:
+            words.append(f"--{name}")
+        elif value is not None and value is not False:
+            words.append(f"--{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}")
+    return words
 
 
 def _new_folder() -> Path:

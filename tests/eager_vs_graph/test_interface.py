@@ -15,6 +15,7 @@ from doubles.environment import FEW_PROCESSES, QUICKLY, bench, interpreter
 
 sys.path.insert(0, str(ROOT))
 import eager_vs_graph as evg
+import runner
 from eager_vs_graph import carried, interface
 from measurement.refusals import DONE
 from workloads import signature
@@ -133,11 +134,27 @@ def test_a_working_folder_that_takes_no_run_is_one_sentence(tmp_path, monkeypatc
         evg.compare(Owned(), 3)
 
 
+NO_FIGURES = json.dumps(
+    {"figures": 2 * [{"latency_ms_median": None, "reason": "every value is NaN: give other inputs."}]}
+)
+
+
 def test_a_model_without_figures_is_its_record_s_reason(tmp_path, monkeypatch):
-    figure = {"latency_ms_median": None, "reason": "every value is NaN: give other inputs."}
-    monkeypatch.setattr(interface, "_run", lambda words, quiet: json.dumps({"figures": [figure, figure]}))
+    monkeypatch.setattr(interface, "_run", lambda words, quiet: NO_FIGURES)
     with pytest.raises(evg.Problem, match=r"^every value is NaN: give other inputs\.$"):
         evg.compare(Owned(), 3, out=tmp_path)
+
+
+def test_options_become_words_of_the_command_line(tmp_path, monkeypatch):
+    given = []
+    monkeypatch.setattr(interface, "_run", lambda words, quiet: given.extend(words) or NO_FIGURES)
+    options = {"energy": True, "isolate": False, "seed": 0, "threads": [1, 2], "budget": None, "filter": "-x"}
+    with pytest.raises(evg.Problem):
+        evg.compare(Owned(), 3, modes=("eager", "inductor"), out=tmp_path, pass_="training", **options)
+    arguments = vars(runner.parse(given)[1])
+    expected = {"energy": True, "seed": "0", "threads": "1,2", "filter": "-x", "mode": "eager,inductor"}
+    expected |= {"isolate": None, "budget": None, "pass": "training", "out": str(tmp_path / "run"), "json": True}
+    assert {name: arguments[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
