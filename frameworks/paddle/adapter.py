@@ -75,10 +75,12 @@ class Adapter(adapter.Adapter):
         trains = cell.pass_name == "training"
         paddle.set_default_dtype("float32" if trains else dtype)  # PaddleNLP builds its mask in it
         paddle.base.core.set_num_threads(cell.threads)
+        flags = list(FLAGS)
         if on_gpu:
             paddle.base.core.set_cublas_switch(cell.dtype == "tf32")
             paddle.base.core.set_cudnn_switch(cell.dtype == "tf32")
-        settings = paddle.get_flags(FLAGS) | {
+            flags += gpu.linear_flags(cell.dtype)
+        settings = paddle.get_flags(flags) | {
             "place": paddle.get_device(),
             "parameters": f"{dtype}, cast, no autocast" if dtype != "float32" else dtype,
             "flush_denormals": "off (Paddle has no switch); on while paddle.inference runs",

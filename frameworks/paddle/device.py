@@ -9,14 +9,17 @@ import paddle
 from paddle.jit.dy2static import utils
 
 from frameworks import adapter
+from frameworks.adapter import Unsupported
 from frameworks.paddle import fatbin
 
 OTHER_BUILDS = (
-    "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "
-    "set PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ (cu129 for CUDA 12.9) in the environment "
-    "of every command"
+    "paddlepaddle-gpu on PyPI ends at 2.6.2, for GPUs up to compute capability 8.9, and needs the system's CUDA and "
+    "cuDNN; 3.x includes them and is on Paddle's own package index: set "
+    "PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/, or cu129/ for Blackwell (10.x and 12.x), in "
+    "the environment of every command"
 )
 
+LEGACY_LINEAR = "FLAGS_use_legacy_linear"
 LEFT_OUT = "would silently run plain to_static"
 
 
@@ -35,6 +38,24 @@ class Meter(adapter.Meter):
 
     def peak_bytes(self) -> tuple[int, ...] | None:
         return (paddle.device.cuda.max_memory_allocated(),) if self._reset else None
+
+
+def linear_flags(dtype: str) -> list[str]:
+    """Return the flags that choose the kernel of linear layers; for TF32, have them follow Paddle's switch for it.
+
+    `linear_v2`, of 3.3 and newer, computes in strict float32 whatever the switch. The flag replaces it by a product
+    and an addition, in eager mode and in captured programs. Raises `Unsupported` where Paddle lacks the flag.
+    """
+    try:
+        paddle.get_flags(LEGACY_LINEAR)
+    except ValueError:
+        if dtype == "tf32" and hasattr(paddle._C_ops, "linear_v2"):
+            reason = f"linear layers of Paddle {paddle.__version__} compute in strict float32"
+            raise Unsupported(f"{reason}: choose DTYPE=fp32, or Paddle 3.3.1 or newer.") from None
+        return []
+    if dtype == "tf32":
+        paddle.set_flags({LEGACY_LINEAR: True})
+    return [LEGACY_LINEAR]
 
 
 def kernels_held(device: str) -> str:

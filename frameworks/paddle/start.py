@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import paddle
 
-from frameworks.adapter import DTYPES, Step
+from frameworks.adapter import DTYPES, Step, Unsupported
+from frameworks.paddle import FRAMEWORK
 from frameworks.paddle.models import calls
 from frameworks.paddle.modes import graphs, inference
 from frameworks.paddle.user_model import model as user_model
@@ -21,6 +24,7 @@ LACKING = {
     "shipped-cache": "Paddle documents no way to move CINN's cache to another machine",
 }
 FORM = "form.pickle"
+CACHE = "FLAGS_enable_cinn_kernel_cache"
 
 
 class InputsOnly(user_model.Model):
@@ -44,13 +48,27 @@ class Captured(Compiled):
 
 
 class Compile(Compiled):
-    """to_static with CINN, which compiles in the first call, with whatever cache there is."""
+    """to_static with CINN, which compiles in the first call."""
 
     def step(self, place: Place) -> Step:
         return super().step(replace(place, graph="to_static-cinn"))
 
+
+class Warm(Compile):
+    """The same with CINN's cache of kernels, which Paddle does not use by default."""
+
+    def step(self, place: Place) -> Step:
+        try:
+            paddle.set_flags({CACHE: True})
+        except ValueError as error:
+            raise Unsupported(f"Paddle {paddle.__version__} has no {CACHE}: choose STRATEGY=compile.") from error
+        return super().step(place)
+
     def fill(self, place: Place) -> None:
         place.adapter.synchronize(self.step(place)())
+        (variable,) = FRAMEWORK.cache_variables
+        if not any(path.is_file() for path in Path(os.environ[variable]).rglob("*")):
+            raise Unsupported(f"CINN wrote no kernel of this model to its cache, {variable}: choose STRATEGY=compile.")
 
 
 class Exported(Strategy):
@@ -118,7 +136,7 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "eager": Strategy,
     "capture": Captured,
     "compile": Compile,
-    "warm-cache": Compile,
+    "warm-cache": Warm,
     "exported": Exported,
     "ahead-of-time": AheadOfTime,
     "ahead-of-time-no-compiler": AheadOfTime,

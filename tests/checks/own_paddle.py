@@ -12,6 +12,7 @@ from paddle.jit.dy2static.program_translator import StaticFunction
 
 import frameworks
 import workloads
+from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
 NET = """
@@ -44,6 +45,9 @@ def loss(output):
     return output["y"].mean()
 """
 CAPTURED = NET.replace("return Net()", "net = Net()\n    paddle.jit.to_static(net.blocks)\n    return net")
+UNNEEDED = NET.replace("scale=1.0)", "scale=1.0, mask=None)").replace(
+    '"scale": 2.0', '"scale": 2.0, "mask": paddle.ones([3])'
+)
 ORDERS = (
     ("eager", "to_static", "inference", "inference-no-passes"),
     ("inference", "to_static", "eager", "inference-no-passes"),
@@ -122,9 +126,22 @@ def unwrapped(adapter, name: str) -> list:
     return [step.user_model.settings["to_static removed from"], calls - before]
 
 
+def refused(adapter, name: str) -> list[str]:
+    """Why the predictor and the artefact of `start` are refused."""
+    reasons = []
+    step = prepared(adapter, name, "inference", ("inference",))["inference"]
+    for call in (step.load, lambda: step.call.save(Path(sys.argv[1]))):
+        try:
+            call()
+        except Unsupported as error:
+            reasons.append(str(error))
+    adapter.release()
+    return reasons
+
+
 def main() -> None:
     folder, adapter, names = Path(sys.argv[1]), frameworks.load_adapter("paddle"), {}
-    for name, text in {"net": NET, "captured": CAPTURED}.items():
+    for name, text in {"net": NET, "captured": CAPTURED, "unneeded": UNNEEDED}.items():
         names[name] = f"paddle_{name}.py"
         (folder / names[name]).write_text(text)
         workloads.add({names[name]: str(folder / names[name])})
@@ -134,6 +151,7 @@ def main() -> None:
         "inference": [found(adapter, names["net"], "inference", order) for order in ORDERS],
         "training": [found(adapter, names["net"], "training", order) for order in (TRAINED, TRAINED[::-1])],
         "captured": unwrapped(adapter, names["captured"]),
+        "unneeded": refused(adapter, names["unneeded"]),
     }
     print("\n" + json.dumps(answers))
 

@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -13,7 +15,9 @@ from paddle.jit.dy2static import utils
 import frameworks
 import workloads
 from frameworks.adapter import Unsupported
+from frameworks.paddle import FRAMEWORK, start
 from frameworks.paddle import adapter as paddle_adapter
+from frameworks.paddle import device as gpu
 from frameworks.paddle.models import build
 from frameworks.paddle.modes import graphs
 from frameworks.paddle.user_model import model as user_model
@@ -69,6 +73,27 @@ def no_library() -> None:
         build.build(workloads.get("bert-tiny"), dataclasses.replace(CELL, implementation="library"), {})
 
 
+def old_programs() -> None:
+    with mock.patch.object(paddle.framework, "use_pir_api", lambda: False):
+        user_model.Predicted(None, CELL)
+
+
+def no_flag() -> None:
+    with mock.patch.object(paddle, "get_flags", mock.Mock(side_effect=ValueError)):
+        gpu.linear_flags("tf32")
+
+
+def filled(step) -> None:
+    """Fill a warm cache by `step(folder)`."""
+    place = SimpleNamespace(adapter=SimpleNamespace(synchronize=lambda output: None))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(start.Compile, "step", lambda self, place: lambda: step(Path(folder, "device"))),
+        mock.patch.dict(os.environ, {FRAMEWORK.cache_variables[0]: folder}),
+    ):
+        start.Warm().fill(place)
+
+
 def refusals() -> dict[str, str]:
     """Every refusal that is no matter of a user's file, and can be brought about on a CPU."""
     workloads.add({"timm:vit": "timm:vit"})
@@ -80,6 +105,9 @@ def refusals() -> dict[str, str]:
         "fused": refused(lambda: build.build(bert, CELL, {})),
         "library": refused(no_library),
         "passes": refused(lambda: graphs._configure(config, passes=False, onednn=False)),
+        "old programs": refused(old_programs),
+        "no flag": refused(no_flag),
+        "empty cache": refused(lambda: filled(Path.mkdir)),
         "hub": refused(lambda: user_model.Model(None, workloads.get("timm:vit"), {}, [], "float32")),
         "gpu": frameworks.load_adapter("paddle").obstacle("gpu:0") or "",
     }
@@ -97,6 +125,7 @@ def main() -> None:
         },
         "calls": {mode: called(mode, advertised[mode]) for mode in ("to_static", "to_static-cinn")},
         "refusals": refusals(),
+        "cache": [refused(lambda: filled(Path.touch)), paddle.get_flags(start.CACHE)[start.CACHE]],
     }
     print("\n" + json.dumps(answers))
 

@@ -20,6 +20,7 @@ from measurement.cells import Cell
 
 KINDS = {
     "matmul": "matmul", "bmm": "matmul", "addmm": "matmul", "linear_v2": "linear", "fused_gemm_epilogue": "linear",
+    "matmul_v2": "matmul",  # in Paddle 2's programs
     "conv2d": "convolution", "depthwise_conv2d": "convolution", "conv3d": "convolution",
     "rnn": "recurrent", "softmax": "softmax", "cross_entropy_with_softmax": "softmax", "log_softmax": "softmax",
     "layer_norm": "normalisation", "rms_norm": "normalisation", "batch_norm": "normalisation",
@@ -36,6 +37,11 @@ PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
 WRITES = {"assign_out"}  # of state at the end of a program; eager mode uses another tensor
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
+
+
+def is_product(operator: str) -> bool:
+    """Return whether an operator, by its name in a program, is a matrix product, with or without a bias."""
+    return KINDS.get(operator.removeprefix("pd_op.")) in ("matmul", "linear")
 
 
 def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:

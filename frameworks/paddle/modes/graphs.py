@@ -26,7 +26,6 @@ from workloads.spec import Workload
 
 FRAMEWORKS = f"{Path(__file__).parents[1]}/"
 SIDES = ("keys", "values")
-MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
 
 
 def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.static.InputSpec]:
@@ -186,6 +185,19 @@ class Exported(Predictor):
             leaves.append(value)
         return paddle.utils.pack_sequence_as(self._results, leaves)
 
+    def unneeded(self) -> list[int]:
+        """Return the numbers of the inputs that no output of the captured program needs."""
+        from paddle.autograd.backward_utils import ValueSet, get_real_op_inputs, get_real_op_outputs, some_in_set
+
+        if self._model is None or not (known := programs_of(self._model)):  # loaded, or without a program
+            return []
+        inputs, outputs = (_values(nested) for nested in (known[-1].inputs, known[-1].outputs))
+        needed = ValueSet(outputs)
+        for operator in reversed(known[-1].main_program.global_block().ops):
+            if some_in_set(get_real_op_outputs(operator), needed):
+                needed.update(get_real_op_inputs(operator))
+        return [number for number, value in enumerate(inputs) if value not in needed]
+
     def save(self, folder: str | Path) -> None:
         """Export the model into a folder."""
         paddle.jit.save(self._model, f"{folder}/model", **self.OF_SAVING)
@@ -236,6 +248,11 @@ class ExportedWithCache(Exported):
         return PREDICTORS[self._cell.mode][0], False
 
 
+def _values(nested: Any) -> list[Any]:
+    """Return the values of a captured program in its inputs or outputs."""
+    return [value for value in paddle.utils.flatten(nested) if isinstance(value, paddle.pir.Value)]
+
+
 def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
     """Disable the passes and oneDNN where the mode has none. Raises Unsupported where Paddle does not disable them."""
     if not passes:
@@ -252,7 +269,7 @@ def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
 
 def captured(static: nn.Layer, backend: str) -> Capture:
     """Read the programs that `to_static` traced. The last one is whole if it holds every linear layer's product."""
-    programs, program = static.forward.program_cache, traced(static)
+    known, program = static.forward.program_cache, traced(static)
     if program is None:
         return Capture(
             whole=False,
@@ -263,10 +280,10 @@ def captured(static: nn.Layer, backend: str) -> Capture:
     names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
     held = [layer for layer in static.sublayers() if isinstance(layer, matrices.Linear)]
     linears = len(held) + sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
-    written = (*MATMULS, "pd_op.sum") if any(layer.form == SUM for layer in held) else MATMULS
-    products = sum(name in written for name in names)
+    sums = any(layer.form == SUM for layer in held)
+    products = sum(programs.is_product(name) or (sums and name == "pd_op.sum") for name in names)
     detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} products, {linears} linear layers"
-    return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)
+    return Capture(program.num_blocks == 1 and products >= linears, len(known), 0, len(known), backend, detail)
 
 
 def traced(static: nn.Layer, first: bool = False) -> paddle.static.Program | None:
@@ -282,6 +299,11 @@ def saved(folder: str | Path) -> paddle.static.Program | None:
     program = paddle.static.Program()
     paddle.base.core.deserialize_pir_program(f"{folder}/model.json", program)
     return program
+
+
+def traces_pir() -> bool:
+    """Return whether `to_static` captures Paddle 3's kind of program."""
+    return getattr(paddle.framework, "use_pir_api", bool)()
 
 
 def programs_of(static: nn.Layer) -> list[Any]:

@@ -250,6 +250,11 @@ class Predicted:
     """
 
     def __init__(self, model: Model, cell: Cell):
+        if not graphs.traces_pir():
+            raise Unsupported(
+                f"Paddle {paddle.__version__} captures programs of Paddle 2, from which the suite exports no user "
+                "model: choose MODE=to_static, or Paddle 3 without FLAGS_enable_pir_api=0."
+            )
         self._model = model
         forms = [trees.form(trees.packed(inputs)) for inputs in model.sets]
         if any(form != forms[0] for form in forms):
@@ -293,7 +298,24 @@ class Predicted:
                 "with register_buffer."
             ) from error
         except Exception as error:
+            self._refuse_unneeded(error)
             _raise(error, self._model.source)
+
+    def _refuse_unneeded(self, error: Exception) -> None:
+        """Raise Unsupported, naming arguments, where the cause of an error is inputs that no output needs.
+
+        Saving the whole program (`skip_prune_program`) is no way out: calls would change the predictor's buffers.
+        """
+        if not isinstance(error, ValueError) or not (unneeded := self._exported.unneeded()):
+            return
+        inputs = self._model.sets[0]
+        tensors = trees.tensors(inputs)
+        ids = {id(tensors[number]) for number in unneeded}
+        holders = [name for name, value in _named(inputs) if ids & set(map(id, trees.tensors(value)))]
+        raise Unsupported(
+            f"paddle.jit.save refuses inputs that no output needs, tensors of {', '.join(holders)}: change inputs() or "
+            "forward() so that the model uses them."
+        ) from error
 
     def capture(self) -> Capture:
         return replace(self._exported.captured, whole=bool(self._exported.captured.graphs))
@@ -455,9 +477,13 @@ def _described(inputs: Any) -> list[str]:
             return repr(leaf)[:60]
         return f"{_name(leaf.dtype)}[{','.join(map(str, leaf.shape))}]"
 
-    args, kwargs = inputs[-2:]
-    named = [*((f"argument {number}", value) for number, value in enumerate(args, 1)), *kwargs.items()]
-    return [f"{name} {', '.join(map(text, paddle.utils.flatten([value])))}" for name, value in named]
+    return [f"{name} {', '.join(map(text, paddle.utils.flatten([value])))}" for name, value in _named(inputs[-2:])]
+
+
+def _named(inputs: Inputs) -> list[tuple[str, Any]]:
+    """Return the arguments of a call with their names."""
+    args, kwargs = inputs
+    return [*((f"argument {number}", value) for number, value in enumerate(args, 1)), *kwargs.items()]
 
 
 def _has_class(value: Any) -> bool:

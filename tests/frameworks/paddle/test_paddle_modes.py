@@ -23,6 +23,11 @@ def told() -> dict:
     return answers_of("paddle", "paddle_refusals.py")
 
 
+@pytest.fixture(scope="module")
+def linear() -> dict:
+    return answers_of("paddle", "paddle_linear.py")
+
+
 @pytest.mark.parametrize("pass_name", ["inference", "training"])
 def test_a_users_layer_stays_eager_beside_its_graphs_in_every_order(own, pass_name):
     """`to_static` replaces the forward of what it is given; so eager's samples ran a graph once one was prepared."""
@@ -37,6 +42,24 @@ def test_a_users_layer_stays_eager_beside_its_graphs_in_every_order(own, pass_na
 
 def test_a_captured_layer_is_made_eager(own):
     assert own["captured"] == ["blocks.forward", 0]
+
+
+def test_an_input_that_no_output_needs_is_named(own):
+    assert len(own["unneeded"]) == 2
+    assert all("inputs that no output needs, tensors of mask: change" in reason for reason in own["unneeded"])
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "tf32"])
+def test_products_with_a_bias_are_counted_and_follow_the_switch_of_tf32(linear, dtype):
+    """In builds for CUDA, `linear_v2` computes in strict float32."""
+    operators = ["matmul", "add"] * 2 if dtype == "tf32" else ["linear_v2"] * 2
+    found = linear[dtype]
+    assert found["eager"] == found["graph"] == operators
+    assert found["whole"] and found["flags"] == {"FLAGS_use_legacy_linear": dtype == "tf32"}
+
+
+def test_a_warm_cache_is_switched_on(told):
+    assert told["cache"] == ["", True]
 
 
 def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):
