@@ -88,6 +88,7 @@ FRAMEWORK = Framework(
         "gpu": (*TO_PREDICTOR, Rung("inference", PASSES)),
     },
     default_graph=("to_static",),
+    graph_on_gpu=("to_static-cinn",),  # Paddle's own default on a GPU where the build has CINN
     models={
         "library": ("bert", "llama", "resnet"),
         "plain": (

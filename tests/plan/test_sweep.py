@@ -319,7 +319,12 @@ def test_a_default_graph_may_be_several_modes():
 
 
 @pytest.mark.parametrize(
-    ("framework", "graphs"), [("torch", ["inductor", "inductor-reduce-overhead"]), ("jax", ["jit"])]
+    ("framework", "graphs"),
+    [
+        ("torch", ["inductor", "inductor-reduce-overhead"]),
+        ("jax", ["jit"]),
+        ("paddle", ["to_static", "to_static-cinn"]),
+    ],
 )
 def test_a_gpu_is_measured_in_the_recommended_modes_unless_others_are_named(framework, graphs):
     words = dict(framework=framework, workload="mlp", device="gpu")
