@@ -36,11 +36,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from environments import offline
 from environments.uv import SetupError, environment, exclusive, run, use, uv
 from measurement import programs
-from measurement.places import INSTALLED, SUITE, VENVS
+from measurement.places import INSTALLED, SUITE, VENVS, shown
 
 __all__ = ["Recipe", "SetupError", "ensure", "lock", "make", "path", "recipe", "runner", "runner_recipe"]
 
@@ -57,12 +58,28 @@ def path(framework: str, device: str) -> Path:
     return VENVS / f"{framework}-{device}"
 
 
+class OwnIndex(NamedTuple):
+    """The words of the directive `own-index`."""
+
+    variable: str
+    package: str
+    version: str
+    locked: str
+    lock: str
+
+    @classmethod
+    def of(cls, directive: str) -> OwnIndex:
+        """Return the words of a directive."""
+        variable, package, version, _for, locked, _in, lock = directive.split()
+        return cls(variable, package, version, locked, lock)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Recipe of an environment: locked requirements, and the directives of its `.in` file.
 
-    `from_index` is empty, or the address of an index and the one requirement that comes from there. With `mode` it has
-    that mode's additions to the environment.
+    `from_index` is empty, or the address of an index and the one requirement that comes from there; `lock_file` is then
+    that of the other requirements. With `mode` it has that mode's additions to the environment.
     """
 
     home: Path
@@ -131,15 +148,13 @@ def runner_recipe() -> Recipe:
 
 
 def _recipe(home: Path, lock_file: Path) -> Recipe:
-    directives = _directives(lock_file)
-    requirements = lock_file.read_text()
-    from_index: tuple[str, ...] = ()
-    if "own-index" in directives:
-        variable, package, version, _for, locked, _in, other = directives["own-index"].split()
-        if index := os.environ.get(variable):
-            version, default = version.split("=")
-            requirements = re.sub(_pin(locked), "", (lock_file.parent / other).read_text())
-            from_index = (index, f"{package}=={os.environ.get(version) or default}")
+    directives = directives_of(lock_file)
+    own = OwnIndex.of(directives["own-index"]) if "own-index" in directives else None
+    if own is None or not (index := os.environ.get(own.variable)):
+        return Recipe(home, lock_file, lock_file.read_text(), (), directives)
+    lock_file, (version, default) = lock_file.parent / own.lock, own.version.split("=")
+    requirements = re.sub(_pin(own.locked), "", lock_file.read_text())
+    from_index = (index, f"{own.package}=={os.environ.get(version) or default}")
     return Recipe(home, lock_file, requirements, from_index, directives)
 
 
@@ -215,7 +230,7 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: 
     for source in sources:
         if not frameworks or source.parent.name in frameworks:
             relative = source.relative_to(SUITE)
-            jobs.append((str(relative), str(relative.with_suffix(".txt")), _directives(source)))
+            jobs.append((str(relative), str(relative.with_suffix(".txt")), directives_of(source)))
     # Local files must not get into a lock: nobody else has them.
     env = {**environment(), "UV_CUSTOM_COMPILE_COMMAND": "make lock", "UV_FIND_LINKS": "", "UV_INDEX": ""}
     for requirements, target, directives in jobs:
@@ -259,7 +274,7 @@ def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -
     if wheelhouse and (why := offline.problem(wheelhouse, recipe.name, recipe.fingerprint)):
         raise SetupError(f"{failed}: {why}")
     source = f" from {wheelhouse}" if wheelhouse else ""
-    report(f"{recipe.name}: installing {recipe.lock_file.relative_to(SUITE)}{source} …")
+    report(f"{recipe.name}: installing {shown(recipe.lock_file)}{source} …")
     env = offline.without_sources(environment(), wheelhouse)
     if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
         variable, _, value = directives["without-find-links"].partition("=")
@@ -304,7 +319,7 @@ def _users_interpreter(python: str) -> Path:
     return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link
 
 
-def _directives(requirements: Path) -> dict[str, str]:
+def directives_of(requirements: Path) -> dict[str, str]:
     """Return the `# key: value` lines of the `.in` file that belongs to `requirements`."""
     source = requirements.with_suffix(".in")
     lines = re.findall(r"^# ([\w-]+): (.+)$", source.read_text() if source.is_file() else "", re.MULTILINE)

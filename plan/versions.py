@@ -18,6 +18,7 @@ from measurement.places import SUITE, VENVS
 from plan.sweep import UsageError
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
+NEVER = "2100-01-01"  # a cut-off that excludes no package
 _MISSING = r"no version of (\S+?)==(\S+)"
 # uv's message if a later index may have the version: https://docs.astral.sh/uv/concepts/indexes/
 _ELSEWHERE = r"was found on (\S+), but not at the requested version"
@@ -54,8 +55,7 @@ def ensure(
     Without `make` install nothing, and return None if the environment is missing. Resolve the framework's dependencies
     with the pins, and store the result next to the environment, so that a second call installs the same packages.
     """
-    base = _base(framework, device)
-    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
+    base, requirements = _with(framework, device, word)
     return _make_with(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
 
 
@@ -66,29 +66,44 @@ def ensure_beside(
 
     The framework's own packages have the versions in its `.in` file. `make` acts as in `ensure`. Raises SetupError.
     """
-    base = _base(framework, device)
-    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
-    digest = hashlib.sha256(requirements.encode()).hexdigest()[:12]
-    return _make_with(base, f"{framework}-{device}-with-{digest}", requirements, "", report, make)
+    base, requirements = _with(framework, device, "")
+    requirements += more
+    return _make_with(base, f"{framework}-{device}-with-{_digest(requirements)}", requirements, "", report, make)
 
 
-def _base(framework: str, device: str) -> environments.Recipe:
+def _with(framework: str, device: str, word: str) -> tuple[environments.Recipe, str]:
+    """Return a framework's recipe and requirements with these versions; a package of an own index is in the recipe."""
     base = environments.recipe(framework, device)
     if base is None:
         raise SetupError(f"{framework} always runs in the suite's environment: VERSIONS cannot name it.")
-    return base
+    if not base.from_index:
+        return base, pinned(_source(base), framework, word)
+    own, (index, requirement) = environments.OwnIndex.of(base.directives["own-index"]), base.from_index
+    rest = []
+    for name, version in pins(word).items():
+        if name in (framework, own.package, own.locked):
+            requirement = f"{own.package}=={version}"
+        else:
+            rest.append(f"{name}=={version}")
+    requirements = re.sub(rf"(?m)^{re.escape(own.locked)}==.*\n", "", _source(base))
+    return replace(base, from_index=(index, requirement)), pinned(requirements, framework, " ".join(rest))
+
+
+def _source(base: environments.Recipe) -> str:
+    return base.lock_file.with_suffix(".in").read_text()
 
 
 def _make_with(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
     """Return the interpreter of the environment `name`; store the resolved versions next to it."""
+    name += f"-{_digest(' '.join(base.from_index))}" if base.from_index else ""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         if not make:
             return None
         durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
-    recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
+    recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text())
     return environments.make(recipe, report) if make else environments.found(recipe)
 
 
@@ -111,8 +126,8 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
     """Return these requirements with all dependencies pinned, as resolved in the package indexes. Raises SetupError."""
     report(f"{name}: resolving {word or 'its requirements'} …")
     target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
-    VENVS.mkdir(exist_ok=True)
-    options = _options(base, word, settings)
+    VENVS.mkdir(parents=True, exist_ok=True)
+    options = _options(base, requirements, word, settings)
     env = environment()
     if "without-find-links" in base.directives and not env.get("UV_FIND_LINKS"):
         variable, _, value = base.directives["without-find-links"].partition("=")
@@ -138,12 +153,17 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
             path.unlink(missing_ok=True)
 
 
-def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
+def _options(base: environments.Recipe, requirements: str, word: str, settings: Path) -> list[str]:
     """Return uv's options for the locked requirements, with the settings of the locked version applied to this one.
 
-    torch's wheels require CUDA packages even without a GPU, and the settings exclude them.
+    torch's wheels require CUDA packages even without a GPU, and the settings exclude them. A cut-off is not for
+    packages that the user names, only for those that they require.
     """
-    options = shlex.split(base.directives.get("uv", ""))
+    options = shlex.split(environments.directives_of(base.lock_file).get("uv", ""))
+    if "--exclude-newer" in options:
+        added = [line for line in requirements.splitlines() if line not in _source(base).splitlines()]
+        names = [found[0] for line in added if (found := re.match(r"[A-Za-z0-9][\w.-]*", line))]
+        options += [f"--exclude-newer-package={name}={NEVER}" for name in names]
     if "--config-file" in options:
         place = options.index("--config-file") + 1
         text = (SUITE / options[place]).read_text()
@@ -157,4 +177,8 @@ def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
 def _slug(word: str) -> str:
     """Return the versions as part of a folder's name."""
     text = re.sub(r"[^\w.]+", "-", word)
-    return text if len(text) < 60 else hashlib.sha256(word.encode()).hexdigest()[:12]
+    return text if len(text) < 60 else _digest(word)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

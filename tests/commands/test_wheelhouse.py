@@ -291,8 +291,10 @@ def test_of_several_indexes_any_may_serve_what_a_hash_names_and_the_first_alone_
     monkeypatch.setattr(environments, "uv", noted)
     monkeypatch.setattr(environments, "run", lambda *_: "")
     monkeypatch.setattr(environments, "environment", lambda: dict(settings))
-    recipe = replace(environments.recipe("torch", "cpu"), home=tmp_path / "torch-cpu")
-    environments._install(recipe, tmp_path / "python", lambda text: None)
+    lock, said = tmp_path / "versions.txt", []  # in the user's cache where the suite is installed
+    recipe = replace(environments.recipe("torch", "cpu"), home=tmp_path / "torch-cpu", lock_file=lock)
+    environments._install(recipe, tmp_path / "python", said.append)
+    assert said == [f"torch-cpu: installing {lock} …"]
     (sync, *apart) = [call for call in calls if call[0][0] == "pip"]
     assert sync[0] == ["pip", "sync"] and "numpy==" in sync[2]
     assert sync[1] == ("unsafe-best-match" if several else None)
