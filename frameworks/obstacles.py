@@ -10,6 +10,10 @@ import os
 import re
 
 _OLD_DRIVER = "update the NVIDIA driver, or install a build for an older CUDA"
+_OF_THE_SYSTEM = (
+    "which Paddle takes from the system, cannot be loaded: install CUDA and cuDNN, with their folders in "
+    "LD_LIBRARY_PATH, or set PADDLE_INDEX= to an index of Paddle's builds that include them."
+)
 # Pattern of an error's text -> its meaning. The groups fill the sentence.
 _WORDS = (
     (
@@ -44,6 +48,14 @@ _WORDS = (
     (
         r"Unable to load (\w+)\. Is it installed",
         "{0} cannot be loaded: install the build that includes NVIDIA's libraries, such as jax[cuda13].",
+    ),
+    (
+        r"third-party dynamic library \((\S+)\) that Paddle depends on is not configured correctly",
+        "{0}, " + _OF_THE_SYSTEM,
+    ),
+    (
+        r"Cannot load (\w+) shared library",
+        "{0}, " + _OF_THE_SYSTEM,
     ),
     (
         r"Outdated (\w+) installation found",

@@ -10,7 +10,8 @@ from frameworks import obstacles
 from worker.channel import classify
 
 # From torch 2.15.0+cu132 and jax-cuda13-plugin 0.11.2 run without a driver and under one of CUDA 12.4; the others from
-# reports: jax-ml/jax 8731, 21998, 24866, 28376, 11967; microsoft/lisa 2823; rgommers/pixi-dev-scipystack 1.
+# reports: jax-ml/jax 8731, 21998, 24866, 28376, 11967; microsoft/lisa 2823; rgommers/pixi-dev-scipystack 1;
+# PaddlePaddle/PaddleNLP 2980; PaddlePaddle/Paddle 50195.
 MESSAGES = [
     (
         "The NVIDIA driver on your system is too old (found version 12040). Please update your GPU driver by "
@@ -58,6 +59,17 @@ MESSAGES = [
         "Outdated cuDNN installation found.\nVersion JAX was built against: 8907\nMinimum supported: 9100\n"
         "Installed version: 8907\nThe local installation version must be no lower than 9100.",
         "the cuDNN that was found is older than this build needs",
+    ),
+    (
+        "(PreconditionNotMet) The third-party dynamic library (libcudnn.so) that Paddle depends on is not configured "
+        "correctly. (error code is libcudnn.so: cannot open shared object file: No such file or directory)\n"
+        "  Suggestions:\n  1. Check if the third-party dynamic library (e.g. CUDA, CUDNN) is installed correctly",
+        "libcudnn.so, which Paddle takes from the system, cannot be loaded: install CUDA and cuDNN",
+    ),
+    (
+        "(PreconditionNotMet) Cannot load cudnn shared library. Cannot invoke method cudnnGetVersion.\n"
+        "  [Hint: cudnn_dso_handle should not be null.]",
+        "cudnn, which Paddle takes from the system, cannot be loaded: install CUDA and cuDNN",
     ),
 ]  # fmt: skip
 
