@@ -121,6 +121,7 @@ class Rounds(ABC, Generic[Row]):
     def columns(self, group: Group, hello: Hello) -> dict[str, Any]:
         """Return the columns on the cell, its versions, its machine, and its run."""
         cell = group.cells[0]
+        distributions = frameworks.describe(cell.framework).distributions
         return {
             "schema_version": SCHEMA_VERSION,
             "run_id": self.run.id,
@@ -129,7 +130,7 @@ class Rounds(ABC, Generic[Row]):
             "machine_id": self.machine[0],
             "cell": cell.group_id,
             "framework": cell.framework,
-            "framework_version": hello.versions.get(frameworks.describe(cell.framework).distributions[0]),
+            "framework_version": frameworks.own_version(distributions, hello.versions),
             "workload": cell.workload,
             "device": cell.device,
             "device_name": hello.effective.device_name or self.machine[1],

@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from frameworks.description import Framework
@@ -94,6 +95,11 @@ def installed() -> dict[str, str]:
 def versions(name: str) -> dict[str, str]:
     """Return versions by name: Python, the framework's packages, and the libraries that they compute with."""
     return deciding(name, installed())
+
+
+def own_version(distributions: Sequence[str], versions: Mapping[str, str]) -> str | None:
+    """Return the version of a framework's first installed distribution (Paddle has one per device), or None."""
+    return next((versions[name] for name in distributions if name in versions), None)
 
 
 def deciding(name: str, packages: object) -> dict[str, str]:

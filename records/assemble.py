@@ -220,9 +220,8 @@ def _versions(result: CellResult) -> str | None:
 
 
 def _framework_version(result: CellResult, context: Context) -> str | None:
-    """Return the version of the framework's first installed distribution (paddle has one per device), or None."""
     versions = result.hello.versions if result.hello else {}
-    return next((versions[n] for n in context.distributions[result.cell.framework] if n in versions), None)
+    return frameworks.own_version(context.distributions[result.cell.framework], versions)
 
 
 def _latency(result: CellResult) -> dict[str, Any]:
@@ -308,10 +307,10 @@ def _sum_of(result: CellResult, name: str) -> int | None:
 def _rates(result: CellResult, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:
     shape = dict(result.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
-    computed = row["tokens_per_call"]
+    items, computed = workload.items_per_call(shape), row["tokens_per_call"]
     memory = [r.peak_memory_bytes for r in result.reports if r.peak_memory_bytes is not None]
     return {
-        "items_per_s": workload.items_per_call(shape) / seconds,
+        "items_per_s": items / seconds if items else None,
         "tokens_per_s": computed / seconds if computed else None,
         "real_tokens_per_s": row["real_tokens_per_call"] / seconds if computed else None,
         "achieved_tflops": row["flops"] / seconds / 1e12 if row.get("flops") is not None else None,
