@@ -33,6 +33,8 @@ _needed = attrgetter("device", "flops", "bytes", "moved_bytes", "latency_ms_medi
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _OF_RANKS = re.compile(r",ranks=\d+,strategy=\w+")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
+# Framework, mode and workload of earlier records whose compiler merges operators: they compute less than is counted.
+_MERGED = {("tensorflow", "function", workload) for workload in ("pointwise-chain", "op-overhead")}
 
 
 def completed(records: Sequence[Record]) -> list[Record]:
@@ -128,7 +130,7 @@ def _bounds(
     for record in records:
         kind = _kind(record)
         least_s = _least_s(record, best.get(kind, {}))
-        if least_s is None:
+        if least_s is None or _is_merged(record):
             continue
         counts = record.latency_ms_median is not None and not record.excluded
         if counts and flags.exceeds_roofline(1e3 * least_s / record.median_ms):
@@ -161,8 +163,9 @@ def _least_s(record: Record, rates: Mapping[str, float]) -> float | None:
 
 # Columns that a record's bound depends on.
 BOUND_OF = (
-    *("cell", "mode", "baseline", "status", "program", "flags", "machine_id", "device", "device_name", "dtype"),
-    *("threads", "tf32", "flops", "bytes", "computes_in", "latency_ms_median", "peak_tflops", "peak_gb_per_s"),
+    *("cell", "framework", "mode", "workload", "baseline", "status", "program", "flags", "machine_id", "device"),
+    *("device_name", "dtype", "threads", "tf32", "flops", "bytes", "computes_in", "latency_ms_median"),
+    *("peak_tflops", "peak_gb_per_s"),
 )
 
 
@@ -205,7 +208,7 @@ def _rates(record: Record) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, getattr(record, of_framework), f"{record.framework} {_PEAK_BENCHMARKS[column]}"
     yield "peak_gb_per_s", getattr(record, _MATVEC), f"{record.framework} eager, matvec"
-    if not record.excluded and record.workload in _PROBES and record.latency_ms_min:
+    if not record.excluded and record.workload in _PROBES and record.latency_ms_min and not _is_merged(record):
         seconds = record.latency_ms_min / 1e3
         for column, amount in _PROBES[record.workload].items():
             if column == "peak_gb_per_s" and _is_cached(record):
@@ -232,6 +235,10 @@ _PEAK_BENCHMARKS = {
     "peak_cached_gb_per_s": "eager, stream in the caches",
     "peak_gtranscendentals_per_s": "eager, fused-cos",
 }
+
+
+def _is_merged(record: Record) -> bool:
+    return (record.framework, record.mode, record.workload) in _MERGED
 
 
 def _is_cached(record: Record) -> bool:

@@ -55,7 +55,7 @@ class PeakMemory:
     """Peak memory of one mode on a device that it shares with the other modes of its group.
 
     It is measured before the timing, after the mode's first calls and before the next mode is prepared. Memory
-    allocated before this mode is subtracted from the peak of a call. The weights that modes share are added back.
+    allocated before this mode is subtracted from the peak of a call. Tensors that modes share are added back.
     """
 
     def __init__(self, adapter: Adapter, cell: Cell):

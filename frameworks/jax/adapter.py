@@ -21,9 +21,11 @@ from measurement.cells import Cell
 from workloads.spec import Arrays
 
 # dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
+# JAX's "tensorfloat32" is Precision.HIGH, in which XLA has no Triton kernels. An algorithm such as TF32_TF32_F32 would
+# also convert products of integers and complex numbers.
 PRECISION = {
     "fp32": (jnp.float32, "highest"),
-    "tf32": (jnp.float32, "tensorfloat32"),
+    "tf32": (jnp.float32, "default"),
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
@@ -78,7 +80,7 @@ class Adapter(boundary.Adapter):
         return Effective(
             threads=pool if gpu or pool is None else pool // cell.ranks,
             device_name=self.device.device_kind if gpu else None,
-            tf32=jax.config.jax_default_matmul_precision == "tensorfloat32" if gpu else None,
+            tf32=(dtype == jnp.float32 and jax.config.jax_default_matmul_precision != "highest") if gpu else None,
             settings=settings,
             libraries=runtime.libraries() if gpu else {},
         )
@@ -129,4 +131,6 @@ class Adapter(boundary.Adapter):
         if cell.device_kind != "gpu":
             return None
         sharded = self.sharded.get(cell.group_id)
-        return runtime.Meter(self.device, sharded[0].bytes_of(self.device) if sharded else 0)
+        model = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
+        shared = sharded[0].bytes_of(self.device) if sharded else model.shared_bytes() if model else 0
+        return runtime.Meter(self.device, shared)

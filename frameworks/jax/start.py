@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import pickle
 import shutil
@@ -28,23 +29,25 @@ LACKING = {
 
 @dataclass
 class Built:
-    """A model on its device: the function that is compiled, its first arguments, and how a step is made."""
+    """A model on its device: the function that is compiled, its first arguments, and how a step is made.
+
+    `step` takes the compiled function and the report of its capture.
+    """
 
     function: Callable
     arguments: tuple
-    step: Callable[[Callable], Step]
+    step: Callable[[Callable, Callable[[], Capture]], Step]
 
 
 def built(place: Place) -> Built:
     """Return the place's model, built. A user model is called once, which finds the values that it reads and writes."""
     adapter, cell = place.adapter, place.cell
-    capture = lambda: Capture(whole=False, compilations=sum(adapter.compilations._compiled.values()))  # noqa: E731
     with place.phase("build"), adapter.on_device():
         if cell.implementation == "own":
             step = adapter.prepare(place.workload, replace(cell, mode=place.graph), place.weights, place.inputs)
             model = adapter.user_models[cell.group_id]
 
-            def own(called: Callable) -> Step:
+            def own(called: Callable, capture: Callable[[], Capture]) -> Step:
                 jitted = user_model.Jitted(model, called)
                 return Step(jitted, model.sets, capture, jitted.restore, user_model=step.user_model)
 
@@ -54,7 +57,18 @@ def built(place: Place) -> Built:
         params, forward, _ = build.build(place.workload, cell, place.weights, load, jnp.dtype(dtype))
         sets = [adapter.place(cell, arrays) for arrays in place.inputs]
         jax.block_until_ready((params, sets))
-        return Built(forward, (params, *sets[0]), lambda called: Step(partial(called, params), sets, capture))
+        return Built(forward, (params, *sets[0]), lambda called, capture: Step(partial(called, params), sets, capture))
+
+
+def capture_of(place: Place, refuse: Callable[[], None] = lambda: None) -> Callable[[], Capture]:
+    """Return a report of the compilations so far. The first report, after the first answer, calls `refuse`."""
+    checked = functools.cache(refuse)
+
+    def capture() -> Capture:
+        checked()
+        return Capture(whole=False, compilations=place.adapter.compilations.total)
+
+    return capture
 
 
 class Compile(Strategy):
@@ -67,13 +81,21 @@ class Compile(Strategy):
         with place.phase("trace"):
             traced = jax.jit(model.function).trace(*model.arguments)
         with place.phase("lowering"):
-            lowered = traced.lower()
+            self.lowered = traced.lower()
+        loaded = place.adapter.compilations.loaded
         with place.phase(self.compiling):
-            return lowered.compile()
+            executable = self.lowered.compile()
+        self.hit = place.adapter.compilations.loaded > loaded
+        return executable
 
     def step(self, place: Place) -> Step:
         model = built(place)
-        return model.step(self.compiled(place, model))
+        return model.step(self.compiled(place, model), capture_of(place, self.refuse))
+
+    def refuse(self) -> None:
+        """Raise Unsupported where the executable does not hold the whole model."""
+        if not runtime.is_whole(self.lowered.as_text()):
+            raise Unsupported("the module calls back into Python: remove the callback from the model.")
 
     def fill(self, place: Place) -> None:
         place.adapter.synchronize(self.step(place)())
@@ -83,6 +105,11 @@ class Cached(Compile):
     """The same with a persistent compilation cache, which has the executable but no trace."""
 
     compiling = "load"
+
+    def refuse(self) -> None:
+        super().refuse()
+        if not self.hit:
+            raise Unsupported("the compilation cache has no executable of the model, so XLA compiled it.")
 
 
 class Shipped(Cached):
@@ -110,7 +137,7 @@ class Exported(Compile):
         model = built(place)
         with place.phase("load"):
             loaded = jax.export.deserialize(bytearray((place.artefact / EXPORT).read_bytes()))
-        return model.step(self.compiled(place, replace(model, function=loaded.call)))
+        return model.step(self.compiled(place, replace(model, function=loaded.call)), capture_of(place, self.refuse))
 
     def fill(self, place: Place) -> None:
         model = built(place)
@@ -132,12 +159,13 @@ class AheadOfTime(Compile):
         with place.phase("load"):
             parts = pickle.loads((place.artefact / EXECUTABLE).read_bytes())
             executable = serialize_executable.deserialize_and_load(*parts)
-        return model.step(executable)
+        return model.step(executable, capture_of(place))
 
     def fill(self, place: Place) -> None:
         from jax.experimental import serialize_executable
 
         executable = self.compiled(place, built(place))
+        self.refuse()
         (place.artefact / EXECUTABLE).write_bytes(pickle.dumps(serialize_executable.serialize(executable)))
 
 

@@ -53,6 +53,7 @@ FRAMEWORK = Framework(
             summary="tf.function(jit_compile=True): one graph compiled by XLA",
             fuses=True,
             call="tf.function(model, jit_compile=True)",
+            one_shape="XLA compiles for each shape",
         ),
         Mode(
             "function-unoptimized",

@@ -22,6 +22,8 @@ from workloads.spec import Arrays
 
 _CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
+# Chains that Grappler reassociates, so that `function` computes less than eager mode.
+_MERGED = ("pointwise-chain", "op-overhead")
 
 
 class Adapter(boundary.Adapter):
@@ -120,7 +122,10 @@ class Adapter(boundary.Adapter):
         return graphs.tracing_time()
 
     def meter(self, cell: Cell) -> Meter | None:
-        return None if self._gpu is None else Meter(self._count)
+        if self._gpu is None:
+            return None
+        model = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
+        return Meter(self._count, model.shared_bytes() if model else 0)
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -151,6 +156,8 @@ class Adapter(boundary.Adapter):
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for cells that this device, or TensorFlow, cannot run."""
         of_suite = cell.implementation == "plain"  # in a user's file the name is the user's
+        if of_suite and cell.mode == "function" and cell.workload in _MERGED:
+            raise boundary.Unsupported("Grappler merges the chain: measure function-unoptimized or function-xla")
         if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
         if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
@@ -164,13 +171,16 @@ class Adapter(boundary.Adapter):
 
 
 class Meter(boundary.Meter):
-    """Memory of the visible GPU that needs most."""
+    """Memory of the visible GPU that needs most; `shared` are bytes that modes share."""
 
-    def __init__(self, count: int):
-        self._names = [f"GPU:{index}" for index in range(count)]
+    def __init__(self, count: int, shared: int):
+        self._names, self._shared = [f"GPU:{index}" for index in range(count)], shared
 
     def allocated_bytes(self) -> tuple[int, ...]:
         return self._most("current")
+
+    def shared_bytes(self) -> int:
+        return self._shared
 
     def reset_peak(self) -> None:
         for name in self._names:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,19 @@ class Built:
         return Step(call, self.sets, self.captured, self.own.restore, user_model=self.own)
 
     def captured(self) -> Capture:
-        """Return the traces so far, each of which is compiled once."""
+        """Return the traces so far, each of which is compiled once. Raises Unsupported where `refuse` does."""
+        self.refuse()
         return Capture(whole=False, compilations=self.called.experimental_get_tracing_count())
+
+    def refuse(self) -> None:
+        """Raise Unsupported for a graph that calls Python."""
+        if self.calls_python:
+            raise Unsupported("the graph calls Python: remove tf.py_function and tf.numpy_function from the model.")
+
+    @cached_property
+    def calls_python(self) -> bool:
+        """Whether nodes of the graph call Python."""
+        return graphs.python_nodes(self.traced()) > 0
 
     def traced(self) -> Any:
         """Return the graph of the first input set."""
@@ -115,6 +126,18 @@ class Cached(Compile):
         flags = f"--tf_xla_persistent_cache_directory={self.cache} --tf_xla_persistent_cache_prefix=xla"
         os.environ[FLAGS] = f"{os.environ.get(FLAGS, '')} {flags}".strip()
 
+    def step(self, place: Place) -> Step:
+        held, step = set(self.cache.iterdir()), super().step(place)
+        captured = step.capture
+
+        def capture() -> Capture:
+            if set(self.cache.iterdir()) != held:  # XLA writes what it compiles
+                raise Unsupported("the persistent cache has no code of the model, so XLA compiled it.")
+            return captured()
+
+        step.capture = capture
+        return step
+
 
 class Shipped(Cached):
     """The same from another process's cache, copied to the empty one."""
@@ -146,6 +169,7 @@ class Exported(Strategy):
 
     def fill(self, place: Place) -> None:
         model = built(place, XLA)
+        model.refuse()
         module = tf.Module()
         module.called, module.variables_of_graph = model.called, list(model.traced().variables)
         try:

@@ -24,14 +24,18 @@ MOST_UNACCOUNTED = 0.2  # a phase is missing or counted twice; from 3 % on a fla
 MODEL = """
 import torch
 
+class Block(torch.nn.Linear):
+    def forward(self, x):
+        return torch.relu(super().forward(x))
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.blocks = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(2))
+        self.blocks = torch.nn.ModuleList({block}(8, 8) for _ in range(2))
 
     def forward(self, x):
         for block in self.blocks:
-            x = torch.relu(block(x))
+            x = block(x)
         return x
 
 def model():
@@ -54,7 +58,7 @@ def finished(tmp_path_factory):
     """A user model started once in every way."""
     interpreter("torch")
     folder = tmp_path_factory.mktemp("starts")
-    (folder / "net.py").write_text(MODEL)
+    (folder / "net.py").write_text(MODEL.format(block="Block"))
     done = started(folder / "run", "--workload", str(folder / "net.py"), "--processes", "1")
     assert done.code == DONE, done.output
     return done
@@ -86,6 +90,25 @@ def test_a_package_loads_where_no_compiler_is_on_the_path(finished):
     assert records["ahead-of-time"].compiler
     without = records["ahead-of-time-no-compiler"]
     assert (without.compiler, without.programs, without.status) == (None, None, "ok")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "ways", "reason"),
+    [
+        ((ROOT / "tests/field/torch/lstm.py").read_text(), ("compile", "warm-cache", "shipped-cache"), "wrap RNN, GRU"),
+        (MODEL.format(block="torch.nn.Linear"), ("regional",), "Dynamo skips code of torch.nn's classes"),
+    ],
+)
+def test_a_model_of_which_nothing_is_compiled_has_no_compiled_start(tmp_path, model, ways, reason):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(model)
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", ",".join(ways))
+    records = starts.JOURNAL.read(started(tmp_path / "run", *words).folder)
+    assert sorted(record.strategy for record in records) == sorted(ways)
+    for record in records:
+        assert record.status == "unsupported" and reason in record.reason, record
+        assert record.reason.startswith("torch.compile has compiled no part of the model: "), record
 
 
 @pytest.mark.slow

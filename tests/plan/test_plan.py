@@ -51,7 +51,7 @@ def test_dynamic_shapes_are_cells_of_their_own():
         ("jax", {}, ["jit"]),
         ("jax", {"mode": "ladder"}, ["jit", "jit-blocks", "jit-unfused"]),
         ("torch", {"device": "gpu", "mode": "eager,inductor,cuda-graph"}, ["cuda-graph"]),
-        ("tensorflow", {}, []),
+        ("tensorflow", {}, ["function-xla"]),
         ("paddle", {}, []),
     ],
 )
@@ -62,14 +62,20 @@ def test_a_mode_that_serves_one_shape_is_refused_before_anything_is_measured(fra
         assert "shapes=dynamic" in cell and "serves one shape (" in reason and "use SHAPES=static" in reason
 
 
-@pytest.mark.parametrize(("framework", "modes"), [("torch", []), ("tensorflow", ["function", "function-xla"])])
-def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, modes, tmp_path, monkeypatch):
+AXES = "the axes of user inputs that may change are unknown"
+
+
+@pytest.mark.parametrize(
+    ("framework", "reasons"),
+    [("torch", {}), ("tensorflow", {"function": AXES, "function-xla": "XLA compiles for each shape"})],
+)
+def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, reasons, tmp_path, monkeypatch):
     monkeypatch.setattr(workloads, "_USER_MODELS", {})  # the file is no workload of other tests
     file = tmp_path / "mine.py"
     file.write_text(f"import {framework}\n\n\ndef model(): ...\n\n\ndef inputs(batch_size): ...\n")
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))
-    assert [cell.rpartition("/")[2] for cell in made.impossible] == modes
-    assert all("the axes of user inputs that may change are unknown" in reason for reason in made.impossible.values())
+    assert [cell.rpartition("/")[2] for cell in made.impossible] == list(reasons)
+    assert all(words in given for words, given in zip(reasons.values(), made.impossible.values(), strict=True))
 
 
 def estimated(**given) -> float:

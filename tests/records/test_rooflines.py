@@ -78,6 +78,12 @@ def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     assert wrong.peak_tflops == 1.0  # what computes something else is no peak
 
 
+def test_a_chain_that_its_compiler_merges_is_no_peak_of_the_memory():
+    chain = {"workload": "pointwise-chain", "ms": 5.0}
+    for mode, peak in (("function", 10.0), ("function-unoptimized", 20.0)):
+        assert completed([record("tensorflow", mode, **chain)])[0].peak_gb_per_s == pytest.approx(peak)
+
+
 @pytest.mark.parametrize(
     ("changes", "bound"),
     [
@@ -96,7 +102,13 @@ def test_every_mode_is_bounded_by_the_roofline_of_its_work_at_eager_s_time(chang
 
 @pytest.mark.parametrize(
     ("changes", "bound"),
-    [({"ms": 10.1}, 10.0), ({}, None), ({"status": "mismatch"}, 10.0), ({"machine_id": "n"}, 10.0)],
+    [
+        ({"ms": 10.1}, 10.0),
+        ({}, None),
+        ({"status": "mismatch"}, 10.0),
+        ({"machine_id": "n"}, 10.0),
+        ({"framework": "tensorflow", "mode": "function", "workload": "pointwise-chain"}, 10.0),  # Grappler merges it
+    ],
 )
 def test_a_right_cell_faster_than_the_peaks_allow_leaves_its_machine_without_bounds(changes, bound):
     fast = record(**{"mode": "graph", "workload": "other", "ms": 5.0} | changes)  # 10 ms of arithmetic

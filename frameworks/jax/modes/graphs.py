@@ -36,6 +36,11 @@ class Compilations:
         """Return how many executables were compiled."""
         return self._compiled.total()
 
+    @property
+    def loaded(self) -> int:
+        """Return how many of them the compile cache had."""
+        return self._loaded.total()
+
     def _look_up(self, event: str, **_details: Any) -> None:
         if event in (CACHE_HIT, CACHE_MISS):
             self._hit = event == CACHE_HIT

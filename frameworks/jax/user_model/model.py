@@ -294,6 +294,11 @@ class Model(user_model.UserModel):
     def operators(self, inputs: Inputs) -> Any:
         return program.executed(self.applied.pure, (self.module, *inputs))
 
+    def shared_bytes(self) -> int:
+        """Return the bytes of weights and input sets, which all modes use."""
+        arrays = {id(leaf): leaf for leaf in jax.tree.leaves((self.module, self.sets)) if _is_jax(leaf)}.values()
+        return sum(array.nbytes for array in arrays)
+
     def calling(self, model: Any) -> Call:
         bound = functools.cache(partial(self.applied.bind, model))  # until the state is restored
         return lambda args, kwargs: bound()(*args, **kwargs)

@@ -83,11 +83,12 @@ def prepare(model: Model, cell: Cell) -> Step:
     iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
     held = training.Held(subject.params, partial(jax.device_put, device=model.adapter.device))
     trainer = training.Trainer(held, ())
-    arguments = (held.state, Partitioned.from_tree(model.sets[0]))
+    inputs = Partitioned.from_tree(model.sets[0])
+    arguments = (held.state, inputs)
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
-        listed: Callable = lambda: program.executed(iterate, arguments)  # noqa: E731
+        listed: Callable = lambda: program.executed(iterate, (held.state, inputs))  # noqa: E731
     else:
         refuse_what_is_held(model)
         shapes = runtime.shapes(arguments)

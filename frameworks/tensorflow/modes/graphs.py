@@ -26,6 +26,13 @@ UNOPTIMIZED = "function-unoptimized"
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
+def python_nodes(concrete: Any) -> int:
+    """Return how many nodes of a concrete function call Python."""
+    graph = concrete.graph.as_graph_def()
+    nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+    return sum(node.op in _PYTHON_NODES for node in nodes)
+
+
 def tracing_time() -> int | None:
     """Return the microseconds in which this process traced functions; None where this version does not count them."""
     return _TRACING.get_cell().value() if _TRACING else None
@@ -129,9 +136,7 @@ class Captured:
     def _examine(self) -> tuple[str, int]:
         """Return the compiler, and how many nodes leave the graph for Python."""
         concrete = self._function.get_concrete_function(*self._inputs)
-        graph = concrete.graph.as_graph_def()
-        nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
-        breaks = sum(node.op in _PYTHON_NODES for node in nodes)
+        breaks = python_nodes(concrete)
         # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
         if not concrete.function_def.attr["_XlaMustCompile"].b:
             return self._rewriter, breaks

@@ -181,6 +181,12 @@ class Model(user_model.UserModel):
     def operators(self, inputs: Inputs) -> Any:
         return program.executed(self.call, inputs)
 
+    def shared_bytes(self) -> int:
+        """Return the bytes of weights, constants and input sets, which all modes use."""
+        held = [*self.module.variables, *self.module.constants, *tf.nest.flatten(self.sets, expand_composites=True)]
+        tensors = {id(one): one for one in held if isinstance(one, tf.Tensor | tf.Variable)}.values()
+        return sum((one.shape.num_elements() or 0) * one.dtype.size for one in tensors)
+
     def cost(self) -> Counted | None:
         inputs = self.fresh(self.sets[0])
         return counting.counted(self.traced(inputs), inputs)
