@@ -97,7 +97,7 @@ def _presets() -> Table:
 def _show_modes(description, device: str, answer: dict | str, console: Console) -> None:
     """Print a framework's modes on a device, each with its description, or why it cannot run."""
     versions = {} if isinstance(answer, str) else answer["versions"]
-    version = next((versions[name] for name in description.distributions if name in versions), "")
+    version = frameworks.own_version(description.distributions, versions) or ""
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
     console.print(title.append(f": {NOT_MEASURED}" if description.is_reference else "", style="not bold"))
     if isinstance(answer, str):

@@ -95,7 +95,7 @@ class Record:
     stderr_tail: str | None = col("last lines of output from a failed cell's worker")
     profile: str | None = col("the profile: quick, standard or rigorous")
     first_call_s: float | None = col("first call, with compilation; median over processes that compiled", "s")
-    compiler_start_s: float | None = col("starting the compiler before the first call, in the same processes", "s")
+    compiler_start_s: float | None = col("start of the compiler, before that", "s")
     first_call_loaded_s: float | None = col("first call of processes that loaded compiled code", "s")
     compile_s: float | None = col("first call less a steady call", "s")
     compile_cache: str | None = col("cold (the first process compiles, later ones load) or warm")

@@ -22,9 +22,12 @@ MERGED = ("tensorflow", "function")
 def chain(evidence: Evidence, graph: bool) -> Records:
     """Return the chain's records in eager mode, or in the side's graph mode unless it merges the chain."""
     records = evidence.records.where(workload="pointwise-chain").included
-    if not graph:
-        return records.eager
-    return Records(record for record in records.graph if (record.framework, record.mode) != MERGED)
+    return unmerged(records.graph) if graph else records.eager
+
+
+def unmerged(records: Records) -> Records:
+    """Return the records of modes that compute every operator."""
+    return Records(record for record in records if (record.framework, record.mode) != MERGED)
 
 
 def at_repeat(records: Records, repeat: int) -> Record | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.evidence import Evidence, Records, rate_of
+from experiments.first_principles.chain import unmerged
 from experiments.judge import Estimate, above, below, inconclusive, ratio_of
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
@@ -79,7 +80,8 @@ CLAIMS = (
 
 def rate(evidence: Evidence) -> str:
     """Return additions a second in eager and in the graph mode."""
-    rates = [additions_per_s(additions(records)) for records in (evidence.records.eager, evidence.records.graph)]
+    modes = evidence.records.eager, unmerged(evidence.records.graph)
+    rates = [additions_per_s(additions(records)) for records in modes]
     return ", ".join(
         f"{name} {text_of(value.value)}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
     )
