@@ -90,6 +90,10 @@ class Subject(ABC):
     def precise(self, dtype: str, calls: int) -> list[Values]:
         """Return eager mode's outputs of the first calls on a copy of the model in `dtype`, which may raise."""
 
+    def in_a_copy(self, calls: int) -> list[Values] | None:
+        """Return eager mode's outputs of the first calls on a copy in the cell's dtype; None if nothing is copied."""
+        return None
+
     def cost(self) -> Counted | None:
         """Return the cost of a call; None where the framework has no counter. Raises Uncounted."""
         return None
@@ -265,6 +269,10 @@ class UserModel(Subject):
             if isinstance(output, Iterator):
                 raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
             self._first = self.compared(output)
+            if not self.trains and not self._first.arrays:
+                raise Fault(
+                    f"the model returned {kind(output)}, which holds no tensor or array: return one, a tuple or a dict."
+                )
             after, left = self.values(inputs).arrays, dict(_entries(inputs))
         finally:
             self.restore()

@@ -135,10 +135,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def reference(subject: Subject, eager: list[Values] | None, calls: int, tolerance: float) -> tuple[str, list[Values]]:
-    """Return the name and the outputs of the first precision in which the model gives outputs of eager's form.
-
-    A model that draws random numbers from a fixed seed may draw others in a precision, which is then no reference.
-    """
+    """Return the name and the outputs of the first precision whose outputs can be a reference of eager mode's."""
     failed = ""
     for dtype in subject.precisions:
         if eager is None and dtype == "float64" and len(subject.precisions) > 1 and _draws(subject):
@@ -146,18 +143,35 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int, toleranc
             continue
         try:
             outputs = subject.precise(dtype, calls)
+            reason = "" if eager is None else _no_reference(subject, dtype, outputs, eager, tolerance)
         except Exception as error:  # its own code may insist on a dtype, or not be copied
-            failed = failed or f" ({dtype} failed: {_line(error)})"
-            continue
-        if eager is not None and list(map(_form, outputs)) != list(map(_form, eager)):
-            failed = failed or f" ({dtype} gives outputs of other sizes)"
-        elif eager and _beyond(eager, outputs, lambda error: not error.within(tolerance)) and _draws(subject):
-            failed = failed or f" (draws other numbers in {dtype})"
-        else:
+            reason = f"{dtype} failed: {_line(error)}"
+        if not reason:
             return f"its own eager mode in {dtype}{failed}", outputs
+        failed = failed or f" ({reason})"
     if eager is None:
         raise Unsupported(f"a copy of the model fails in every precision, so nothing can be compared{failed}.")
     return f"its own eager mode{failed}", eager
+
+
+def _no_reference(subject: Subject, dtype: str, outputs: list[Values], eager: list[Values], tolerance: float) -> str:
+    """Return why outputs of a copy in `dtype` are no reference of eager mode's; empty where only rounding differs.
+
+    A model that draws random numbers from a fixed seed may draw others in a precision. A copy may share state with the
+    model, or lack some of it: then it has other outputs in the cell's own dtype, too.
+    """
+
+    def far(others: list[Values]) -> bool:
+        return bool(_beyond(eager, others, lambda error: not error.within(tolerance)))
+
+    if list(map(_form, outputs)) != list(map(_form, eager)):
+        return f"{dtype} gives outputs of other sizes"
+    if not far(outputs):
+        return ""
+    if _draws(subject):
+        return f"draws other numbers in {dtype}"
+    copied = subject.in_a_copy(len(eager))
+    return "a copy gives other outputs" if copied is not None and far(copied) else ""
 
 
 def _draws(subject: Subject) -> bool:

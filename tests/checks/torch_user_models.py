@@ -255,6 +255,40 @@ def check_a_model_for_training_is_called_where_its_inputs_are(device: str) -> No
     assert next(model.module.parameters()).device == Placed.device
 
 
+class Hooked(torch.nn.Module):
+    """Functions that reach the model: hooks, one in a decorator, one that is not complete, and a `forward`."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = (torch.nn.Linear(2, 2) for _ in range(4))
+        self.seen, kept = {}, []
+        self.kept, forward = kept, self.d.forward
+        self.a.register_forward_hook(lambda _, __, out: self.seen.update(a=out))
+        self.b.register_forward_hook(lambda _, __, out: kept.append(out))
+        self.c.register_forward_hook(torch.no_grad()(lambda _, __, out, seen=self.seen: seen.update(c=out)))
+        self.d.register_forward_pre_hook(lambda *_: None if True else later)
+        self.d.forward = lambda x: 2 * forward(x)
+        if not self.seen:
+            return
+        later = 1
+
+    def forward(self, x):
+        return self.d(self.c(self.b(self.a(x))))
+
+
+def check_functions_of_a_copy_reach_the_copy(device: str) -> None:
+    module = Hooked()
+    module(torch.ones(1, 2))
+    before = {**module.seen, "b": module.kept[0]}
+    copied = user_model.deep_copy(module).double()
+    output = copied(torch.ones(1, 2).double())
+    assert output.dtype == torch.float64 and torch.allclose(output.float(), module(torch.ones(1, 2)))
+    assert {copied.seen["a"].dtype, copied.seen["c"].dtype, copied.kept[-1].dtype} == {torch.float64}
+    assert len(copied.kept) == 2 and len(module.kept) == 2 and module.kept[0] is before["b"]
+    module.activation = torch.nn.functional.relu
+    assert user_model.deep_copy(module).activation is module.activation  # it holds no part of the model
+
+
 def check_every_kind_of_value_is_compared(device: str) -> list[str]:
     sparse = torch.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (3,))
     output = {

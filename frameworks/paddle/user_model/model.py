@@ -27,7 +27,7 @@ from frameworks.paddle.modes import graphs
 from frameworks.paddle.modes.state import State, has_memory
 from frameworks.paddle.user_model import trees
 from frameworks.user_model import Inputs
-from frameworks.values import Rules
+from frameworks.values import Rules, Values
 from measurement.cells import Cell
 from workloads.user_model import UserModel
 
@@ -178,6 +178,9 @@ class Model(user_model.UserModel):
                 f"the layer cannot be copied ({type(error).__name__}: {error}), which to_static requires: remove "
                 f"call results, locks and open files from its attributes."
             ) from error
+
+    def in_a_copy(self, calls: int) -> list[Values]:
+        return self._in_turn(self.calling(self.copy()), calls, self.fresh)
 
     def specification(self, cell: Cell, exported: bool = False) -> Inputs:
         """Return the first input set with the shape and type of each tensor; lengths that change are left open.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,7 +25,7 @@ from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules, held, walk
+from frameworks.values import Rules, Values, held, walk
 from measurement.cells import Cell
 from workloads.user_model import UserModel
 
@@ -133,6 +135,9 @@ class Model(user_model.UserModel):
 
     def copied(self, dtype: str) -> torch.nn.Module:
         return _cast_module(deep_copy(self.module), getattr(torch, dtype))
+
+    def in_a_copy(self, calls: int) -> list[Values]:
+        return self._in_turn(self.calling(deep_copy(self.module)), calls, self.fresh)
 
     def settle(self) -> None:
         super().settle()
@@ -349,9 +354,52 @@ def _refusing_scripts(name: str) -> Iterator[None]:
 
 
 def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a module with the values that hooks of weights compute into its attributes."""
-    held = [value for part in module.modules() for value in vars(part).values() if _is_tensor(value)]
-    return copy.deepcopy(module, {id(value): value.detach().clone() for value in held if not value.is_leaf})
+    """Return a copy of a module with the values that hooks compute into its attributes and their containers.
+
+    copy.deepcopy keeps plain functions, such as hooks, whose closures hold the original: they get the copy.
+    """
+    kept = [value for part in module.modules() for value in walk(vars(part), _entries) if _is_tensor(value)]
+    copies = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
+    copied = copy.deepcopy(module, copies)
+    for part in copied.modules():
+        for names in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
+            names.update({name: _of_copies(value, copies) for name, value in names.items() if _is_function(value)})
+    return copied
+
+
+def _entries(value: Any) -> list[Any]:
+    return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
+
+
+def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
+    """Return a value's copy by the identity of the original, or a function or method that holds copies; else itself."""
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, MethodType):
+        owner = _of_copies(value.__self__, copies)
+        return value if owner is value.__self__ else MethodType(value.__func__, owner)
+    if _is_function(value):
+        copies[id(value)] = value  # for a function that holds itself
+        with contextlib.suppress(ValueError):  # a variable without a value yet
+            copies[id(value)] = _holding_copies(value, copies)
+    return copies.get(id(value), value)
+
+
+def _holding_copies(function: FunctionType, copies: dict[int, Any]) -> FunctionType:
+    given, cells = function.__defaults__ or (), function.__closure__ or ()
+    before = [*given, *(cell.cell_contents for cell in cells)]
+    after = [_of_copies(one, copies) for one in before]
+    if all(map(operator.is_, before, after)):
+        return function
+    defaults, closure = tuple(after[: len(given)]), tuple(map(CellType, after[len(given) :]))
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    vars(made).update(vars(function))
+    return made
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, FunctionType)
 
 
 def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
