@@ -60,7 +60,8 @@ class Difference:
 
     `largest` is absolute. The others are relative to the root mean square of the output's reference. `relative` is the
     root mean square of the errors, and `relative_largest` the largest error. `repeated` is the part that two calls on
-    different inputs have in common. Rounding differs from input to input; a bias that was dropped does not.
+    different inputs have in common. Rounding differs from input to input; a bias that was dropped does not. Calls with
+    equal references had equal inputs: their rounding repeats, so they show nothing.
 
     `unequal` is the share of values that must agree exactly and do not: whole numbers, truth values, strings, and the
     places of NaN and of either infinity.
@@ -166,7 +167,8 @@ class _Compared:
     largest: float
     unequal: float
     anything: bool = True  # there was something to compare
-    error: np.ndarray | None = None  # 0 where either is not finite
+    error: np.ndarray | None = None  # 0 where either is not finite, as is `right`
+    right: np.ndarray | None = None  # the reference
     error_square: float = 0.0  # means over the finite places: of the error, and of the reference
     square: float = 0.0
     sample: Sample | None = None
@@ -184,7 +186,7 @@ def _floats(values: np.ndarray, expected: np.ndarray, other: np.ndarray, sample:
     sample = sample or Sample(expected.shape, np.arange(expected.size))
     by_value = np.stack([error, own, right]).reshape(3, -1)[:, : sample.places.size] if own.any() else None
     largest = float(np.max(np.abs(error), initial=0.0))
-    return _Compared(largest, _share(unlike), anything, error, *squares, sample, by_value)
+    return _Compared(largest, _share(unlike), anything, error, right, *squares, sample, by_value)
 
 
 def _exact(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Compared:
@@ -229,13 +231,12 @@ def _mean_square(values: np.ndarray) -> float:
 def _of_one_output(calls: list[_Compared], least: float) -> Difference:
     """Return the figures of one output over its calls; `least` as in `_worst_part`."""
     largest, unequal = max(call.largest for call in calls), max(call.unequal for call in calls)
-    errors = [call.error for call in calls if call.error is not None]
-    if not errors:
+    floats = [(call.error, call.right) for call in calls if call.error is not None and call.right is not None]
+    if not floats:
         return Difference(largest, unequal=unequal)
     scale = math.sqrt(np.mean([call.square for call in calls])) or 1.0
     relative = math.sqrt(np.mean([call.error_square for call in calls])) / scale
-    pairs = [(one, other) for one, other in pairwise(errors) if one.shape == other.shape]
-    repeated = max((_common(one, other) for one, other in pairs), default=0.0) / scale
+    repeated = max((_common(*pair) for pair in pairwise(floats)), default=0.0) / scale
     return Difference(largest, relative, largest / scale, repeated, unequal, _worst_part(calls, least * scale))
 
 
@@ -306,11 +307,15 @@ def _different(index: np.ndarray, errors: np.ndarray, length: int) -> np.ndarray
     return np.bincount(index[order], first, length)
 
 
-def _common(one: np.ndarray, other: np.ndarray) -> float:
-    """Return the common part of two calls' errors: the root of their mean product, less its size by chance."""
-    products = (one * other).reshape(-1)
-    if products.size < 2:
+def _common(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return the common part of two calls' errors: the root of their mean product, less its size by chance.
+
+    Each call has errors and a reference. The result is 0 for references of other sizes, and for equal references.
+    """
+    (errors, right), (others, expected) = one, other
+    if right.shape != expected.shape or right.size < 2 or np.array_equal(right, expected):
         return 0.0
+    products = (errors * others).reshape(-1)
     standard_error = float(products.std(ddof=1)) / math.sqrt(products.size)
     return math.sqrt(max(0.0, float(products.mean()) - STANDARD_ERRORS * standard_error))
 

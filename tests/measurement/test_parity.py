@@ -124,6 +124,19 @@ def test_what_repeats_from_call_to_call_compares_from_rounding():
     assert shifted.relative == pytest.approx(1e-2, rel=0.02)
 
 
+@pytest.mark.parametrize("different", [False, True])
+def test_rounding_of_equal_inputs_repeats_and_is_no_other_mathematics(different):
+    """Rounding to bf16 is a relative 0.0017 here, below a tolerance of 0.004, and above the quarter of it."""
+    rng = np.random.default_rng(0)
+    first = rng.standard_normal(1 << 12)
+    expected = {"0.a": first, "1.a": first, "2.a": rng.standard_normal(1 << 12) if different else first}
+    found = difference({key: stored(value.astype(np.float32), "bf16") for key, value in expected.items()}, expected)
+    assert found.relative == pytest.approx(0.0017, rel=0.05)
+    assert found.repeated < 2e-4 and found.within(0.004)
+    biased = {key: value + 0.0017 for key, value in expected.items()}
+    assert difference(biased, expected).repeated == pytest.approx(0.0017 * different, rel=0.1)
+
+
 def test_rounding_is_to_the_nearest_and_half_to_even():
     known = ((1 + 2**-8, 1.0, 1 + 2**-8), (1 + 3 * 2**-8, 1 + 2**-6, 1 + 3 * 2**-8), (-2.7, -2.703125, -2.69921875))
     for value, bf16, fp16 in known:
