@@ -90,6 +90,14 @@ def _capture() -> Capture:
     return Capture(whole=False, compilations=counted)
 
 
+def refuse_without_graph() -> None:
+    """Raise Unsupported if torch.compile has compiled nothing in this process, so that eager mode's code ran."""
+    if not _capture().compilations:
+        texts = graphs.internal("torch._dynamo.utils", "counters")["unimplemented"]
+        reasons = "; ".join(text.partition("\n")[0] for text in texts) or "Dynamo skips code of torch.nn's classes"
+        raise Unsupported(f"torch.compile has compiled no part of the model: {reasons}.")
+
+
 def built(place: Place, model: bool = True) -> Built:
     """Return the place's model, built; without `model` its inputs alone."""
     adapter, cell = place.adapter, place.cell
@@ -99,6 +107,7 @@ def built(place: Place, model: bool = True) -> Built:
             return Built(module, [adapter.place(cell, arrays) for arrays in place.inputs], None)
         kind = type("Known", (Fresh if model else InputsOnly,), {"known": place.settings})
         own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+        adapter.refuse(cell)  # the file may have set a switch
         return Built(own.module, own.sets, own)
 
 
@@ -130,11 +139,16 @@ class Compile(Strategy):
         return model.step(torch.compile(model.module, fullgraph=whole, dynamic=graphs.DYNAMIC[place.cell.shapes]))
 
     def fill(self, place: Place) -> None:
-        step = self.step(place)
+        self.call(place, self.step(place))
+
+    def call(self, place: Place, step: Step) -> None:
+        """Call a step once in the process that makes the artefact."""
         step.get_ready()
         place.adapter.synchronize(step())
+        refuse_without_graph()
 
     def within_first_call(self) -> Mapping[str, float]:
+        refuse_without_graph()
         return self.events.seconds
 
 
@@ -171,9 +185,7 @@ class Shipped(Compile):
         return self.compiled(place, model)
 
     def fill(self, place: Place) -> None:
-        step = self.compiled(place, built(place))
-        step.get_ready()
-        place.adapter.synchronize(step())
+        self.call(place, self.compiled(place, built(place)))
         saved = torch.compiler.save_cache_artifacts()
         if saved is None:
             raise Unsupported("torch.compiler.save_cache_artifacts has nothing to save.")
