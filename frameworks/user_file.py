@@ -13,6 +13,7 @@ import random
 import re
 import sys
 import traceback
+from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,8 @@ from frameworks.user_imports import put_first
 
 PACKAGES = "/site-packages/"
 INSTALLING = "set PYTHON to an interpreter that has it, or list it in a file and set REQUIREMENTS=file."
-DISAGREEING = (TypeError, ValueError, RuntimeError, IndexError)  # how a model refuses inputs; frameworks add their own
+# How a model refuses inputs; frameworks add their own.
+DISAGREEING = (AttributeError, IndexError, RuntimeError, TypeError, ValueError)
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
@@ -113,11 +115,12 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
 def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return a model's arguments: a dict by keyword, a tuple or list by position, any other value alone.
 
-    An instance of a subclass of these, such as a named tuple, is a single argument. Raises Fault for an iterator.
+    A `UserDict`, such as a tokenizer's encoding, is a dict. An instance of a subclass of dict, tuple or list, such as a
+    named tuple, is a single argument. Raises Fault for an iterator.
     """
     if isinstance(given, Iterator):
         raise Fault("inputs() returned an iterator, which gives its values once: return a tensor, a tuple or a dict.")
-    if type(given) is dict:
+    if type(given) is dict or isinstance(given, UserDict):
         return (), dict(given)
     return (tuple(given), {}) if type(given) in (tuple, list) else ((given,), {})
 

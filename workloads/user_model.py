@@ -64,6 +64,13 @@ class UserModel(Workload):
         """Return the arguments of the user's `inputs`, and a seed for their random values."""
         return {**{name: np.array(value) for name, value in parameters.items()}, "seed": np.array(seed)}
 
+    def items_per_call(self, parameters: Parameters) -> int | None:  # type: ignore[override]
+        """Return the batch size; None where `inputs` does not take it."""
+        return super().items_per_call(parameters) if "batch_size" in parameters else None
+
+    def tokens_per_call(self, parameters: Parameters) -> int | None:
+        return super().tokens_per_call(parameters) if "batch_size" in parameters else None
+
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         raise NotImplementedError(f"{self.name} is compared with its own eager mode")
 

@@ -16,11 +16,12 @@ from workloads.spec import SAMPLED_VALUES, sampled
 
 
 def test_only_a_plain_tuple_list_or_dict_is_a_call():
-    from collections import OrderedDict, namedtuple
+    from collections import OrderedDict, UserDict, namedtuple
 
     point = namedtuple("Point", "x y")(1, 2)
     assert as_call(point) == ((point,), {}) and as_call((1, 2)) == ((1, 2), {}) and as_call({"x": 1}) == ((), {"x": 1})
     assert as_call(OrderedDict(x=1)) == ((OrderedDict(x=1),), {})
+    assert as_call(type("Encoding", (UserDict,), {})(x=1)) == ((), {"x": 1})  # of a tokenizer
     with pytest.raises(Fault, match="an iterator, which gives its values once"):
         as_call(x for x in ())
 
@@ -86,6 +87,39 @@ class Large(Subject):
 
     def precise(self, dtype, calls):
         return [self.compared(call.astype(dtype)) for call in self.calls[:calls]]
+
+
+class Copied(Large):
+    """A model whose copies give the `copied` outputs in every precision, and the outputs `same` in its own."""
+
+    copied, same = None, None
+
+    def precise(self, dtype, calls):
+        return [self.compared(call) for call in self.copied[:calls]]
+
+    def in_a_copy(self, calls):
+        if self.same is None:
+            raise MemoryError
+        return [self.compared(call) for call in self.same[:calls]]
+
+
+@pytest.mark.parametrize(
+    ("copied", "same", "reason"),
+    [
+        (1.00001, None, ""),  # near enough, so no other copy is made
+        (1.1, 1.0, ""),  # eager mode's own error
+        (0.9, 0.9, " (a copy gives other outputs)"),
+        (0.9, None, " (float64 failed: MemoryError:)"),
+    ],
+)
+def test_a_copy_that_does_not_repeat_eager_mode_is_no_reference(copied, same, reason):
+    calls = np.random.default_rng(0).uniform(-1, 1, (2, 3)).astype(np.float32)
+    subject = Copied(*calls)
+    subject.copied, subject.same = calls * np.float64(copied), same and calls * np.float32(same)
+    name, found = examining.reference(subject, subject.eager(2), 2, 1e-4)
+    assert name == ("its own eager mode" + reason if reason else "its own eager mode in float64")
+    expected = calls if reason else subject.copied
+    assert all(np.array_equal(one.arrays["output"], other) for one, other in zip(found, expected, strict=True))
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ class Refused(Exception):
     """A framework's own."""
 
 
-@pytest.mark.parametrize("error", [RuntimeError, IndexError, Refused, KeyError, Fault])
+@pytest.mark.parametrize("error", [RuntimeError, IndexError, AttributeError, Refused, KeyError, Fault])
 def test_an_error_of_the_first_call_names_what_the_call_was(error):
     with pytest.raises(error) as raised, naming_inputs(lambda: "x of shape (2, 8)"):
         raise error("no product")
@@ -128,6 +128,9 @@ def test_what_is_no_model_is_one_sentence_with_the_way_out(framework):
     takes_functions = framework in ("tensorflow", "jax")
     words = "the model returned a generator, which computes" if takes_functions else f"returned a lambda: {way_out}"
     cases["lambda x: (part for part in x)"] = (words,)
+    base = {"torch": "torch.nn.Module", "paddle": "paddle.nn.Layer"}.get(framework)
+    nothing = f"type('Quiet', ({base},), {{'forward': lambda self, x: None}})()" if base else "lambda x: None"
+    cases[nothing] = ("the model returned None, which holds no tensor or array: return one, a tuple or a dict.",)
     cases[other] = ("the call was model(argument 1 of shape (2, 8)): change inputs() or model()",)
     if framework == "torch":
         meta = "a tensor on the meta device, which holds no values: make it on the CPU."

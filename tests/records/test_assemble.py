@@ -20,6 +20,7 @@ from records.cell_result import CellResult, Context, Failure, Parity
 from records.intervals import correction, over_processes
 from records.record import Record
 from records.rooflines import completed
+from workloads import user_model
 
 CONTEXT = Context(
     "run",
@@ -90,6 +91,21 @@ def test_a_good_cell(result):
     assert whole.bottleneck == "overhead"
     assert row.speedup_ci_low is None
     assert row.latency_sync_ms_median is row.device_ms_median is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "items", "tokens"),
+    [("batch_size, seq_len=16", 4 / 0.002, 64 / 0.002), ("batch_size", 4 / 0.002, None), ("seq_len=16", None, None)],
+)
+def test_rates_of_a_user_model_need_its_batch_size(result, tmp_path, parameters, items, tokens):
+    (tmp_path / "net.py").write_text(f"import torch\ndef model(): ...\ndef inputs({parameters}): ...\n")
+    own = user_model.workload("net.py", str(tmp_path / "net.py"))
+    shape = {"batch_size": 4, "seq_len": 16}
+    shape = {parameter.name: shape[parameter.name] for parameter in own.parameters}
+    named = {"tokens_per_call": own.tokens_per_call(shape), "real_tokens_per_call": own.real_tokens_per_call(shape)}
+    one = replace(result(), cell=replace(result().cell, parameters=tuple(shape.items())))
+    rates = assemble._rates(one, own, {"latency_ms_median": 2.0, **named})
+    assert (rates["items_per_s"], rates["tokens_per_s"], rates["real_tokens_per_s"]) == (items, tokens, tokens)
 
 
 @pytest.mark.parametrize(
