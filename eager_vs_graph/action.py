@@ -6,6 +6,7 @@ Inputs come as INPUT_* variables, as the action hands them on; GITHUB_* are the 
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
 import json
 import os
@@ -95,7 +96,7 @@ def described(answer: Mapping[str, Any] | None) -> str:
 
 
 class Compared(NamedTuple):
-    """The exit code and Markdown of a comparison, and the baseline's answer if it was measured here."""
+    """The exit code and Markdown of a comparison, and the baseline's figures."""
 
     code: int
     text: str
@@ -106,7 +107,7 @@ def compared(env: Mapping[str, str], out: Path) -> Compared:
     """Compare the change with the baseline, a run's folder or a revision to be measured."""
     baseline = env["INPUT_BASELINE"]
     if Path(baseline).is_dir():
-        return Compared(*_comparison(env, baseline, out))
+        return Compared(*_comparison(env, baseline, out), {"figures": _rows(Path(baseline))})
     tree = out / "tree"
     _git("worktree", "prune")  # forgets trees whose folders are gone, as after an earlier job
     if not _git("worktree", "add", "--detach", str(tree), baseline):
@@ -116,6 +117,15 @@ def compared(env: Mapping[str, str], out: Path) -> Compared:
         return _compared_with(env, tree, out)
     finally:
         _git("worktree", "remove", "--force", str(tree))
+
+
+def _rows(folder: Path) -> list[dict[str, str]]:
+    """Return the rows of a run's table; none without one."""
+    try:
+        with open(folder / "results.csv", encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError:
+        return []
 
 
 def _compared_with(env: Mapping[str, str], tree: Path, out: Path) -> Compared:

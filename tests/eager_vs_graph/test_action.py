@@ -212,9 +212,11 @@ def test_the_worse_code_counts_with_or_without_a_baseline(
         assert ("::warning" in capsys.readouterr().out) == warned
 
 
-def test_a_mode_that_failed_before_the_change_is_a_warning(env, repository, suite, capsys):
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_mode_that_failed_before_the_change_is_a_warning(env, repository, suite, capsys, tmp_path, folder):
+    (tmp_path / "results.csv").write_text("cell,status\ntorch/crash,crash\n")
     suite.answers = lambda name: (3, answered("crash"))
-    assert action.main(env | {"INPUT_BASELINE": "HEAD"}) == 0
+    assert action.main(env | {"INPUT_BASELINE": str(tmp_path) if folder else "HEAD"}) == 0
     assert "::warning" in capsys.readouterr().out
 
 
