@@ -256,8 +256,9 @@ def refuse_a_pair(out: str | None) -> None:
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
     a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).records for run in sides)
-    one_python = read_manifest(pair.folder / PAIR).get("one_python") is True  # earlier pairs do not say
-    samples = paired.processes_of(*(run.samples() for run in sides), one_python=one_python)
+    named = any(word is not None and not versions.is_version(word) for word in pair.words)
+    one_python = read_manifest(pair.folder / PAIR).get("one_python", not named)  # earlier pairs lack it
+    samples = paired.processes_of(*(run.samples() for run in sides), one_python=one_python is True)
     comparison = paired.compare(a, b, samples, limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))

@@ -33,7 +33,7 @@ WARNING = 120  # seconds before the time limit when the job gets a signal
 _BODY = """
 # Resumes the run if it was started before. Before the time limit, and when the job is preempted, the runner
 # is stopped by SIGTERM; after the time limit the job is requeued if any cell was finished.
-cd {here} || exit 1
+cd {here} || exit 2
 run={out}
 kept() {{ cat "$run/records.jsonl" "$run/processes/reports.jsonl" 2>/dev/null | wc -l; }}
 if [ -e "$run/plan.json" ]; then set -- --resume "$run" {again}

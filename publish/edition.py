@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_code(place)
     check_versions(place, missing, arguments)
     check_libraries(missing, arguments)
-    check_machine(missing)
+    check_machine(place, missing)
     code = measure(missing, arguments, console)
     write_page(place)
     show(tables, console)
@@ -237,14 +237,16 @@ def interpreter_of(framework: str, arguments: argparse.Namespace) -> Path:
         raise UsageError(f"{framework}: {error}") from None
 
 
-def check_machine(tables: Iterable[Table]) -> None:
-    """Raise UsageError where a table was begun on another machine: its cells are compared with each other."""
+def check_machine(place: Path, tables: Iterable[Table]) -> None:
+    """Raise UsageError where another machine began a table or measured the place: their cells are compared."""
     here = machine.facts()["machine_id"]
     for table in tables:
         if {record.machine_id for record in table.records} - {here, None}:
             raise UsageError(
                 f"{table.folder} was begun on another machine: remove it to measure it here, or omit it from TABLE."
             )
+    if {record.machine_id for record in read_records(place)} - {here, None}:
+        raise UsageError(f"{place} has records of another machine: choose another PLACE.")
 
 
 def version(interpreter: Path, distribution: str) -> str | None:

@@ -193,7 +193,7 @@ def rows(chart: Chart, folder: Path) -> list[Row]:
 
 def check_machine(name: str, points: Iterable[Point]) -> None:
     """Raise ValueError where several machines measured points that a reader compares."""
-    machines = {point.record.machine_id for point in points}
+    machines = {point.record.machine_id for point in points} - {None}
     if len(machines) > 1:
         raise ValueError(f"{name}: measured on several machines ({', '.join(sorted(map(str, machines)))}).")
 
