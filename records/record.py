@@ -15,6 +15,7 @@ History of `SCHEMA_VERSION`:
 - 8: the GPU's UUID; of user models the outputs that are not compared and the dtypes of their products.
 - 9: the status says whether a cell is valid, and half-widths how precisely it is known. `records/earlier.py` judges
   earlier records so. The host's full speed, bounds, break-even with an interval.
+- 10: the start of the compiler, which break-evens count.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from measurement.statistics import Interval, half_width
 from records import earlier, statuses
 from records.figures import Figure
 from records.statuses import MEASURED, STATUSES
+from workloads.spec import MERGED_CHAINS
 
 Value = str | bool | int | float
 Row = Mapping[str, Any]  # by the names of columns
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Record:
     bound_replay: float | None = col("limit of a replay's speedup: eager time over the device's busy time")
     bound_roofline: float | None = col("limit of any mode's speedup: eager time over the larger roofline term")
     break_even_calls: float | None = col(
-        "calls after which compiling pays for itself; empty if never, or if the first call is no longer than eager's",
+        "calls after which compiling pays for itself; empty if never, or if it costs no time",
         "calls",
     )
     break_even_low: float | None = col("break-even calls at the upper end of the savings' interval", "calls")
@@ -286,6 +288,14 @@ class Record:
     def excluded(self) -> str | None:
         """Return why means, rankings, verdicts and claims exclude the cell; None if they include it."""
         return statuses.exclusion(self.status, self.program, self.flags)
+
+    @property
+    def merged(self) -> bool:
+        """Return whether its compiler merges operators, so that it computes less than is counted.
+
+        Up to version 9 such modes were measured.
+        """
+        return (self.framework, self.mode) == ("tensorflow", "function") and self.workload in MERGED_CHAINS
 
     @property
     def headline(self) -> bool:

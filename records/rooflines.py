@@ -33,8 +33,6 @@ _needed = attrgetter("device", "flops", "bytes", "moved_bytes", "latency_ms_medi
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _OF_RANKS = re.compile(r",ranks=\d+,strategy=\w+")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
-# Framework, mode and workload of earlier records whose compiler merges operators: they compute less than is counted.
-_MERGED = {("tensorflow", "function", workload) for workload in ("pointwise-chain", "op-overhead")}
 
 
 def completed(records: Sequence[Record]) -> list[Record]:
@@ -130,7 +128,7 @@ def _bounds(
     for record in records:
         kind = _kind(record)
         least_s = _least_s(record, best.get(kind, {}))
-        if least_s is None or _is_merged(record):
+        if least_s is None or record.merged:
             continue
         counts = record.latency_ms_median is not None and not record.excluded
         if counts and flags.exceeds_roofline(1e3 * least_s / record.median_ms):
@@ -208,7 +206,7 @@ def _rates(record: Record) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, getattr(record, of_framework), f"{record.framework} {_PEAK_BENCHMARKS[column]}"
     yield "peak_gb_per_s", getattr(record, _MATVEC), f"{record.framework} eager, matvec"
-    if not record.excluded and record.workload in _PROBES and record.latency_ms_min and not _is_merged(record):
+    if not record.excluded and record.workload in _PROBES and record.latency_ms_min and not record.merged:
         seconds = record.latency_ms_min / 1e3
         for column, amount in _PROBES[record.workload].items():
             if column == "peak_gb_per_s" and _is_cached(record):
@@ -235,10 +233,6 @@ _PEAK_BENCHMARKS = {
     "peak_cached_gb_per_s": "eager, stream in the caches",
     "peak_gtranscendentals_per_s": "eager, fused-cos",
 }
-
-
-def _is_merged(record: Record) -> bool:
-    return (record.framework, record.mode, record.workload) in _MERGED
 
 
 def _is_cached(record: Record) -> bool:

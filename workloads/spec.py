@@ -19,6 +19,8 @@ LARGEST = 1 << 40
 # How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
 SAMPLED_VALUES = 1 << 18
 VALUES_OF_ALL = 5  # of a user model's sample: its last values, which are extremes of the whole array
+# Workloads of operators one after another, which TensorFlow's Grappler merges: it computes less than eager mode.
+MERGED_CHAINS = ("pointwise-chain", "op-overhead")
 BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 

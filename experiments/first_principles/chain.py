@@ -15,8 +15,6 @@ FLAT = 1.25
 # "Linear" and "twice" allow this factor either way.
 ABOUT = 1.25
 PUBLISHED_FLAT = 64
-# The framework and mode in which Grappler reassociates the multiplications, so that few are computed.
-MERGED = ("tensorflow", "function")
 
 
 def chain(evidence: Evidence, graph: bool) -> Records:
@@ -27,7 +25,7 @@ def chain(evidence: Evidence, graph: bool) -> Records:
 
 def unmerged(records: Records) -> Records:
     """Return the records of modes that compute every operator."""
-    return Records(record for record in records if (record.framework, record.mode) != MERGED)
+    return Records(record for record in records if not record.merged)
 
 
 def at_repeat(records: Records, repeat: int) -> Record | None:
@@ -37,7 +35,7 @@ def at_repeat(records: Records, repeat: int) -> Record | None:
 
 def untellable(evidence: Evidence) -> Answer | None:
     """Return an answer where a mode's chain proves nothing: not measured, or its multiplications merged."""
-    if any((record.framework, record.mode) == MERGED for record in evidence.records):
+    if any(record.merged for record in evidence.records):
         return inconclusive("Grappler merges the multiplications")
     records = chain(evidence, graph=True)
     if not len(records):

