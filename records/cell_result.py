@@ -202,7 +202,7 @@ class CellResult:
 
     @property
     def compiler_start_s(self) -> float | None:
-        """Return the seconds in which the compiler started in these processes; None if there is none to start."""
+        """Return the seconds in which the compiler started in these processes; None for eager modes."""
         return median_of(self._compiling, "compiler_start_s")
 
     @property

@@ -53,7 +53,7 @@ def bounds(column: Column) -> tuple[float, float]:
         return _LEAST, _MOST
     if column.name in _COUNTED:
         return 1, _MOST_COUNTED
-    if column.name in ("build_s", "load_s"):
+    if column.name in ("build_s", "load_s", "compiler_start_s"):
         return 0, _MOST
     return -_LARGEST[column.kind], _LARGEST[column.kind]
 

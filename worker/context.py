@@ -140,6 +140,8 @@ class Context:
                     traceback.print_exc()
             status, reason = classify(error)
             if self.job.waits and status != "unsupported":
+                self.channel.send(Phase(None, "wait"))
+                self.channel.mark("")
                 sys.exit(f"While another process had the device: {reason}")
             if isinstance(error, SystemExit):
                 reason = f"the model called exit({'' if error.code is None else error.code})"

@@ -65,7 +65,9 @@ class GroupWork:
                     raise Unsupported(missing)
                 start = time.perf_counter()
                 self.compilers[cell.id] = self.adapter.start_compiler(cell)
-                self.context.compiler_starts.setdefault(self.adapter.compiler(cell), time.perf_counter() - start)
+                seconds = time.perf_counter() - start
+                if self.context.description.mode(cell.mode).graph:  # the first of those that share a compiler starts it
+                    self.context.compiler_starts.setdefault(self.adapter.compiler(cell), seconds)
                 started.append(cell)
         return started
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +130,13 @@ class Cached(Compile):
         held, step = set(self.cache.iterdir()), super().step(place)
         captured = step.capture
 
-        def capture() -> Capture:
-            if set(self.cache.iterdir()) != held:  # XLA writes what it compiles
+        @cache
+        def check() -> None:  # once, after the first answer: other calls may have other shapes
+            if not held or set(self.cache.iterdir()) != held:  # XLA writes what it compiles
                 raise Unsupported("the persistent cache has no code of the model, so XLA compiled it.")
+
+        def capture() -> Capture:
+            check()
             return captured()
 
         step.capture = capture

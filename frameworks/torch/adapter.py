@@ -33,6 +33,7 @@ class Adapter(adapter.Adapter):
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
         self.sharded: dict[str, Any] = {}  # by group, whose modes train one set of shards
         self._switches: dict[str, Any] = {}  # that a user's file may not change
+        self._changed: dict[str, str] = {}  # by model, the first switch that its file changed
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
@@ -67,8 +68,10 @@ class Adapter(adapter.Adapter):
         changed = [name for name, value in self._switches.items() if now.get(name) != value]
         if changed:
             gpu.set_switches_again(cell, self._switches)
+            self._changed.setdefault(cell.workload, changed[0])
+        if switch := self._changed.get(cell.workload):
             raise Unsupported(
-                f"the model's file changes torch.{changed[0]}: remove that line, and choose with THREADS and DTYPE "
+                f"the model's file changes torch.{switch}: remove that line, and choose with THREADS and DTYPE "
                 "(DTYPE=tf32 allows TF32)"
             )
 
@@ -83,7 +86,8 @@ class Adapter(adapter.Adapter):
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def compiler(self, cell: Cell) -> str:
-        return graphs.BACKENDS[cell.mode][0] if cell.mode in graphs.BACKENDS else cell.mode
+        backend, _ = graphs.BACKENDS.get(cell.mode, (cell.mode, None))
+        return "inductor" if cell.mode == "aot-inductor" else backend
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         graphs.set_directories(cell.mode)

@@ -255,13 +255,28 @@ def check_a_model_for_training_is_called_where_its_inputs_are(device: str) -> No
     assert next(model.module.parameters()).device == Placed.device
 
 
+class Frozen(dict):
+    """Like the configurations of diffusers."""
+
+    def update(self, *given, **named):
+        raise TypeError("frozen")
+
+
 class Hooked(torch.nn.Module):
     """Functions that reach the model: hooks, one in a decorator, one that is not complete, and a `forward`."""
 
     def __init__(self):
         super().__init__()
         self.a, self.b, self.c, self.d = (torch.nn.Linear(2, 2) for _ in range(4))
-        self.seen, kept = {}, []
+        self.seen, kept, latest = {}, [], None
+        self.config = Frozen(width=2)
+
+        def remember(_, __, out):
+            nonlocal latest
+            latest = self.d.weight * 0 + out
+
+        self.d.register_forward_hook(remember)
+        self.latest = lambda: latest
         self.kept, forward = kept, self.d.forward
         self.a.register_forward_hook(lambda _, __, out: self.seen.update(a=out))
         self.b.register_forward_hook(lambda _, __, out: kept.append(out))
@@ -285,6 +300,7 @@ def check_functions_of_a_copy_reach_the_copy(device: str) -> None:
     assert output.dtype == torch.float64 and torch.allclose(output.float(), module(torch.ones(1, 2)))
     assert {copied.seen["a"].dtype, copied.seen["c"].dtype, copied.kept[-1].dtype} == {torch.float64}
     assert len(copied.kept) == 2 and len(module.kept) == 2 and module.kept[0] is before["b"]
+    assert copied.latest().dtype == torch.float64 and module.latest().dtype == torch.float32
     module.activation = torch.nn.functional.relu
     assert user_model.deep_copy(module).activation is module.activation  # it holds no part of the model
 

@@ -54,3 +54,4 @@ def test_a_worker_that_waits_blames_no_cell_for_memory_that_another_process_has(
     with pytest.raises(SystemExit) if status is None else contextlib.nullcontext(), context.reporting([cell()]):
         raise error
     assert [message.status for message in channel.sent if isinstance(message, Failed)] == ([status] if status else [])
+    assert (channel.sent[-2:] == [Phase(None, "wait"), ""]) == (status is None)  # else its death blames a cell

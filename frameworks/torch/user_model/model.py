@@ -361,9 +361,13 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     kept = [value for part in module.modules() for value in walk(vars(part), _entries) if _is_tensor(value)]
     copies = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
     copied = copy.deepcopy(module, copies)
-    for part in copied.modules():
-        for names in (vars(part), *(value for value in vars(part).values() if isinstance(value, dict))):
-            names.update({name: _of_copies(value, copies) for name, value in names.items() if _is_function(value)})
+    attributes = [vars(part) for part in copied.modules()]
+    tables = [*attributes, *(value for names in attributes for value in names.values() if isinstance(value, dict))]
+    for _ in range(2):  # a function may share a variable with a later one
+        for names in tables:
+            functions = {name: value for name, value in names.items() if _is_function(value)}
+            for name, value in functions.items():  # not `update`, which some classes of dicts refuse
+                names[name] = _of_copies(value, copies)
     return copied
 
 
@@ -379,19 +383,26 @@ def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
         owner = _of_copies(value.__self__, copies)
         return value if owner is value.__self__ else MethodType(value.__func__, owner)
     if _is_function(value):
-        copies[id(value)] = value  # for a function that holds itself
+        copies[id(value)] = made = value  # for a function that holds itself
         with contextlib.suppress(ValueError):  # a variable without a value yet
-            copies[id(value)] = _holding_copies(value, copies)
-    return copies.get(id(value), value)
+            made = _holding_copies(value, copies)
+        if made is value:
+            del copies[id(value)]
+        else:
+            copies[id(value)] = made
+        return made
+    return value
 
 
 def _holding_copies(function: FunctionType, copies: dict[int, Any]) -> FunctionType:
     given, cells = function.__defaults__ or (), function.__closure__ or ()
     before = [*given, *(cell.cell_contents for cell in cells)]
     after = [_of_copies(one, copies) for one in before]
-    if all(map(operator.is_, before, after)):
+    if all(map(operator.is_, before, after)) and not any(id(cell) in copies for cell in cells):
         return function
-    defaults, closure = tuple(after[: len(given)]), tuple(map(CellType, after[len(given) :]))
+    defaults, contents = tuple(after[: len(given)]), after[len(given) :]
+    # Functions may share a variable.
+    closure = tuple(copies.setdefault(id(cell), CellType(one)) for cell, one in zip(cells, contents, strict=True))
     made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     vars(made).update(vars(function))

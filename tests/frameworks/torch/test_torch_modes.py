@@ -263,6 +263,12 @@ for line in (
         assert "the model's file changes torch." in str(refusal), refusal
     else:
         raise AssertionError(line)
+    try:
+        adapter.refuse(cell)  # another shape or mode of that file, which runs once
+    except Unsupported as refusal:
+        adapter._changed.clear()
+    else:
+        raise AssertionError(line)
     adapter.refuse(cell)
 """,
     )
