@@ -78,14 +78,18 @@ class Context:
     def await_job(self) -> None:
         """Wait until the parent completes the job, if another process has the device until then."""
         complete = Path(self.job.folder) / COMPLETE
-        if self.job.waits:  # no cell is to blame if the process dies meanwhile
-            self.channel.send(Phase(None, "wait"))
-            self.channel.mark("")
+        if self.job.waits:
+            self._blame_no_cell()
         while self.job.waits:
             if complete.exists():
                 self.job = Job.from_json(json.loads(complete.read_text()))
             else:
                 time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _blame_no_cell(self) -> None:
+        """Report that no cell is at work, for the case that the process ends."""
+        self.channel.send(Phase(None, "wait"))
+        self.channel.mark("")
 
     def own_cpus(self, cell: Cell) -> list[int]:
         """Return the CPUs that this process may move to: of processes that train together each has its own share."""
@@ -140,8 +144,7 @@ class Context:
                     traceback.print_exc()
             status, reason = classify(error)
             if self.job.waits and status != "unsupported":
-                self.channel.send(Phase(None, "wait"))
-                self.channel.mark("")
+                self._blame_no_cell()
                 sys.exit(f"While another process had the device: {reason}")
             if isinstance(error, SystemExit):
                 reason = f"the model called exit({'' if error.code is None else error.code})"

@@ -148,6 +148,16 @@ def _joined(pieces: Iterable[str]) -> str:
     return "\n".join(textwrap.dedent(piece) for piece in pieces)
 
 
+# The reason for which a call is refused, or None.
+REFUSED = """
+from frameworks.adapter import Unsupported
+
+def refused(call, *arguments):
+    try:
+        call(*arguments)
+    except Unsupported as error:
+        return str(error)
+"""
 # Steps and programs of small models, as a worker makes them.
 MODELS = """
 from importlib import import_module

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, run_in
+from doubles.environment import MODELS, REFUSED, run_in
 
 pytestmark = pytest.mark.slow
-REFUSED = """
-from frameworks.adapter import Unsupported
-
-def refused(call, *arguments):
-    try:
-        call(*arguments)
-    except Unsupported as error:
-        return str(error)
-"""
 # A place in which a start of a user model is made.
 PLACE = """
 import contextlib

@@ -19,7 +19,7 @@ def own(tmp_path_factory) -> dict:
 
 
 @pytest.fixture(scope="module")
-def told() -> dict:
+def answers() -> dict:
     return answers_of("paddle", "paddle_refusals.py")
 
 
@@ -58,12 +58,12 @@ def test_products_with_a_bias_are_counted_and_follow_the_switch_of_tf32(linear, 
     assert found["whole"] and found["flags"] == {"FLAGS_use_legacy_linear": dtype == "tf32"}
 
 
-def test_a_warm_cache_is_switched_on(told):
-    assert told["cache"] == ["", True]
+def test_a_warm_cache_is_switched_on(answers):
+    assert answers["cache"] == ["", True]
 
 
-def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):
-    found = told["cinn"]
+def test_cinn_is_refused_wherever_paddle_would_leave_it_out(answers):
+    found = answers["cinn"]
     assert found.pop("used") is None
     assert "for NVIDIA GPUs only" in found["cpu"] and "DEVICE=gpu" in found["cpu"]
     assert "built without CINN" in found["not built"]
@@ -80,15 +80,15 @@ def test_why_a_predictor_with_a_cache_runs_without_onednn():
     assert errors == {"without writing in place": 0, "without oneDNN": 0}
 
 
-def test_the_calls_that_are_told_are_those_that_are_made(told):
+def test_the_calls_that_are_named_are_those_that_are_made(answers):
     """The default backend of Paddle 3.3 is CINN."""
-    assert told["calls"] == {
+    assert answers["calls"] == {
         mode: [{"full_graph": True, "backend": backend}] * 2
         for mode, backend in (("to_static", None), ("to_static-cinn", "CINN"))
     }
 
 
-def test_every_refusal_names_a_way_out(told):
-    for name, reason in told["refusals"].items():
+def test_every_refusal_names_a_way_out(answers):
+    for name, reason in answers["refusals"].items():
         assert WAY_OUT.search(reason), (name, reason)
         assert reason.endswith(".") and "\n" not in reason
