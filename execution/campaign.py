@@ -38,7 +38,7 @@ from records.cell_result import Context, Failure
 
 # Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CPUS_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and the first worker starts
+CPUS_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and workers start
 
 
 @dataclass(frozen=True)

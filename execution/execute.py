@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import frameworks
 from execution import artefacts, bounds, cluster, peak_benchmarks, stopping, turns, unchanged
-from execution.launcher import Launcher, changed_since
+from execution.launcher import Launcher, Waiting, changed_since
 from execution.peak_benchmarks import Kept
 from execution.recorder import Recorder
 from execution.slots import Service, Slot, serve
 from execution.time_breakdown import TimeBreakdown
 from execution.worker_run import Display, Figure, Figures, WorkerRun
 from launchers import local
-from measurement import durable, host
+from measurement import host
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
-from measurement.protocol import COMPLETE, MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
+from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profiled, Progress, Provisional
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, estimated_seconds, profiled
 from plan.sweep import Sweep
@@ -51,7 +49,8 @@ class Executor:
     control: Group | None = None  # the cell that every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that have measured it
     ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
-    early: bool = False  # whether the machine has room for a worker that starts while eager mode is profiled
+    early: int = 0  # workers that may start while eager mode is profiled
+    waiting: list[Waiting] = field(default_factory=list)  # they wait for the jobs of the next processes
     tried: set[str] = field(default_factory=set)  # eager mode's cells whose profile was tried
 
     @property
@@ -215,10 +214,12 @@ class Executor:
         begins = any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups)
         if begins:
             shutil.rmtree(cache, ignore_errors=True)
-        if not (begins and self.starts_early(bundle)):
-            self.prepare_device(bundle)
+        fills = self.sweep.compile_cache == "warm" and not cache.exists()
         try:
-            if self.sweep.compile_cache == "warm" and not cache.exists():
+            if begins and self.unbounded(bundle):
+                self.start_early(bundle)
+            self.prepare_device(bundle)
+            if fills:
                 self.process(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_processes):
                 asked = (stopping.unfinished(group, results, number, self.profile) for group in bundle.groups)
@@ -233,6 +234,7 @@ class Executor:
                         self.display.figures(number, figures_of(group, results))
             (cache / artefacts.MANIFEST).unlink(missing_ok=True)
         finally:
+            self.stop_waiting()
             if not (cache / artefacts.MANIFEST).exists():  # else a resumed run uses it
                 shutil.rmtree(cache, ignore_errors=True)
 
@@ -241,9 +243,21 @@ class Executor:
         known = self.recorder.busy.keys() | self.tried
         return [group for group in profiled(bundle.groups) if group.cells[0].id not in known]
 
-    def starts_early(self, bundle: Bundle) -> bool:
-        """Return whether the bundle's next worker starts while eager mode is profiled."""
-        return self.early and bool(self.unbounded(bundle))
+    def start_early(self, bundle: Bundle) -> None:
+        """Start the workers of the bundle's first processes: they import and wait while eager mode is profiled."""
+        self.breakdown.enter("start")
+        for number in range(self.early):
+            folder = self.run.new_process_folder()
+            job = self.launcher.job(MEASURE, bundle.groups, folder, number, waits=True)
+            unchanged.check_files(job.user_models)
+            start = self.launcher.start_of(bundle.first, folder, self.launcher.cache_of(bundle.first))
+            with contextlib.suppress(local.WorkerFailure):  # a process without a waiting worker starts one
+                self.waiting.append(self.launcher.waiting(start, job))
+
+    def stop_waiting(self) -> None:
+        """End the workers that still wait."""
+        while self.waiting:
+            self.waiting.pop().messages.close()
 
     def prepare_device(self, bundle: Bundle) -> None:
         """Profile eager mode, before a process compiles the model, and wait until nothing disturbs a measurement."""
@@ -275,7 +289,8 @@ class Executor:
             results[cell.id].forget(number)  # half of a group, from before an interruption
         excused, cache = 0, self.launcher.cache_of(bundle.first)
         while groups:
-            folder = self.run.new_process_folder()
+            waiting = self.waiting.pop(0) if self.waiting and kind == MEASURE else None
+            folder = waiting.start.folder if waiting else self.run.new_process_folder()
             self.display.bundle(bundle, number)
             peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a peak benchmark.
@@ -284,17 +299,22 @@ class Executor:
             kept = self.recorder.kept_peaks(bundle.first) if peak_benchmarks else None
             versions = kept.versions if kept else None
             full_s = full_speed_s([report for result in results.values() for report in result.reports])
-            facts = settled, versions, full_s
-            job_of = partial(self.launcher.job, kind, groups, folder, number, peak_benchmarks, *facts)
-            worker_run = WorkerRun(folder, number, results, peak_benchmarks)
-            failure = self.run_worker(worker_run, job_of, bundle, kept)
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
+            worker_run = WorkerRun(folder, number, results, peak_benchmarks, crowded=bool(self.waiting))
+            failure = self.run_worker(worker_run, job, waiting, bundle, kept)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, results)
             left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
                 return
+            self.stop_waiting()
             shutil.rmtree(cache, ignore_errors=True)  # a process that died may have written half a file
-            # A first death at the start need not be the framework's fault, and no cell is to blame for deleted files.
-            if (worker_run.died_at_start and not excused) or (worker_run.lost_files() and excused < MOST_EXCUSED):
+            # A first death at the start need not be the framework's fault, and no cell is to blame for deleted files or
+            # for memory that waiting workers had.
+            if (
+                worker_run.crowded
+                or (worker_run.died_at_start and not excused)
+                or (worker_run.lost_files() and excused < MOST_EXCUSED)
+            ):
                 excused, groups = excused + 1, left
                 continue
             culprits = worker_run.culprits(left)
@@ -303,38 +323,29 @@ class Executor:
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def messages(
-        self, worker_run: WorkerRun, start: local.Launch, job_of: Callable[..., Job], bundle: Bundle
+        self, worker_run: WorkerRun, start: local.Launch, job: Job, waiting: Waiting | None
     ) -> Iterator[dict[str, Any]]:
-        """Yield a worker's messages. If it starts early, profile eager mode meanwhile, and then complete its job."""
-
-        def watched(job: Job) -> Job:
-            before, since = worker_run.lost_files, changed_since(job)
-            worker_run.lost_files = lambda: before() or since()
-            unchanged.check_files(job.user_models)
-            return job
-
-        early = self.starts_early(bundle)
-        with contextlib.closing(self.launcher.messages(start, watched(job_of(waits=early)))) as messages:
-            if early:
-                yield next(messages)  # it has started
-                self.prepare_device(bundle)
-                job = watched(job_of())
-                durable.replace(start.folder / COMPLETE, json.dumps(job.to_json()).encode())
-                self.breakdown.enter("start")
+        """Yield the messages of a worker on its job; one that has waited gets it now."""
+        unchanged.check_files(job.user_models)
+        since = changed_since(job)
+        worker_run.lost_files = (lambda: waiting.changed() or since()) if waiting else since
+        messages = waiting.given(job) if waiting else self.launcher.messages(start, job)
+        with contextlib.closing(messages):
             yield from messages
 
     def run_worker(
-        self, worker_run: WorkerRun, job_of: Callable[..., Job], bundle: Bundle, kept: Kept | None
+        self, worker_run: WorkerRun, job: Job, waiting: Waiting | None, bundle: Bundle, kept: Kept | None
     ) -> Failure:
         """Run one worker to its end; return the failure of the cells that it did not report.
 
         Groups of the bundle are written as they finish.
         """
         awaits_peaks = bool(worker_run.peak_benchmarks)  # records contain them
-        start = self.launcher.start_of(bundle.first, worker_run.folder, self.launcher.cache_of(bundle.first))
+        cache = self.launcher.cache_of(bundle.first)
+        start = waiting.start if waiting else self.launcher.start_of(bundle.first, worker_run.folder, cache)
         try:
             self.breakdown.enter("start")
-            for data in self.messages(worker_run, start, job_of, bundle):
+            for data in self.messages(worker_run, start, job, waiting):
                 message = worker_run.take(data)
                 if isinstance(message, Phase):
                     self.breakdown.enter(message.phase)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +19,30 @@ from measurement import durable
 from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
-from measurement.protocol import GroupJob, Job, OtherShape, Refused
+from measurement.protocol import COMPLETE, GroupJob, Job, OtherShape, Refused
 from measurement.refusals import naming
 from plan.plan import Bundle, Group, at_unseen_length, process_key
 from plan.sweep import Sweep
 from records.cell_result import Failure
 from records.runs import Run
 from workloads.user_model import is_file
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A worker that has started and waits for its whole job."""
+
+    start: local.Launch
+    messages: Generator[dict[str, Any], None, None]  # after the first
+    first: dict[str, Any]
+    changed: Callable[[], bool]  # whether a file of its job was changed or deleted
+
+    def given(self, job: Job) -> Generator[dict[str, Any], None, None]:
+        """Give the worker its whole job, and yield all of its messages."""
+        with contextlib.closing(self.messages):
+            durable.replace(self.start.folder / COMPLETE, json.dumps(job.to_json()).encode())
+            yield self.first
+            yield from self.messages
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,11 @@ class Launcher:
             OtherShape(str(self.reference_data(other).inputs), length) if other and isinstance(length, int) else None
         )
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen, settled)
+
+    def waiting(self, start: local.Launch, job: Job) -> Waiting:
+        """Return a worker after its start on a job that waits. Raises WorkerFailure, and OSError as `messages` does."""
+        messages = self.messages(start, job)
+        return Waiting(start, messages, next(messages), changed_since(job))
 
     def messages(self, start: local.Launch, job: Job) -> Generator[dict[str, Any], None, None]:
         """Yield the messages of a worker as they arrive.

@@ -56,6 +56,7 @@ class WorkerRun:
     results: dict[str, CellResult]
     peak_benchmarks: tuple[Group, ...] = ()  # that it measures last
     lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job was changed or deleted
+    crowded: bool = False  # whether other workers wait, with some of the device's memory
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the current cell by the messages so far; None if only the marker has it
@@ -88,14 +89,15 @@ class WorkerRun:
         """Store the worker's report of a finished cell.
 
         Raises ProtocolError for another worker's cell. Raises WorkerFailure if the cell failed because its files
-        changed, or if a user's model file may have changed.
+        changed or other workers had memory, or if a user's model file may have changed.
         """
         if message.cell not in self.results or message.cell in self.done:
             raise ProtocolError(
                 f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
         if isinstance(message, Failed):
-            if message.status == "error" and self.lost_files():  # tried again with new files
+            another = message.status == "oom" and self.crowded  # tried again alone, or with new files
+            if another or (message.status == "error" and self.lost_files()):
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:

@@ -56,7 +56,10 @@ def work(context: Context) -> None:
 
 
 def measure(context: Context, cells: list[Cell]) -> None:
-    """Time the groups, then the peak benchmarks."""
+    """Time the groups, then the peak benchmarks; before, wait for the whole job if it is not complete."""
+    if context.job.waits:
+        GroupWork(context, context.job.groups[0]).start_early()
+        context.await_job()
     job = context.job
     for position, group in enumerate(job.groups, start=1):
         # Small peak benchmarks need no room on a CPU, and after them the process ends.

@@ -83,6 +83,7 @@ class Context:
         while self.job.waits:
             if complete.exists():
                 self.job = Job.from_json(json.loads(complete.read_text()))
+                self.full_speed_s = self.job.full_speed_s
             else:
                 time.sleep(LOOK_AGAIN_SECONDS)
 

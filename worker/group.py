@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,16 +61,26 @@ class GroupWork:
         started = []
         for cell in self.cells:
             with self.context.reporting([cell]):
-                self.channel.phase(cell, "compiler start")
-                if missing := frameworks.lacking(cell.framework, cell.mode, cell.device_kind):
-                    raise Unsupported(missing)
-                start = time.perf_counter()
-                self.compilers[cell.id] = self.adapter.start_compiler(cell)
-                seconds = time.perf_counter() - start
-                if self.context.description.mode(cell.mode).graph:  # the first of those that share a compiler starts it
-                    self.context.compiler_starts.setdefault(self.adapter.compiler(cell), seconds)
+                self.start_compiler(cell)
                 started.append(cell)
         return started
+
+    def start_early(self) -> None:
+        """Start the cells' compilers while another process has the device; leave all reports to `startable`."""
+        for cell in self.cells:
+            with self.context.reporting([cell]), contextlib.suppress(Unsupported):
+                self.start_compiler(cell)
+
+    def start_compiler(self, cell: Cell) -> None:
+        """Start a cell's compiler, unless it runs, and keep its settings. Raises Unsupported where there is none."""
+        self.channel.phase(cell, "compiler start")
+        if missing := frameworks.lacking(cell.framework, cell.mode, cell.device_kind):
+            raise Unsupported(missing)
+        start = time.perf_counter()
+        self.compilers[cell.id] = self.adapter.start_compiler(cell)
+        seconds = time.perf_counter() - start
+        if self.context.description.mode(cell.mode).graph:  # the first of those that share a compiler starts it
+            self.context.compiler_starts.setdefault(self.adapter.compiler(cell), seconds)
 
     def compiler_start(self, cell: Cell) -> float | None:
         """Return the seconds in which this process started the mode's compiler; None for eager modes."""

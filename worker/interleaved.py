@@ -84,7 +84,6 @@ class InterleavedComparison(GroupWork):
         Returns the modes that succeeded; none in a job that only fills compile caches.
         """
         cells = sorted(self.startable(), key=lambda cell: self.context.description.mode(cell.mode).compile_rank)
-        self.context.await_job()
         weights, inputs = self.weights(), load_inputs(self.group.inputs)
         members: list[Member] = []
         while cells:

@@ -56,19 +56,39 @@ def test_a_profile_that_fails_costs_its_bound_alone(measured):
 
 
 @pytest.mark.parametrize("profiler", ["", "raises"])
-def test_the_first_worker_starts_while_eager_mode_is_profiled_and_then_gets_its_whole_job(measured, profiler):
+def test_workers_start_while_eager_mode_is_profiled_and_then_get_their_whole_jobs(measured, profiler):
     run = measured(FAKE_REPLAYS="graph", FAKE_PROFILER=profiler, FAKE_CPUS_FOR_BOTH="1")
     assert run.complete()
-    first, profile, *others = sorted(run.folder.glob("processes/*/job.json"), key=lambda path: path.stat().st_mtime)
-    jobs = {path: json.loads(path.read_text()) for path in (first, profile, *others)}
-    assert [(job["kind"], job["waits"]) for job in jobs.values()] == [
-        ("measure", True), ("profile", False), ("measure", False), ("measure", False)
-    ]  # fmt: skip
-    complete = first.with_name("complete.json")
-    assert json.loads(complete.read_text()) == jobs[first] | {"waits": False}
-    log = first.with_name("worker.log")
-    assert profile.with_name("worker.log").stat().st_mtime <= complete.stat().st_mtime < log.stat().st_mtime
+    files = sorted(run.folder.glob("processes/*/job.json"), key=lambda path: path.stat().st_mtime)
+    jobs = [json.loads(path.read_text()) for path in files]
+    assert [(job["kind"], job["waits"]) for job in jobs] == [*[("measure", True)] * 3, ("profile", False)]
+    profiled = files[3].with_name("worker.log").stat().st_mtime
+    given = [path.with_name("complete.json") for path in files[:3]]
+    for number, path in enumerate(given):
+        whole, waits = json.loads(path.read_text()), jobs[number]
+        assert [group.pop("settled") for group in whole["groups"]] == [number > 0]
+        assert [group.pop("settled") for group in waits["groups"]] == [False]
+        assert (whole["full_speed_s"] is None) == (number == 0)
+        assert whole == waits | {"waits": False, "full_speed_s": whole["full_speed_s"]} and whole["process"] == number
+        assert profiled <= path.stat().st_mtime < path.with_name("worker.log").stat().st_mtime
     assert ("no bound" in run.output) == bool(profiler)
+
+
+@pytest.mark.parametrize("failing", ["oom", "crash"])
+def test_a_mode_that_fails_while_other_workers_wait_is_tried_again_alone(suite, tmp_path, failing):
+    """Those that wait have memory of the device."""
+    words = [word.replace("eager,graph", f"eager,graph,{failing}") for word in WORDS]
+    environment = {"PATH": gpus.install(tmp_path / "bin"), "FAKE_REPLAYS": "graph", "FAKE_CPUS_FOR_BOTH": "1"}
+    run = suite.bench(tmp_path / "run", *words, "--out", str(tmp_path / "run"), environment=environment)
+    assert {mode: run.record(mode)["status"] for mode in ("eager", "graph", failing)} == {
+        "eager": "ok", "graph": "ok", failing: failing
+    }  # fmt: skip
+    assert len(list(run.folder.glob("processes/*/complete.json"))) == 1
+    jobs = [json.loads(path.read_text()) for path in sorted(run.folder.glob("processes/*/job.json"))]
+    measured = [job for job in jobs if job["kind"] == "measure" and not job["waits"]]
+    modes = [[cell["mode"] for group in job["groups"] for cell in group["cells"]] for job in measured]
+    every, sound = ["eager", "graph", failing], ["eager", "graph"]
+    assert modes == ([every, sound, sound] if failing == "oom" else [every, sound, sound, sound])
 
 
 def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):
@@ -76,7 +96,7 @@ def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):
     environment = {"PATH": path, "FAKE_REPLAYS": "graph", "FAKE_PROFILER": "hangs", "FAKE_CPUS_FOR_BOTH": "1"}
     process = suite.begin(*WORDS, "--out", str(out), environment=environment)
     wait_for(lambda: list(out.glob("processes/*/traces/*/*/begun")), process)
-    assert len(list(out.glob("processes/*/job.json"))) == 2
+    assert len(list(out.glob("processes/*/job.json"))) == 4
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130 and f"RESUME={out}" in output

@@ -69,7 +69,7 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
 
 @pytest.mark.parametrize(
     ("device", "busy", "before"),
-    [("gpu:0", False, ["waits", "profile", "ready"]), ("gpu:0", True, ["ready"]), ("cpu", False, ["ready"])],
+    [("gpu:0", False, ["waits", "waits", "profile", "ready"]), ("gpu:0", True, ["ready"]), ("cpu", False, ["ready"])],
 )
 def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
     cell, report, tmp_path, monkeypatch, device, busy, before
@@ -95,7 +95,7 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
     for name, replaced in {"job": staticmethod(job), "start_of": lambda *given: start, "messages": messages}.items():
         monkeypatch.setattr(Launcher, name, replaced)
     executor = executor_in(tmp_path / "run", kind=Noting)
-    executor.early, executor.ready = True, lambda: events.append("ready")
+    executor.early, executor.ready = 2, lambda: events.append("ready")
     executor.recorder.busy = {cells[0].id: 0.001} if busy else {}
     executor.recorder.finish = lambda *given: None
     group = Group(tuple(cells), frozenset(one.id for one in cells))
