@@ -125,7 +125,7 @@ class Campaign:
         if resolved.places.slots:  # cells keep their names on any machine that resumes the run
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.user_models:  # they are found again from any folder that the run is resumed in
-            given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
+            given = given | {"workload": user_models.kept(resolved.axes["workload"], resolved.user_models)}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()

@@ -11,7 +11,7 @@ import workloads
 from measurement.refusals import UsageError
 from workloads.signature import Unreadable
 from workloads.spec import Workload
-from workloads.user_model import UserModel, is_user_model, named
+from workloads.user_model import UserModel, is_user_model, named, portable
 
 
 def register(words: Iterable[str]) -> dict[str, str]:
@@ -103,7 +103,12 @@ def training_hint(names: Iterable[str]) -> str:
 
 def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the sources and digests of user models by name, as stored in a run's plan."""
-    return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
+    return {name: {"source": portable(source), "digest": _model(name).digest} for name, source in sources.items()}
+
+
+def kept(names: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+    """Return the workload words that a plan keeps: they are found from any folder that the run is resumed in."""
+    return [portable(sources[name]) if name in sources else name for name in names]
 
 
 def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:

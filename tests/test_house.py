@@ -161,7 +161,7 @@ def allowed_to(path: Path) -> set[str] | None:
     return {
         # platformdirs where a wheel installed the suite, which has it as a dependency.
         "measurement": {"numpy", "measurement.*"} | ({"platformdirs"} if path.name == "places.py" else set()),
-        "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
+        "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files", "measurement.places"},
         "launchers": {"launchers.*", *(f"measurement.{name}" for name in ("machine", "places", "programs"))},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
         "experiments": {

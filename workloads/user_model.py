@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from measurement.places import SUITE
 from workloads import signature, training
 from workloads.signature import LIBRARIES, Signature, Unreadable
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
@@ -109,11 +110,23 @@ def is_file(word: str) -> bool:
 def absolute(source: str) -> str:
     """Return the source, with files and folders of configurations as absolute paths."""
     if is_file(source):
-        return os.path.abspath(os.path.expanduser(source))
+        return _absolute(source)
     library, _, name = source.partition(":")
-    if library == "transformers" and Path(name).expanduser().is_dir():
-        return f"{library}:{os.path.abspath(os.path.expanduser(name))}"
-    return source
+    folder = _absolute(name)
+    return f"{library}:{folder}" if library == "transformers" and Path(folder).is_dir() else source
+
+
+def _absolute(path: str) -> str:
+    """Return an absolute path; a relative one that does not exist here may be a file of the suite."""
+    path = os.path.expanduser(path)
+    return str(SUITE / path) if not os.path.exists(path) and (SUITE / path).exists() else os.path.abspath(path)
+
+
+def portable(source: str) -> str:
+    """Return an absolute source as a plan keeps it: a file of the suite by its place there, so that checkouts agree."""
+    library, colon, path = ("", "", source) if is_file(source) else source.partition(":")
+    place = Path(path)
+    return f"{library}{colon}{place.relative_to(SUITE)}" if place.is_relative_to(SUITE) else source
 
 
 def named(sources: Iterable[str]) -> dict[str, str]:
