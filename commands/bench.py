@@ -152,14 +152,6 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     return exit_code([record.status for record in records])
 
 
-def early_workers(campaign: Campaign) -> int:
-    """Return how many workers of a bundle may start while its eager mode is profiled: more if it is the only one."""
-    if not campaign.has_spare_cpus:
-        return 0
-    only = len(campaign.plan.bundles) == 1 and campaign.plan.bundles[0].first.ranks == 1
-    return campaign.profile.minimum_processes if only else 1
-
-
 def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; on Ctrl-C keep results and return INTERRUPTED. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
@@ -172,7 +164,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(launcher, recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
-            executor.early = early_workers(campaign) if not executor.slots and machine.gpus_are_shared() else 0
+            executor.early = campaign.early_workers if not executor.slots and machine.gpus_are_shared() else 0
             if campaign.cluster:
                 executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)

@@ -144,7 +144,7 @@ class Form:
         """
         out = campaign.request.out
         path = Path(out) / self.manifest if out else None
-        given = json.loads(json.dumps({**campaign.given, **more}, default=str))  # as it is read back
+        given = json.loads(json.dumps(user_models.kept({**campaign.given, **more}), default=str))  # as it is read back
         if path is None or not path.exists():
             run = runs.Run.create(out)
             held.enter_context(run.held())

@@ -38,7 +38,7 @@ from records.cell_result import Context, Failure
 
 # Prefixes of variables that users may set for several frameworks; the run keeps them and stores them with its results.
 _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
-CPUS_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and workers start
+CPUS_FOR_BOTH = 8  # from this number on, a GPU is profiled while data are made and a worker starts
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Campaign:
         if resolved.places.slots:  # cells keep their names on any machine that resumes the run
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.user_models:  # they are found again from any folder that the run is resumed in
-            given = given | {"workload": user_models.kept(resolved.axes["workload"], resolved.user_models)}
+            given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
@@ -224,6 +224,13 @@ class Campaign:
         on_gpu = all(group.cells[0].device_kind == "gpu" for group in self.groups)
         return on_gpu and not self.elsewhere and machine.usable_cpus() >= CPUS_FOR_BOTH
 
+    @property
+    def early_workers(self) -> int:
+        """Return how many workers may start while eager mode is profiled: none of several bundles, which take turns."""
+        if not self.has_spare_cpus or len(self.plan.bundles) > 1:
+            return 0
+        return self.profile.minimum_processes if machine.usable_cpus() >= 2 * CPUS_FOR_BOTH else 1
+
     def prepare_with(
         self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False
     ) -> None:
@@ -306,7 +313,7 @@ class Campaign:
         variables = {name: value for name, value in os.environ.items() if is_noted(name)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
-            command = {"given": self.given, "python": self.python, "command": sys.argv}
+            command = {"given": user_models.kept(self.given), "python": self.python, "command": sys.argv}
             command |= {"own": user_models.digests(self.sweep.user_models)} if self.sweep.user_models else {}
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
@@ -351,7 +358,7 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:
     """Return the original flags and interpreter of a resumed run. Raises UsageError if any of them changed."""
-    given = run.plan["given"]
+    given = user_models.found(run.plan["given"])
     # Older runs name the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
     python = interpreter_in(content, request.python)

@@ -49,8 +49,7 @@ class Executor:
     control: Group | None = None  # the cell that every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that have measured it
     ready: Callable[[], None] = lambda: None  # waits until nothing disturbs a measurement
-    early: int = 0  # workers that may start while eager mode is profiled
-    waiting: list[Waiting] = field(default_factory=list)  # they wait for the jobs of the next processes
+    early: int = 0  # workers of the plan's only bundle that may start while eager mode is profiled
     tried: set[str] = field(default_factory=set)  # eager mode's cells whose profile was tried
 
     @property
@@ -214,19 +213,20 @@ class Executor:
         begins = any(stopping.unfinished(group, results, 0, self.profile) for group in bundle.groups)
         if begins:
             shutil.rmtree(cache, ignore_errors=True)
-        fills = self.sweep.compile_cache == "warm" and not cache.exists()
+        waiting: list[Waiting] = []
         try:
-            if begins and self.unbounded(bundle):
-                self.start_early(bundle)
+            if begins and self.sweep.compile_cache != "warm" and self.unbounded(bundle):
+                self.start_early(bundle, waiting)
             self.prepare_device(bundle)
-            if fills:
+            waiting[:] = [worker for worker in waiting if worker.is_ready()]
+            if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_processes):
                 asked = (stopping.unfinished(group, results, number, self.profile) for group in bundle.groups)
                 groups = [left for left in asked if left]
                 if groups:  # else an interrupted run has this process, or the intervals are narrow enough
                     yield number
-                    self.process(bundle, groups, results, MEASURE, number)
+                    self.process(bundle, groups, results, MEASURE, number, waiting)
                     if cache.exists() and (facts := self.facts):
                         artefacts.seal(cache, facts)
                     self.display.process_done(bundle)
@@ -234,7 +234,7 @@ class Executor:
                         self.display.figures(number, figures_of(group, results))
             (cache / artefacts.MANIFEST).unlink(missing_ok=True)
         finally:
-            self.stop_waiting()
+            stop(waiting)
             if not (cache / artefacts.MANIFEST).exists():  # else a resumed run uses it
                 shutil.rmtree(cache, ignore_errors=True)
 
@@ -243,8 +243,8 @@ class Executor:
         known = self.recorder.busy.keys() | self.tried
         return [group for group in profiled(bundle.groups) if group.cells[0].id not in known]
 
-    def start_early(self, bundle: Bundle) -> None:
-        """Start the workers of the bundle's first processes: they import and wait while eager mode is profiled."""
+    def start_early(self, bundle: Bundle, waiting: list[Waiting]) -> None:
+        """Start workers for the bundle's first processes, and add them to `waiting`: they import meanwhile."""
         self.breakdown.enter("start")
         for number in range(self.early):
             folder = self.run.new_process_folder()
@@ -252,12 +252,7 @@ class Executor:
             unchanged.check_files(job.user_models)
             start = self.launcher.start_of(bundle.first, folder, self.launcher.cache_of(bundle.first))
             with contextlib.suppress(local.WorkerFailure):  # a process without a waiting worker starts one
-                self.waiting.append(self.launcher.waiting(start, job))
-
-    def stop_waiting(self) -> None:
-        """End the workers that still wait."""
-        while self.waiting:
-            self.waiting.pop().messages.close()
+                waiting.append(self.launcher.waiting(start, job))
 
     def prepare_device(self, bundle: Bundle) -> None:
         """Profile eager mode, before a process compiles the model, and wait until nothing disturbs a measurement."""
@@ -282,15 +277,25 @@ class Executor:
         self.breakdown.enter("records")
 
     def process(
-        self, bundle: Bundle, groups: list[Group], results: dict[str, CellResult], kind: str, number: int = 0
+        self,
+        bundle: Bundle,
+        groups: list[Group],
+        results: dict[str, CellResult],
+        kind: str,
+        number: int = 0,
+        waiting: list[Waiting] | None = None,
     ) -> None:
-        """Run one process of `groups`; if a worker dies, run it again without the culprit."""
+        """Run one process of `groups`; if a worker dies, run it again without the culprit.
+
+        The first of `waiting` is taken, if any. Those that wait have memory of the device, so a process that fails
+        meanwhile is run again alone.
+        """
+        waiting = [] if waiting is None else waiting
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             results[cell.id].forget(number)  # half of a group, from before an interruption
         excused, cache = 0, self.launcher.cache_of(bundle.first)
         while groups:
-            waiting = self.waiting.pop(0) if self.waiting and kind == MEASURE else None
-            folder = waiting.start.folder if waiting else self.run.new_process_folder()
+            folder = waiting[0].start.folder if waiting else self.run.new_process_folder()
             self.display.bundle(bundle, number)
             peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a peak benchmark.
@@ -300,21 +305,19 @@ class Executor:
             versions = kept.versions if kept else None
             full_s = full_speed_s([report for result in results.values() for report in result.reports])
             job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
-            worker_run = WorkerRun(folder, number, results, peak_benchmarks, crowded=bool(self.waiting))
+            worker_run = WorkerRun(folder, number, results, peak_benchmarks, crowded=bool(waiting))
             failure = self.run_worker(worker_run, job, waiting, bundle, kept)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, results)
             left = [rest for group in groups if (rest := group.without(worker_run.done))]
             if not left:
                 return
-            self.stop_waiting()
+            stop(waiting)
             shutil.rmtree(cache, ignore_errors=True)  # a process that died may have written half a file
-            # A first death at the start need not be the framework's fault, and no cell is to blame for deleted files or
-            # for memory that waiting workers had.
-            if (
-                worker_run.crowded
-                or (worker_run.died_at_start and not excused)
-                or (worker_run.lost_files() and excused < MOST_EXCUSED)
-            ):
+            if worker_run.crowded:
+                groups = left
+                continue
+            # A first death at the start need not be the framework's fault, and no cell is to blame for deleted files.
+            if (worker_run.died_at_start and not excused) or (worker_run.lost_files() and excused < MOST_EXCUSED):
                 excused, groups = excused + 1, left
                 continue
             culprits = worker_run.culprits(left)
@@ -323,18 +326,24 @@ class Executor:
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def messages(
-        self, worker_run: WorkerRun, start: local.Launch, job: Job, waiting: Waiting | None
+        self, worker_run: WorkerRun, start: local.Launch, job: Job, waiting: list[Waiting]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the messages of a worker on its job; one that has waited gets it now."""
+        """Yield the messages of a worker on its job; the first of `waiting` gets it now, if any."""
         unchanged.check_files(job.user_models)
         since = changed_since(job)
-        worker_run.lost_files = (lambda: waiting.changed() or since()) if waiting else since
-        messages = waiting.given(job) if waiting else self.launcher.messages(start, job)
-        with contextlib.closing(messages):
+        if not waiting:
+            worker_run.lost_files = since
+            yield from self.launcher.messages(start, job)
+            return
+        worker = waiting.pop(0)
+        worker_run.lost_files = lambda: worker.changed() or since()
+        with contextlib.closing(worker.messages) as messages:
+            worker.give(job)
+            yield from worker.began
             yield from messages
 
     def run_worker(
-        self, worker_run: WorkerRun, job: Job, waiting: Waiting | None, bundle: Bundle, kept: Kept | None
+        self, worker_run: WorkerRun, job: Job, waiting: list[Waiting], bundle: Bundle, kept: Kept | None
     ) -> Failure:
         """Run one worker to its end; return the failure of the cells that it did not report.
 
@@ -342,7 +351,7 @@ class Executor:
         """
         awaits_peaks = bool(worker_run.peak_benchmarks)  # records contain them
         cache = self.launcher.cache_of(bundle.first)
-        start = waiting.start if waiting else self.launcher.start_of(bundle.first, worker_run.folder, cache)
+        start = waiting[0].start if waiting else self.launcher.start_of(bundle.first, worker_run.folder, cache)
         try:
             self.breakdown.enter("start")
             for data in self.messages(worker_run, start, job, waiting):
@@ -377,6 +386,12 @@ class Executor:
             self.run.keep_report(data_of(kept))
             for entry in kept.samples:
                 self.run.append_samples(entry)
+
+
+def stop(waiting: list[Waiting]) -> None:
+    """End the workers that wait."""
+    while waiting:
+        waiting.pop().messages.close()
 
 
 def figures_of(group: Group, results: dict[str, CellResult]) -> Figures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -19,7 +18,7 @@ from measurement import durable
 from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
-from measurement.protocol import COMPLETE, GroupJob, Job, OtherShape, Refused
+from measurement.protocol import COMPLETE, GroupJob, Job, OtherShape, Phase, Refused
 from measurement.refusals import naming
 from plan.plan import Bundle, Group, at_unseen_length, process_key
 from plan.sweep import Sweep
@@ -27,22 +26,31 @@ from records.cell_result import Failure
 from records.runs import Run
 from workloads.user_model import is_file
 
+WAITING = Phase(None, "wait").to_json()  # the message of a worker that waits
+
 
 @dataclass(frozen=True)
 class Waiting:
-    """A worker that has started and waits for its whole job."""
+    """A worker that starts and then waits for its whole job."""
 
     start: local.Launch
-    messages: Generator[dict[str, Any], None, None]  # after the first
-    first: dict[str, Any]
+    messages: Generator[dict[str, Any], None, None]
+    began: list[dict[str, Any]]  # messages so far
     changed: Callable[[], bool]  # whether a file of its job was changed or deleted
 
-    def given(self, job: Job) -> Generator[dict[str, Any], None, None]:
-        """Give the worker its whole job, and yield all of its messages."""
-        with contextlib.closing(self.messages):
-            durable.replace(self.start.folder / COMPLETE, json.dumps(job.to_json()).encode())
-            yield self.first
-            yield from self.messages
+    def is_ready(self) -> bool:
+        """Read its messages until it waits; return whether it does. One that fails is ended."""
+        try:
+            while self.began[-1] != WAITING:
+                self.began.append(next(self.messages))
+        except (local.WorkerFailure, StopIteration):
+            self.messages.close()
+            return False
+        return True
+
+    def give(self, job: Job) -> None:
+        """Give the worker its whole job."""
+        durable.replace(self.start.folder / COMPLETE, json.dumps(job.to_json()).encode())
 
 
 @dataclass(frozen=True)
@@ -145,8 +153,8 @@ class Launcher:
 
     def waiting(self, start: local.Launch, job: Job) -> Waiting:
         """Return a worker after its start on a job that waits. Raises WorkerFailure, and OSError as `messages` does."""
-        messages = self.messages(start, job)
-        return Waiting(start, messages, next(messages), changed_since(job))
+        messages, changed = self.messages(start, job), changed_since(job)
+        return Waiting(start, messages, [next(messages)], changed)
 
     def messages(self, start: local.Launch, job: Job) -> Generator[dict[str, Any], None, None]:
         """Yield the messages of a worker as they arrive.

@@ -56,7 +56,7 @@ class WorkerRun:
     results: dict[str, CellResult]
     peak_benchmarks: tuple[Group, ...] = ()  # that it measures last
     lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job was changed or deleted
-    crowded: bool = False  # whether other workers wait, with some of the device's memory
+    crowded: bool = False  # whether workers waited at its start, with some of the device's memory
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the current cell by the messages so far; None if only the marker has it
@@ -96,8 +96,8 @@ class WorkerRun:
                 f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
         if isinstance(message, Failed):
-            another = message.status == "oom" and self.crowded  # tried again alone, or with new files
-            if another or (message.status == "error" and self.lost_files()):
+            another = message.status == "error" and self.lost_files()  # tried again, with new files or alone
+            if another or (message.status != "unsupported" and self.crowded):
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import workloads
 from measurement.refusals import UsageError
 from workloads.signature import Unreadable
 from workloads.spec import Workload
-from workloads.user_model import UserModel, is_user_model, named, portable
+from workloads.user_model import UserModel, in_suite, is_user_model, named, portable
 
 
 def register(words: Iterable[str]) -> dict[str, str]:
@@ -106,9 +106,21 @@ def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return {name: {"source": portable(source), "digest": _model(name).digest} for name, source in sources.items()}
 
 
-def kept(names: Sequence[str], sources: Mapping[str, str]) -> list[str]:
-    """Return the workload words that a plan keeps: they are found from any folder that the run is resumed in."""
-    return [portable(sources[name]) if name in sources else name for name in names]
+def kept(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as a plan keeps them: the suite's own files by their place in it, so that checkouts agree."""
+    return _with_sources(given, portable)
+
+
+def found(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plan's options with absolute sources, whatever the working folder."""
+    return _with_sources(given, in_suite)
+
+
+def _with_sources(given: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    words = given.get("workload")
+    if not isinstance(words, list) or not any(map(is_user_model, words)):
+        return dict(given)
+    return {**given, "workload": [change(word) if is_user_model(word) else word for word in words]}
 
 
 def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:

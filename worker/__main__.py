@@ -56,9 +56,13 @@ def work(context: Context) -> None:
 
 
 def measure(context: Context, cells: list[Cell]) -> None:
-    """Time the groups, then the peak benchmarks; before, wait for the whole job if it is not complete."""
+    """Time the groups, then the peak benchmarks; before, wait for the whole job if it is not complete.
+
+    Only the first process starts its compilers meanwhile: another would fill the compile cache that they share.
+    """
     if context.job.waits:
-        GroupWork(context, context.job.groups[0]).start_early()
+        if context.job.process == 0:
+            GroupWork(context, context.job.groups[0]).start_early()
         context.await_job()
     job = context.job
     for position, group in enumerate(job.groups, start=1):

@@ -26,7 +26,7 @@ from worker.forks import Forks
 from worker.ranked_adapter import Rank, RankedAdapter
 from worker.reasons import of_user_model
 
-LOOK_AGAIN_SECONDS = 0.02
+LOOK_AGAIN_SECONDS = 0.1
 
 
 class Context:
@@ -84,6 +84,7 @@ class Context:
             if complete.exists():
                 self.job = Job.from_json(json.loads(complete.read_text()))
                 self.full_speed_s = self.job.full_speed_s
+                self.cores = self.cores and Cores(self.clocks.wall, self.own_cpus(self.job.cells[0]))
             else:
                 time.sleep(LOOK_AGAIN_SECONDS)
 

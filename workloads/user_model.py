@@ -110,23 +110,28 @@ def is_file(word: str) -> bool:
 def absolute(source: str) -> str:
     """Return the source, with files and folders of configurations as absolute paths."""
     if is_file(source):
-        return _absolute(source)
+        return os.path.abspath(os.path.expanduser(source))
     library, _, name = source.partition(":")
-    folder = _absolute(name)
-    return f"{library}:{folder}" if library == "transformers" and Path(folder).is_dir() else source
-
-
-def _absolute(path: str) -> str:
-    """Return an absolute path; a relative one that does not exist here may be a file of the suite."""
-    path = os.path.expanduser(path)
-    return str(SUITE / path) if not os.path.exists(path) and (SUITE / path).exists() else os.path.abspath(path)
+    if library == "transformers" and Path(name).expanduser().is_dir():
+        return f"{library}:{os.path.abspath(os.path.expanduser(name))}"
+    return source
 
 
 def portable(source: str) -> str:
-    """Return an absolute source as a plan keeps it: a file of the suite by its place there, so that checkouts agree."""
-    library, colon, path = ("", "", source) if is_file(source) else source.partition(":")
-    place = Path(path)
-    return f"{library}{colon}{place.relative_to(SUITE)}" if place.is_relative_to(SUITE) else source
+    """Return an absolute source with a path inside the suite relative to it."""
+    library, colon, path = _split(source)
+    return f"{library}{colon}{Path(path).relative_to(SUITE)}" if Path(path).is_relative_to(SUITE) else source
+
+
+def in_suite(source: str) -> str:
+    """Return the absolute source of a portable one."""
+    library, colon, path = _split(source)
+    inside = not Path(path).is_absolute() and (is_file(source) or (SUITE / path / "config.json").is_file())
+    return f"{library}{colon}{SUITE / path}" if inside else source
+
+
+def _split(source: str) -> tuple[str, str, str]:
+    return ("", "", source) if is_file(source) else source.partition(":")
 
 
 def named(sources: Iterable[str]) -> dict[str, str]:

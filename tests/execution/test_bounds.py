@@ -83,12 +83,21 @@ def test_a_mode_that_fails_while_other_workers_wait_is_tried_again_alone(suite, 
     assert {mode: run.record(mode)["status"] for mode in ("eager", "graph", failing)} == {
         "eager": "ok", "graph": "ok", failing: failing
     }  # fmt: skip
-    assert len(list(run.folder.glob("processes/*/complete.json"))) == 1
+    assert len(list(run.folder.glob("processes/*/complete.json"))) == 1  # then the others ended
     jobs = [json.loads(path.read_text()) for path in sorted(run.folder.glob("processes/*/job.json"))]
     measured = [job for job in jobs if job["kind"] == "measure" and not job["waits"]]
     modes = [[cell["mode"] for group in job["groups"] for cell in group["cells"]] for job in measured]
     every, sound = ["eager", "graph", failing], ["eager", "graph"]
     assert modes == ([every, sound, sound] if failing == "oom" else [every, sound, sound, sound])
+
+
+def test_no_worker_waits_where_bundles_take_turns(suite, tmp_path):
+    """It would measure another bundle's cells."""
+    words = [*WORDS, "--threads", "1,2", "--profile", "standard"]
+    environment = {"PATH": gpus.install(tmp_path / "bin"), "FAKE_REPLAYS": "graph", "FAKE_CPUS_FOR_BOTH": "1"}
+    run = suite.bench(tmp_path / "run", *words, "--out", str(tmp_path / "run"), environment=environment)
+    assert run.complete() and len(run.records) == 4
+    assert not list(run.folder.glob("processes/*/complete.json"))
 
 
 def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):

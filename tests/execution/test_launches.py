@@ -23,7 +23,7 @@ from execution.stopping import lacks, unfinished
 from launchers.local import Launch
 from measurement.cells import Effective
 from measurement.profiles import PROFILES
-from measurement.protocol import MEASURE, Hello, Job, Profiled
+from measurement.protocol import MEASURE, Hello, Job, Phase, Profiled
 from plan.plan import Bundle, Group, Plan
 from plan.sweep import resolve
 from records import foreign
@@ -88,6 +88,8 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
 
     def messages(*given):
         yield Hello({}, Effective()).to_json()
+        if given[-1].waits:
+            yield Phase(None, "wait").to_json()
         for one in cells:
             yield report(cell=one.id).to_json()
 
@@ -191,7 +193,7 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
     made = []
 
     class Noting(Executor):
-        def process(self, bundle, groups, results, kind, number=0):
+        def process(self, bundle, groups, results, kind, number=0, waiting=()):
             made.append(number)
 
     result = CellResult(cell())
@@ -323,7 +325,7 @@ class Compiling(Executor):
 
     interrupted_in = 1
 
-    def process(self, bundle, groups, results, kind, number=0):
+    def process(self, bundle, groups, results, kind, number=0, waiting=()):
         cache = self.launcher.cache_of(bundle.first)
         self.found.append(sorted(path.name for path in cache.glob("*") if path.name != artefacts.MANIFEST))
         cache.mkdir(exist_ok=True)

@@ -10,9 +10,12 @@ import pytest
 
 from frameworks.adapter import Unsupported
 from measurement.profiles import PROFILES
-from measurement.protocol import COMPLETE, MEASURE, Failed, Job, Phase
+from measurement.protocol import COMPLETE, MEASURE, Failed, GroupJob, Job, Phase
+from worker.__main__ import measure
 from worker.channel import Channel
 from worker.context import Context
+from worker.group import GroupWork
+from worker.interleaved import InterleavedComparison
 
 
 class Noting(Channel):
@@ -37,6 +40,22 @@ def test_a_worker_takes_its_whole_job_and_blames_no_cell_until_then(tmp_path):
     for _ in range(2):  # every group of the job asks
         context.await_job()
     assert context.job.seed == 7 and channel.sent == [Phase(None, "wait"), ""]
+
+
+@pytest.mark.parametrize(("number", "early"), [(0, True), (1, False)])
+def test_only_the_first_process_starts_its_compilers_while_it_waits(cell, tmp_path, monkeypatch, number, early):
+    """Later ones would fill the compile cache of the first."""
+    events = []
+    monkeypatch.setattr(GroupWork, "start_early", lambda work: events.append("early"))
+    monkeypatch.setattr(InterleavedComparison, "run", lambda comparison: events.append(comparison.group.settled))
+    group = GroupJob((cell(framework="fake"),), "", "", (), None, settled=False)
+    job = Job(MEASURE, "numpy", (group,), PROFILES["quick"], str(tmp_path), 0, process=number, waits=True)
+    whole = replace(job, waits=False, groups=(replace(group, settled=True),))
+    (tmp_path / COMPLETE).write_text(json.dumps(whole.to_json()))
+    context = Context(job, Noting())
+    context.adapter = None
+    measure(context, [cell()])
+    assert events == [*(["early"] if early else []), True]
 
 
 @pytest.mark.parametrize(
