@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from analysis.facts import first_s
@@ -305,23 +304,23 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         return []
     points = Points([one for one, _ in pairs], across=True).all
     shared, shapes = common_parts(points)
-    loops = [(one.host_loop_ms_full, their.host_loop_ms_full) for one, their in pairs]
-    slower = [one / their for one, their in loops if one and their]
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]
         times = ratio_of_latencies(one, their)
         shown = f"{ratio(times.value)} {plus_minus(times)}" if times else ""
-        rows.append((shape, point.series, shown, *(_headline(record) for record in (one, their))))
+        loops = one.host_loop_ms_full, their.host_loop_ms_full
+        loop = ratio(loops[0] / loops[1]) if loops[0] and loops[1] else ""
+        rows.append((shape, point.series, shown, loop, *(_headline(record) for record in (one, their))))
     return [
         "",
         f"## Against {other.name}",
         "",
         f"[{other.name}](../{other.name}/README.md) is {relation(pairs)}.",
-        *(f"The control loop takes {text_of(median(known))} times as long here." for known in [slower] if known),
+        "`control loop`: the loop's time here over its time there.",
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
-        *filled(("shape", "mode", f"ms here over {other.name}'s", "speedup here", f"speedup of {other.name}"), rows),
+        *filled(("shape", "mode", f"ms here over {other.name}'s", "control loop", "speedup here", "there"), rows),
     ]
 
 
