@@ -158,7 +158,7 @@ class Form:
         run = runs.Run(path.parent.resolve())
         held.enter_context(run.held())
         before = manifest.read(path)
-        asked = {name: value for name, value in before["given"].items() if name != "strategy"}
+        asked = {name: value for name, value in user_models.kept(before["given"]).items() if name != "strategy"}
         if (asked, before.get("python")) != (given, campaign.python):
             raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
         user_models.check_unchanged(campaign.sweep.user_models, before.get("own", {}))

@@ -226,10 +226,14 @@ class Campaign:
 
     @property
     def early_workers(self) -> int:
-        """Return how many workers may start while eager mode is profiled: none of several bundles, which take turns."""
+        """Return how many workers may start while eager mode is profiled: none of several bundles, which take turns.
+
+        Only one of a user's model, whose first process computes references with the device's free memory.
+        """
         if not self.has_spare_cpus or len(self.plan.bundles) > 1:
             return 0
-        return self.profile.minimum_processes if machine.usable_cpus() >= 2 * CPUS_FOR_BOTH else 1
+        more = machine.usable_cpus() >= 2 * CPUS_FOR_BOTH and not self.sweep.user_models
+        return self.profile.minimum_processes if more else 1
 
     def prepare_with(
         self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group], later: bool = False

@@ -218,7 +218,10 @@ class Executor:
             if begins and self.sweep.compile_cache != "warm" and self.unbounded(bundle):
                 self.start_early(bundle, waiting)
             self.prepare_device(bundle)
-            waiting[:] = [worker for worker in waiting if worker.is_ready()]
+            self.breakdown.enter("start")
+            if not all(worker.is_ready() for worker in waiting):
+                stop(waiting)
+                shutil.rmtree(cache, ignore_errors=True)  # one that died may have written half a file
             if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
             for number in range(self.profile.maximum_processes):
@@ -305,7 +308,7 @@ class Executor:
             versions = kept.versions if kept else None
             full_s = full_speed_s([report for result in results.values() for report in result.reports])
             job = self.launcher.job(kind, groups, folder, number, peak_benchmarks, settled, versions, full_s)
-            worker_run = WorkerRun(folder, number, results, peak_benchmarks, crowded=bool(waiting))
+            worker_run = WorkerRun(folder, number, results, peak_benchmarks, crowded=len(waiting) > 1)
             failure = self.run_worker(worker_run, job, waiting, bundle, kept)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, results)
             left = [rest for group in groups if (rest := group.without(worker_run.done))]

@@ -56,7 +56,7 @@ class WorkerRun:
     results: dict[str, CellResult]
     peak_benchmarks: tuple[Group, ...] = ()  # that it measures last
     lost_files: Callable[[], bool] = lambda: False  # whether a file of the worker's job was changed or deleted
-    crowded: bool = False  # whether workers waited at its start, with some of the device's memory
+    crowded: bool = False  # whether others waited at its start, with some of the device's memory
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the current cell by the messages so far; None if only the marker has it

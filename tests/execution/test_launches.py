@@ -68,14 +68,22 @@ def test_launches_are_added_until_the_speedup_or_latency_is_known(cell, report, 
 
 
 @pytest.mark.parametrize(
-    ("device", "busy", "before"),
-    [("gpu:0", False, ["waits", "waits", "profile", "ready"]), ("gpu:0", True, ["ready"]), ("cpu", False, ["ready"])],
+    ("device", "busy", "before", "ready"),
+    [
+        ("gpu:0", False, ["waits", "waits", "profile", "ready"], True),
+        ("gpu:0", False, ["waits", "waits", "profile", "ready"], False),
+        ("gpu:0", True, ["ready"], True),
+        ("cpu", False, ["ready"], True),
+    ],
 )
 def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
-    cell, report, tmp_path, monkeypatch, device, busy, before
+    cell, report, tmp_path, monkeypatch, device, busy, before, ready
 ):
-    """Cover, with CPUs to spare, a profile to be made, one of an interrupted run, and cells that it does not bound."""
-    cells, events = [cell(mode=mode, device=device) for mode in ("eager", "inductor")], []
+    """Cover, with CPUs to spare, a profile to be made, one of an interrupted run, and cells that it does not bound.
+
+    If a worker ends before it waits, all end, and fresh ones measure.
+    """
+    cells, events, begun = [cell(mode=mode, device=device) for mode in ("eager", "inductor")], [], []
 
     class Noting(Executor):
         def find_bounds(self, groups):
@@ -89,6 +97,9 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
     def messages(*given):
         yield Hello({}, Effective()).to_json()
         if given[-1].waits:
+            begun.append(given[-1])
+            if not ready and len(begun) == 2:
+                return
             yield Phase(None, "wait").to_json()
         for one in cells:
             yield report(cell=one.id).to_json()
@@ -103,7 +114,7 @@ def test_no_worker_gets_its_whole_job_before_the_device_is_prepared(
     group = Group(tuple(cells), frozenset(one.id for one in cells))
     executor.run_processes(Bundle((group,)), {one.id: CellResult(one) for one in cells})
     assert events == [*before, *["whole"] * PROFILES["quick"].minimum_processes]
-    assert (tmp_path / "complete.json").exists() is ("waits" in before)
+    assert (tmp_path / "complete.json").exists() is ("waits" in before and ready)
 
 
 @pytest.mark.parametrize(
