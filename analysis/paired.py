@@ -36,13 +36,23 @@ def processes_of(*sides: Iterable[SampleLine], one_python: bool = True) -> list[
                 cells[entry["cell"]][entry["launch"]] = entry
                 of_all[entry["cell"]].append(entry)
     full_s = {cell: _full_speed_s(entries) for cell, entries in of_all.items()}
-    fastest_s = {
-        cell: host.fastest_seconds(([_turns(entry)] for entry in entries), full_s[cell])
-        for cell, entries in of_all.items()
-    }
+    fastest_s = {cell: _fastest_s(entries) for cell, entries in of_all.items()}
     return [
         {cell: _of_cell(entries, full_s[cell], fastest_s[cell]) for cell, entries in cells.items()} for cells in by_cell
     ]
+
+
+def control_loops(samples: Iterable[SampleLine]) -> dict[str, float]:
+    """Return the control loop's seconds in each cell's fastest process, to which its latencies are scaled."""
+    by_cell: dict[str, list[SampleLine]] = defaultdict(list)
+    for entry in samples:
+        if entry.get("host_loop_s"):
+            by_cell[entry["cell"]].append(entry)
+    return {cell: seconds for cell, entries in by_cell.items() if (seconds := _fastest_s(entries))}
+
+
+def _fastest_s(entries: Sequence[SampleLine]) -> float | None:
+    return host.fastest_seconds(([_turns(entry)] for entry in entries), _full_speed_s(entries))
 
 
 def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None, fastest_s: float | None) -> ByProcess:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.facts import first_s
-from analysis.paired import baselines, speedups_by_process
+from analysis.paired import baselines, control_loops, speedups_by_process
 from analysis.points import Point, Points, grouped
 from analysis.significance import geometric_mean, ratio_of_latencies
 from analysis.starts import Cell as Starts
@@ -295,6 +295,7 @@ def relation(pairs: Sequence[tuple[Record, Record]]) -> str:
 
 def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
     """Return a section that compares tables with those of another place; no lines without a GPU of the same kind."""
+    found = list(found)
     theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
     mine = [record for _, records in found for record in records if isinstance(record, Record)]
     pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]
@@ -304,20 +305,22 @@ def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessR
         return []
     points = Points([one for one, _ in pairs], across=True).all
     shared, shapes = common_parts(points)
+    folders = [table.folder for table, _ in found], [other / table.part.name for table, _ in found]
+    both = [control_loops(line for folder in those for line in runs.Run(folder).samples()) for those in folders]
     rows = []
     for shape, point in zip(shapes, points, strict=True):
         one, their = point.record, theirs[point.record.cell]
         times = ratio_of_latencies(one, their)
         shown = f"{ratio(times.value)} {plus_minus(times)}" if times else ""
-        loops = one.host_loop_ms_full, their.host_loop_ms_full
-        loop = ratio(loops[0] / loops[1]) if loops[0] and loops[1] else ""
+        here, there = (loops.get(one.cell) for loops in both)
+        loop = ratio(here / there) if here and there and one.host_ms_in_loops else ""
         rows.append((shape, point.series, shown, loop, *(_headline(record) for record in (one, their))))
     return [
         "",
         f"## Against {other.name}",
         "",
         f"[{other.name}](../{other.name}/README.md) is {relation(pairs)}.",
-        "`control loop`: the loop's time here over its time there.",
+        "`control loop`: the loop's time here over its time there, where eager mode waits for the host.",
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
         *filled(("shape", "mode", f"ms here over {other.name}'s", "control loop", "speedup here", "there"), rows),

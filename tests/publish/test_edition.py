@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -208,11 +209,19 @@ def test_a_second_machine_is_compared_with_the_first(record, monkeypatch, tmp_pa
 
     def measured(ms: float, loop: float, device="GPU", uuid="a"):
         interval = {"latency_ms_median": ms, "latency_ms_ci_low": 0.98 * ms, "latency_ms_ci_high": 1.02 * ms}
-        return replace(record(launches=3, host_loop_ms_full=loop, gpu_uuid=uuid, **interval), device_name=device)
+        return replace(
+            record(launches=3, host_loop_ms_full=loop, host_ms_in_loops=5.0, gpu_uuid=uuid, **interval),
+            device_name=device,
+        )
 
     part = Sweep(Path("gpu-bert.toml"), {}, {"title": "BERT"})
     here, first = measured(3.0, 0.6), measured(2.5, 0.5, uuid="b")
     monkeypatch.setattr(place, "benches", lambda folder: [first])
+    for name, loop in (("h100-second", 0.6), ("h100/gpu-bert", 0.5)):
+        lines = [{"cell": here.cell, "launch": n, "seconds_per_call": [3e-3] * 9, "host_s": 3e-3} for n in range(3)]
+        (tmp_path / name).mkdir(parents=True)
+        text = "".join(json.dumps(line | {"host_loop_s": [loop * 1e-3] * 9}) + "\n" for line in lines)
+        (tmp_path / name / "samples.jsonl").write_text(text)
     lines = place.against(tmp_path / "h100", [(place.Table(part, tmp_path / "h100-second"), [here])])
     assert lines[-1].split(" | ")[1:] == ["1.20 ±2 %", "1.20 |"]
     assert "is another machine" in "".join(lines)
