@@ -36,7 +36,7 @@ def processes_of(*sides: Iterable[SampleLine], one_python: bool = True) -> list[
                 cells[entry["cell"]][entry["launch"]] = entry
                 of_all[entry["cell"]].append(entry)
     full_s = {cell: _full_speed_s(entries) for cell, entries in of_all.items()}
-    fastest_s = {cell: _fastest_s(entries) for cell, entries in of_all.items()}
+    fastest_s = {cell: _fastest_s(entries, full_s[cell]) for cell, entries in of_all.items()}
     return [
         {cell: _of_cell(entries, full_s[cell], fastest_s[cell]) for cell, entries in cells.items()} for cells in by_cell
     ]
@@ -48,11 +48,12 @@ def control_loops(samples: Iterable[SampleLine]) -> dict[str, float]:
     for entry in samples:
         if entry.get("host_loop_s"):
             by_cell[entry["cell"]].append(entry)
-    return {cell: seconds for cell, entries in by_cell.items() if (seconds := _fastest_s(entries))}
+    found = {cell: _fastest_s(entries, _full_speed_s(entries)) for cell, entries in by_cell.items()}
+    return {cell: seconds for cell, seconds in found.items() if seconds}
 
 
-def _fastest_s(entries: Sequence[SampleLine]) -> float | None:
-    return host.fastest_seconds(([_turns(entry)] for entry in entries), _full_speed_s(entries))
+def _fastest_s(entries: Iterable[SampleLine], full_s: float | None) -> float | None:
+    return host.fastest_seconds(([_turns(entry)] for entry in entries), full_s)
 
 
 def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None, fastest_s: float | None) -> ByProcess:

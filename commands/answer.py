@@ -23,17 +23,9 @@ from reports import answers
 FIGURES = (
     *("cell", "framework", "mode", "workload", "pass", "batch_size", "seq_len", "parameters", "device", "dtype"),
     *("threads", "status", "reason", "flags", "program", "launches", "latency_half_width", "speedup_half_width"),
-    *(
-        "sign",
-        "first_call_s",
-        "compiler_start_s",
-        "break_even_calls",
-        "break_even_low",
-        "break_even_high",
-        "bound_replay",
-    ),
-    *("bound_roofline", "peak_memory_mb", "regime", "build_s", "artefact_bytes", "power_w", "idle_power_w"),
-    *("energy_source", *figures.ALL),
+    *("sign", "first_call_s", "compiler_start_s", "break_even_calls", "break_even_low", "break_even_high"),
+    *("bound_replay", "bound_roofline", "peak_memory_mb", "regime", "build_s", "artefact_bytes", "power_w"),
+    *("idle_power_w", "energy_source", *figures.ALL),
 )
 
 

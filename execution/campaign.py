@@ -226,9 +226,10 @@ class Campaign:
 
     @property
     def early_workers(self) -> int:
-        """Return how many workers may start while eager mode is profiled: none of several bundles, which take turns.
+        """Return how many workers may start while eager mode is profiled.
 
-        Only one of a user's model, whose first process computes references with the device's free memory.
+        None start early if the plan has several bundles, which take turns. For a user's model one does: its first
+        process computes references with the device's free memory.
         """
         if not self.has_spare_cpus or len(self.plan.bundles) > 1:
             return 0

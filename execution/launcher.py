@@ -18,7 +18,7 @@ from measurement import durable
 from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
-from measurement.protocol import COMPLETE, GroupJob, Job, OtherShape, Phase, Refused
+from measurement.protocol import COMPLETE, WAITS, GroupJob, Job, OtherShape, Refused
 from measurement.refusals import naming
 from plan.plan import Bundle, Group, at_unseen_length, process_key
 from plan.sweep import Sweep
@@ -26,22 +26,20 @@ from records.cell_result import Failure
 from records.runs import Run
 from workloads.user_model import is_file
 
-WAITING = Phase(None, "wait").to_json()  # the message of a worker that waits
-
 
 @dataclass(frozen=True)
 class Waiting:
     """A worker that starts and then waits for its whole job."""
 
     start: local.Launch
-    messages: Generator[dict[str, Any], None, None]
+    messages: Generator[dict[str, Any], None, None]  # after `began`
     began: list[dict[str, Any]]  # messages so far
     changed: Callable[[], bool]  # whether a file of its job was changed or deleted
 
     def is_ready(self) -> bool:
         """Read its messages until it waits; return whether it does. One that fails is ended."""
         try:
-            while self.began[-1] != WAITING:
+            while self.began[-1] != WAITS.to_json():
                 self.began.append(next(self.messages))
         except (local.WorkerFailure, StopIteration):
             self.messages.close()

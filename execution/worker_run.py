@@ -96,8 +96,9 @@ class WorkerRun:
                 f"The worker reported {message.cell!r}, which was not requested or was already reported.", message.cell
             )
         if isinstance(message, Failed):
-            another = message.status == "error" and self.lost_files()  # tried again, with new files or alone
-            if another or (message.status != "unsupported" and self.crowded):
+            if message.status == "error" and self.lost_files():  # tried again with new files
+                raise local.WorkerFailure(message.status, message.reason)
+            if message.status != "unsupported" and self.crowded:  # tried again alone
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:

@@ -137,6 +137,9 @@ class Phase(Message):
     phase: str
 
 
+WAITS = Phase(None, "wait")  # for the whole job
+
+
 @dataclass(frozen=True)
 class Progress(Message):
     """Rounds taken so far, and the last sample of each mode, in seconds by cell."""

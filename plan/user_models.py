@@ -118,7 +118,7 @@ def found(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_sources(given: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     words = given.get("workload")
-    if not isinstance(words, list) or not any(map(is_user_model, words)):
+    if not isinstance(words, list):
         return dict(given)
     return {**given, "workload": [change(word) if is_user_model(word) else word for word in words]}
 

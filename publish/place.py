@@ -293,9 +293,8 @@ def relation(pairs: Sequence[tuple[Record, Record]]) -> str:
     return what if here == there else f"{what}, measured by suite {there}"
 
 
-def against(other: Path, found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
+def against(other: Path, found: Sequence[tuple[Table, Sequence[Record | ProcessRecord]]]) -> list[str]:
     """Return a section that compares tables with those of another place; no lines without a GPU of the same kind."""
-    found = list(found)
     theirs = {record.cell: record for table, _ in found for record in benches(other / table.part.name)}
     mine = [record for _, records in found for record in records if isinstance(record, Record)]
     pairs = [(one, theirs[one.cell]) for one in mine if one.cell in theirs]

@@ -18,7 +18,7 @@ from measurement import machine
 from measurement.cells import Cell
 from measurement.cores import Cores
 from measurement.host import loop_seconds
-from measurement.protocol import COMPLETE, Failed, Hello, Job, Phase
+from measurement.protocol import COMPLETE, WAITS, Failed, Hello, Job
 from measurement.sampling import Clocks, Control
 from worker import writing
 from worker.channel import Channel, classify
@@ -76,21 +76,18 @@ class Context:
         self.channel.send(Hello(frameworks.deciding(self.job.framework, packages), self.effective, packages, wrong))
 
     def await_job(self) -> None:
-        """Wait until the parent completes the job, if another process has the device until then."""
+        """Wait until the parent completes the job: another process has the device until then."""
         complete = Path(self.job.folder) / COMPLETE
-        if self.job.waits:
-            self._blame_no_cell()
-        while self.job.waits:
-            if complete.exists():
-                self.job = Job.from_json(json.loads(complete.read_text()))
-                self.full_speed_s = self.job.full_speed_s
-                self.cores = self.cores and Cores(self.clocks.wall, self.own_cpus(self.job.cells[0]))
-            else:
-                time.sleep(LOOK_AGAIN_SECONDS)
+        self._blame_no_cell()
+        while not complete.exists():
+            time.sleep(LOOK_AGAIN_SECONDS)
+        self.job = Job.from_json(json.loads(complete.read_text()))
+        self.full_speed_s = self.job.full_speed_s
+        self.cores = self.cores and Cores(self.clocks.wall, self.own_cpus(self.job.cells[0]))
 
     def _blame_no_cell(self) -> None:
         """Report that no cell is at work, for the case that the process ends."""
-        self.channel.send(Phase(None, "wait"))
+        self.channel.send(WAITS)
         self.channel.mark("")
 
     def own_cpus(self, cell: Cell) -> list[int]:

@@ -72,7 +72,7 @@ class GroupWork:
                 self.start_compiler(cell)
 
     def start_compiler(self, cell: Cell) -> None:
-        """Start a cell's compiler, unless it runs, and keep its settings. Raises Unsupported where there is none."""
+        """Start a cell's compiler and keep its settings. Raises Unsupported where there is none."""
         self.channel.phase(cell, "compiler start")
         if missing := frameworks.lacking(cell.framework, cell.mode, cell.device_kind):
             raise Unsupported(missing)

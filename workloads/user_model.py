@@ -118,7 +118,7 @@ def absolute(source: str) -> str:
 
 
 def portable(source: str) -> str:
-    """Return an absolute source with a path inside the suite relative to it."""
+    """Return an absolute source as plans name it: a path inside the suite relative to the suite."""
     library, colon, path = _split(source)
     return f"{library}{colon}{Path(path).relative_to(SUITE)}" if Path(path).is_relative_to(SUITE) else source
 
