@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 from doubles import gpus
 from doubles.suite import TINY, processes_naming, wait_for
 
 from execution import bounds
+from execution.campaign import Campaign
+from measurement import machine
 from measurement.peaks import Peaks
 from measurement.protocol import Failed, Profiled
+from plan import plan, sweep
 from plan.plan import Group, profiled
 
 pytestmark = pytest.mark.slow
@@ -98,6 +102,18 @@ def test_no_worker_waits_where_bundles_take_turns(suite, tmp_path):
     run = suite.bench(tmp_path / "run", *words, "--out", str(tmp_path / "run"), environment=environment)
     assert run.complete() and len(run.records) == 4
     assert not list(run.folder.glob("processes/*/complete.json"))
+
+
+@pytest.mark.parametrize(("ranks", "early"), [("1", 3), ("2", 0)])
+def test_no_worker_waits_for_a_device_that_the_ranks_of_another_hold(monkeypatch, ranks, early):
+    monkeypatch.setattr(machine, "usable_cpus", lambda: 64)
+    flags = {"framework": "torch", "workload": "mlp", "pass": "training", "device": "gpu", "strategy": "ddp"}
+    resolved = sweep.resolve(flags | {"ranks": ranks, "profile": "standard"})
+    planned, profile = plan.plan(resolved), plan.profile_of(resolved)
+    groups = [group for bundle in planned.bundles for group in bundle.groups]
+    assert groups and len(planned.bundles) == 1
+    campaign = SimpleNamespace(has_spare_cpus=True, plan=planned, groups=groups, sweep=resolved, profile=profile)
+    assert Campaign.early_workers.fget(campaign) == early
 
 
 def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):
