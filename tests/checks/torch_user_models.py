@@ -281,6 +281,7 @@ class Hooked(torch.nn.Module):
         self.a.register_forward_hook(lambda _, __, out: self.seen.update(a=out))
         self.b.register_forward_hook(lambda _, __, out: kept.append(out))
         self.c.register_forward_hook(torch.no_grad()(lambda _, __, out, seen=self.seen: seen.update(c=out)))
+        self.a.register_forward_pre_hook(lambda _, x, *, seen=self.seen: seen.update(x=x[0]))
         self.d.register_forward_pre_hook(lambda *_: None if True else later)
         self.d.forward = lambda x: 2 * forward(x)
         if not self.seen:
@@ -298,7 +299,7 @@ def check_functions_of_a_copy_reach_the_copy(device: str) -> None:
     copied = user_model.deep_copy(module).double()
     output = copied(torch.ones(1, 2).double())
     assert output.dtype == torch.float64 and torch.allclose(output.float(), module(torch.ones(1, 2)))
-    assert {copied.seen["a"].dtype, copied.seen["c"].dtype, copied.kept[-1].dtype} == {torch.float64}
+    assert {copied.seen["a"].dtype, copied.seen["c"].dtype, copied.seen["x"].dtype, copied.kept[-1].dtype} == {torch.float64}
     assert len(copied.kept) == 2 and len(module.kept) == 2 and module.kept[0] is before["b"]
     assert copied.latest().dtype == torch.float64 and module.latest().dtype == torch.float32
     module.activation = torch.nn.functional.relu

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -395,16 +396,19 @@ def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
 
 
 def _holding_copies(function: FunctionType, copies: dict[int, Any]) -> FunctionType:
-    given, cells = function.__defaults__ or (), function.__closure__ or ()
-    before = [*given, *(cell.cell_contents for cell in cells)]
+    given, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+    cells = function.__closure__ or ()
+    before = [*given, *named.values(), *(cell.cell_contents for cell in cells)]
     after = [_of_copies(one, copies) for one in before]
     if all(map(operator.is_, before, after)) and not any(id(cell) in copies for cell in cells):
         return function
-    defaults, contents = tuple(after[: len(given)]), after[len(given) :]
+    rest = iter(after)
+    defaults = tuple(itertools.islice(rest, len(given)))
+    by_name = dict(zip(named, itertools.islice(rest, len(named)), strict=True))
     # Functions may share a variable.
-    closure = tuple(copies.setdefault(id(cell), CellType(one)) for cell, one in zip(cells, contents, strict=True))
+    closure = tuple(copies.setdefault(id(cell), CellType(one)) for cell, one in zip(cells, rest, strict=True))
     made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
-    made.__kwdefaults__ = function.__kwdefaults__
+    made.__kwdefaults__ = by_name or None
     vars(made).update(vars(function))
     return made
 
