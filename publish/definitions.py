@@ -48,7 +48,10 @@ def modes_table() -> str:
             passes = "" if set(mode.passes) == set(workloads.PASSES) else ", ".join(mode.passes)
             does = f"`{mode.call}`" if mode.call and mode.deployed else mode.summary
             only = "; ".join(filter(None, (devices, passes)))
-            rows.append((framework.name, f"`{mode.name}`", does, only, _code(groups) or "its name alone"))
+            words = _code(groups) or "its name alone"
+            if mode.name in framework.graph_on_gpu and not devices:
+                words = words.replace("`recommended`", "`recommended` (GPU)")
+            rows.append((framework.name, f"`{mode.name}`", does, only, words))
     return table(("framework", "`MODE`", "call or meaning", "only", "selected by"), rows)
 
 
