@@ -145,6 +145,11 @@ class CellResult:
         return full_speed_s(self.reports)
 
     @property
+    def fastest_loop_s(self) -> float | None:
+        """Return the control loop's seconds in the fastest process, to which times are scaled; None if unknown."""
+        return host.fastest_seconds(([_turns(report)] for report in self.reports), self.full_speed_s)
+
+    @property
     def turns(self) -> tuple[list[list[int]], bool]:
         """Return the turns of each process that count, and whether the host was slow in too many processes."""
         return host.counting(self.good_turns)

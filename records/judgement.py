@@ -66,13 +66,13 @@ def noise(result: CellResult) -> dict[str, Any]:
 
 
 def host_limit(baseline: CellResult | None) -> dict[str, Any]:
-    """Return eager's time per call in units of the host's loop, if the host limits it on a GPU; else empty."""
+    """Return eager's time per call in loops of the fastest process, if the host limits it on a GPU; else empty."""
     if baseline is None or baseline.failure or baseline.cell.device_kind == "cpu":
         return {}
-    host_s, full_s = baseline.median_of("host_s"), baseline.full_speed_s
-    if host_s is None or full_s is None or not flags.host_bound(host_s / baseline.latency_s):
+    host_s, loop_s = baseline.median_of("host_s"), baseline.fastest_loop_s
+    if host_s is None or loop_s is None or not flags.host_bound(host_s / baseline.latency_s):
         return {}
-    return {"host_ms_in_loops": baseline.latency_s / full_s}
+    return {"host_ms_in_loops": baseline.latency_s / loop_s}
 
 
 def _queue_share(report: Report) -> float | None:
