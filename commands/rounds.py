@@ -31,7 +31,10 @@ from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
 # Options of bench that these commands lack; a strategy of theirs is no strategy of ranks.
-LEFT = "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container strategy checkpoint ranks"
+LEFT = (
+    "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container "
+    "strategy checkpoint ranks energy"
+)
 
 
 def options_of_bench(workload: str, left: str = "") -> list[Option]:
@@ -79,14 +82,22 @@ def begin(request: Request, workload: str) -> Campaign:
     return Campaign.start(replace(request, flags=with_defaults(request.flags, workload)), terminal.console())
 
 
-def show(campaign: Campaign, command: str, strategies: Sequence[str], processes: int, console: Console) -> None:
-    """Print the planned processes. Raises UsageError for another pass than inference."""
+def show(
+    campaign: Campaign, command: str, strategies: Sequence[str], processes: int, arms: Callable[[str], int]
+) -> None:
+    """Print the planned processes. Raises UsageError for another pass than inference.
+
+    Each strategy has as many processes per round as `arms` returns for the framework.
+    """
     if any(cell.pass_name != "inference" for cell in campaign.plan.cells):
         raise UsageError(f"`{command}` measures inference only: omit PASS.")
-    cells = [cell.group_id for cell in campaign.plan.cells if cell.id not in campaign.plan.impossible]
-    total = times(len(cells) * len(strategies) * processes, "process", "processes")
-    head = f"{total}, {processes} of each strategy: {', '.join(strategies)}"
-    console.print("\n  ".join((head, *cells)), highlight=False, markup=False, soft_wrap=True)
+    cells = [cell for cell in campaign.plan.cells if cell.id not in campaign.plan.impossible]
+    each = [arms(cell.framework) for cell in cells]
+    total = times(sum(each) * len(strategies) * processes, "process", "processes")
+    kinds = " and kind of caches" if max(each, default=1) > 1 else ""
+    head = f"{total}, {processes} of each strategy{kinds}: {', '.join(strategies)}"
+    lines = "\n  ".join((head, *(cell.group_id for cell in cells)))
+    campaign.console.print(lines, highlight=False, markup=False, soft_wrap=True)
 
 
 def voice(console: Console) -> Callable[[str], None]:
@@ -117,14 +128,15 @@ class Form:
         make: Callable[..., Rounds],
         more: Mapping[str, Any] = MappingProxyType({}),
         note: str = "",
+        arms: Callable[[str], int] = lambda framework: 1,
     ) -> int:
         """Start so many processes of each strategy; return the exit code. Raises UsageError before anything is started.
 
         `make` takes a launcher, strategies, processes, a voice and a machine. `more` are settings in addition to the
-        campaign's options that decide the result, and `note` is printed below the plan.
+        campaign's options that decide the result, and `note` is printed below the plan. `arms` is as in `show`.
         """
         console = campaign.console
-        show(campaign, self.command, strategies, processes, console)
+        show(campaign, self.command, strategies, processes, arms)
         say = voice(console)
         if note:
             say(note)

@@ -13,7 +13,7 @@ from analysis.streams import cells
 from commands import rounds
 from commands.rounds import Form
 from execution.campaign import Campaign, Request
-from execution.streams import Streams
+from execution.streams import Streams, kept_caches
 from measurement.cells import Cell
 from measurement.refusals import UsageError
 from measurement.streams import CACHES, EAGER, STRATEGIES
@@ -34,7 +34,7 @@ FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, block, html)
 def options() -> list[Option]:
     """Return the options of `stream`."""
     return [
-        *rounds.options_of_bench(WORKLOAD, "shapes"),
+        *rounds.options_of_bench(WORKLOAD, "shapes mask"),  # the lengths decide what is padded
         Option(
             "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
         ),
@@ -72,7 +72,10 @@ def stream(
     maximum = longest(campaign)
     make = partial(Streams, caches_of=kinds, lengths=drawn, maximum=maximum, calls=calls)
     given = {"lengths": drawn.counts, "calls": calls} | ({"batches": drawn.batches} if drawn.batches else {})
-    return FORM.run(campaign, strategies, processes, make, given, described(drawn, maximum))
+    return FORM.run(
+        campaign, strategies, processes, make, given, described(drawn, maximum),
+        arms=lambda framework: len(kept_caches(framework, kinds)),
+    )  # fmt: skip
 
 
 def longest(campaign: Campaign) -> int:

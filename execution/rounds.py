@@ -82,7 +82,7 @@ class Rounds(ABC, Generic[Row]):
         over = {record.strategy for record in records if record.ends_strategy}
         found = []
         for number, names in enumerate(self.order(group)):
-            arms = (arm for name in names for arm in self.arms(name))
+            arms = (arm for name in names for arm in self.arms(name, group))
             found += [(number, place, arm) for place, arm in enumerate(arms)]
         return [turn for turn in found if (turn[0], turn[2]) not in done and turn[2][0] not in over]
 
@@ -94,8 +94,8 @@ class Rounds(ABC, Generic[Row]):
         ]
         return [[name for name in order if name in self.strategies] for order in orders]
 
-    def arms(self, strategy: str) -> list[tuple[str, ...]]:
-        """Return the arms of a strategy, in the order in which a round takes them."""
+    def arms(self, strategy: str, group: Group) -> list[tuple[str, ...]]:
+        """Return the arms of a strategy for a cell, in the order in which a round takes them."""
         return [(strategy,)]
 
     @abstractmethod

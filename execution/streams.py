@@ -8,6 +8,7 @@ from operator import mul
 from statistics import median
 from typing import Any, ClassVar
 
+import frameworks
 from execution.rounds import Rounds, failure, judged
 from measurement.protocol import STREAM, Streamed
 from measurement.streams import CACHES, COLD, EAGER, PARTS, STRATEGIES, Stream, StreamJob, padded
@@ -35,9 +36,9 @@ class Streams(Rounds[StreamRecord]):
     def __post_init__(self) -> None:
         self.cut = self.lengths.clipped(self.maximum)
 
-    def arms(self, strategy: str) -> list[tuple[str, ...]]:
+    def arms(self, strategy: str, group: Group) -> list[tuple[str, ...]]:
         """Return a strategy with each kind of caches, warm ones right after cold ones."""
-        return [(strategy, caches) for caches in CACHES if caches in self.caches_of]
+        return [(strategy, caches) for caches in kept_caches(group.cells[0].framework, self.caches_of)]
 
     def referring(self, group: Group) -> StreamJob:
         """Return the job that makes the reference."""
@@ -77,6 +78,11 @@ class Streams(Rounds[StreamRecord]):
             return ""
         fell = f", eager from call {record.fell_back}" if record.fell_back else ""
         return f"{record.total_s:.2f} s, {record.compilations} compilations{fell}"
+
+
+def kept_caches(framework: str, asked: Sequence[str]) -> list[str]:
+    """Return the kinds of caches to measure: cold ones alone where processes load no code of earlier ones."""
+    return [kind for kind in CACHES if kind in asked] if frameworks.describe(framework).stores_streams else [COLD]
 
 
 def figures(found: Stream, job: StreamJob) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class Framework:
     cache_variables: tuple[str, ...] = ()
     starts: tuple[str, ...] = ()  # ways to the first answer with graphs, of `measurement/starts.py`
     streams: tuple[str, ...] = ()  # ways to serve calls of different lengths with graphs, of `measurement/streams.py`
+    stores_streams: bool = False  # whether a process can load the code that an earlier one compiled for a stream
     # Added to the environment when profiling, with `{folder}` filled in: dumps of kernels' contents.
     dumps: dict[str, str] = field(default_factory=dict)
     # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.

@@ -18,12 +18,12 @@ import numpy as np
 import frameworks
 import worker
 from frameworks import start as strategies
-from frameworks.adapter import Step
+from frameworks.adapter import Step, Unsupported
 from measurement.parity import TIMES_EAGER, differences, tolerance_needed
 from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
-from measurement.starts import Start, StartJob
+from measurement.starts import EAGER, Start, StartJob
 from measurement.warm_up import warm_up
 from worker import user_model_reference, writing
 from worker.context import Context
@@ -129,6 +129,9 @@ class ProcessStart(GroupWork):
         usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         programs, waited = self.programs_started.summary(), self.programs_started.seconds
         steady = self.steady(step)
+        captured = step.capture()
+        if self.job.strategy != EAGER and (captured.graphs, captured.compilations) == (0, 0):
+            raise Unsupported(f"{self.job.strategy} captured nothing, so eager mode ran: {captured.detail}")
         self.channel.send(
             Started(
                 self.cell.id,

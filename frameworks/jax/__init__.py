@@ -151,4 +151,5 @@ FRAMEWORK = Framework(
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
     starts=("compile", "warm-cache", "shipped-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=("static", "powers-of-two", "multiples-of-64", "quantiles", "longest", "polymorphic"),
+    stores_streams=True,
 )

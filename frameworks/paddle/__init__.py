@@ -110,7 +110,7 @@ FRAMEWORK = Framework(
     strategies={"ddp": ("eager", "to_static")},
     # Elsewhere Paddle 3's operator is the explicit one in Python, and Paddle 2's fails.
     fused_attention=lambda device_kind, dtype: device_kind == "gpu" and dtype in ("bf16", "fp16"),
-    starts=("capture", "compile", "warm-cache", "exported", "ahead-of-time", "ahead-of-time-no-compiler"),
+    starts=("capture", "compile", "warm-cache", "exported", "ahead-of-time"),
     streams=("static", "dynamic", "powers-of-two", "multiples-of-64", "quantiles", "longest"),
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
 )

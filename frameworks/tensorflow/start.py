@@ -21,8 +21,8 @@ from frameworks.tensorflow.user_model import model as user_model
 
 LACKING = {
     "regional": "XLA compiles a repeated block once only where the model's own code is a tf.while_loop",
-    "ahead-of-time": "saved_model_cli aot_compile_cpu makes objects for C++ programs, and XLA's cache has no code of a "
-    "SavedModel that another process loaded",
+    "ahead-of-time": "saved_model_cli aot_compile_cpu makes objects for C++ programs, and XLA finds stored code of a "
+    "SavedModel only in a process that has executed the same operators before",
 }
 FUNCTION, XLA = "function", "function-xla"
 CACHE, EXPORT, FLAGS = "cache", "exported", "TF_XLA_FLAGS"
@@ -64,7 +64,9 @@ class Built:
         return Capture(whole=False, compilations=self.called.experimental_get_tracing_count())
 
     def refuse(self) -> None:
-        """Raise Unsupported for a graph that calls Python."""
+        """Raise Unsupported for a graph that calls Python, and where eager mode runs in its place."""
+        if tf.config.functions_run_eagerly():
+            raise Unsupported("tf.config.run_functions_eagerly is on, so no graph runs: turn it off.")
         if self.calls_python:
             raise Unsupported("the graph calls Python: remove tf.py_function and tf.numpy_function from the model.")
 
@@ -136,8 +138,9 @@ class Cached(Compile):
                 raise Unsupported("the persistent cache has no code of the model, so XLA compiled it.")
 
         def capture() -> Capture:
+            found = captured()
             check()
-            return captured()
+            return found
 
         step.capture = capture
         return step

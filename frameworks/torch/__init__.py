@@ -199,4 +199,5 @@ FRAMEWORK = Framework(
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "EAGER_VS_GRAPH_ARTEFACTS"),
     starts=("compile", "regional", "warm-cache", "shipped-cache", "ahead-of-time", "ahead-of-time-no-compiler"),
     streams=(*STREAMS, *(f"{name}-cuda-graphs" for name in STREAMS)),
+    stores_streams=True,
 )

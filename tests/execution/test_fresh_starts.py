@@ -164,7 +164,7 @@ def test_jax_starts_in_every_way_but_by_region(tmp_path):
     ("framework", "ways"),
     [
         ("tensorflow", "shipped-cache,exported"),
-        ("paddle", "exported,ahead-of-time-no-compiler"),
+        ("paddle", "exported,ahead-of-time"),
         ("onnxruntime", "eager,exported,ahead-of-time"),
     ],
 )
@@ -182,6 +182,52 @@ def test_other_frameworks_load_what_another_process_wrote(tmp_path, framework, w
         assert not record.artefact_bytes or (record.load_s or record.trace_s) > 0, name
 
 
+SWITCHED_OFF = {
+    "tensorflow": """
+import tensorflow as tf
+
+tf.config.run_functions_eagerly(True)
+
+def model():
+    w = tf.Variable(tf.ones((8, 8)))
+    return lambda x: tf.tanh(x @ w)
+
+def inputs(batch_size=2):
+    return tf.ones((batch_size, 8))
+""",
+    "paddle": """
+import paddle
+
+paddle.jit.enable_to_static(False)
+
+def model():
+    return paddle.nn.Linear(8, 8)
+
+def inputs(batch_size=2):
+    return paddle.ones((batch_size, 8))
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "ways", "reason"),
+    [
+        ("tensorflow", "capture,compile,warm-cache", "run_functions_eagerly is on, so no graph runs"),
+        ("paddle", "capture", "capture captured nothing, so eager mode ran"),
+    ],
+)
+def test_eager_mode_is_no_start_of_a_graph(tmp_path, framework, ways, reason):
+    interpreter(framework)
+    (tmp_path / "net.py").write_text(SWITCHED_OFF[framework])
+    words = ("--framework", framework, "--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy")
+    records = starts.JOURNAL.read(started(tmp_path / "run", *words, f"eager,{ways}").folder)
+    found = {record.strategy: record for record in records}
+    assert found.pop("eager").status == "ok" and set(found) == set(ways.split(","))
+    for record in found.values():
+        assert record.status == "unsupported" and reason in record.reason, record
+
+
 @pytest.mark.slow
 def test_another_model_needs_another_folder(finished, capsys):
     words = ["start", "--out", str(finished.folder), "--workload", "mlp", "--threads", "1"]
@@ -195,6 +241,8 @@ def test_another_model_needs_another_folder(finished, capsys):
         (["--processes", "0"], "PROCESSES must be a whole number of at least 1, not 0."),
         (["--strategy", "warm"], "There is no strategy 'warm'"),
         (["--pass", "training"], "`start` measures inference only: omit PASS."),
+        (["--shapes", "dynamic"], "does not take"),
+        (["--energy"], "does not take"),
     ],
 )
 def test_what_start_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path):

@@ -11,6 +11,7 @@ from doubles.environment import interpreter
 from doubles.suite import Finished
 
 import runner
+from execution.streams import kept_caches
 from measurement.refusals import DONE
 from records import streams
 
@@ -191,7 +192,15 @@ def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):
     words = ["--sweep", str(tmp_path / "sweep.toml"), "--strategy", "longest", "--processes", "3", "--dry-run"]
     assert runner.main(["stream", *words]) == DONE
     plan = capsys.readouterr().out
-    assert "6 processes, 3 of each strategy: eager, longest" in plan and "seq_len=64" in plan
+    assert "12 processes, 3 of each strategy and kind of caches: eager, longest" in plan and "seq_len=64" in plan
+
+
+def test_streams_have_cold_caches_alone_where_no_process_loads_the_code_of_another(capsys):
+    words = ["--framework", "torch,tensorflow", "--strategy", "longest", "--processes", "3", "--dry-run"]
+    assert runner.main(["stream", *words]) == DONE
+    assert "18 processes, 3 of each strategy and kind of caches" in capsys.readouterr().out
+    assert kept_caches("paddle", ["warm"]) == kept_caches("tensorflow", ["cold", "warm"]) == ["cold"]
+    assert kept_caches("jax", ["warm"]) == ["warm"]
 
 
 @pytest.mark.parametrize(
