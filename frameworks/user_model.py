@@ -106,6 +106,10 @@ class Subject(ABC):
         """Return whether a call draws random numbers: one seed gives different ones in another dtype."""
         return False
 
+    def remembers(self) -> bool:
+        """Return whether a call on inputs that an earlier one had executes fewer operators than one on new inputs."""
+        return False
+
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         """Return a function that renews a step's inputs before each call; None where calls do not change them."""
         return None
@@ -333,6 +337,17 @@ class UserModel(Subject):
     def draws(self) -> bool:
         return any(DRAWING.search(operation.name) for operation in self.listed or ())
 
+    def remembers(self) -> bool:
+        if self.writes or self.listed is None:
+            return False
+        try:
+            self.call(*self.sets[0])
+            self.restore()
+            again = self.operators(self.sets[0])
+        finally:
+            self.restore()
+        return again is not None and len(list(again)) < len(list(self.listed))
+
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None
 
@@ -401,6 +416,9 @@ class Training(Subject):
 
     def draws(self) -> bool:
         return self.model.draws()
+
+    def remembers(self) -> bool:
+        return self.model.remembers()
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.model.for_a_call()

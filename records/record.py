@@ -219,7 +219,7 @@ class Record:
     host_loop_ms_median: float | None = col("median time of the control loop", "ms")
     host_slowed_share: float | None = col("share of samples whose control loop took over 1.25 times host_loop_ms_full")
     host_loop_ms_full: float | None = col("time of the control loop at full speed", "ms")
-    host_ms_in_loops: float | None = col("an eager call's time over the fastest process's loop, if the host limits it (GPU)")
+    host_ms_in_loops: float | None = col("an eager call's time over the fastest process's loop, if the host limits it")
     latency_slowed: bool | None = col("whether too many processes had a slow host that limits the mode")
     rounds_set_aside: int | None = col("samples set aside: the host is slow and limits the mode")
     load_average: float | None = col("one-minute load average at the end of sampling")

@@ -16,7 +16,7 @@ from frameworks.adapter import Step, Unsupported
 from frameworks.user_file import seed_python
 from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
-from measurement.parity import MOST_EAGER_ERROR, Difference, differences
+from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
 from measurement.sampling import Clocks
 from measurement.user_model_report import UserModelReport
 from worker import writing
@@ -33,6 +33,10 @@ NOTHING = (
 STATE = (
     "two equal calls differ in {outputs}, because of state outside of buffers or of kernels that are not "
     "deterministic: register the state as buffers, remove it, or select deterministic kernels."
+)
+REMEMBERS = (
+    "the model keeps results by the identity of its inputs, and calls repeat the same inputs, so they would compute "
+    "less than calls on new ones: remove the cache, such as functools.lru_cache."
 )
 RANDOMNESS = (
     "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "
@@ -53,6 +57,8 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     Raises Unsupported for a model whose modes cannot be compared.
     """
     refuse_what_changes(subject, tolerance)
+    if _remembers(subject):
+        raise Unsupported(REMEMBERS)
     eager = subject.eager(calls)
     name, outputs = reference(subject, eager, calls, tolerance)
     kept = _saved(outputs, folder / f"reference-{position}.npz")
@@ -174,6 +180,13 @@ def _no_reference(subject: Subject, dtype: str, outputs: list[Values], eager: li
     return "a copy gives other outputs" if copied is not None and far(copied) else ""
 
 
+def _remembers(subject: Subject) -> bool:
+    try:
+        return subject.remembers()
+    except Exception:  # what cannot be listed
+        return False
+
+
 def _draws(subject: Subject) -> bool:
     try:
         return subject.draws()
@@ -182,6 +195,14 @@ def _draws(subject: Subject) -> bool:
 
 
 def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance: float, name: str) -> None:
+    floating = {key for found in reference for key, array in found.arrays.items() if array.dtype.kind in "fc"}
+    broken = _beyond(eager, reference, lambda error: error.unequal > MOST_UNEQUAL)
+    if lost := sorted(broken.keys() & floating):
+        share = max(broken[key].unequal for key in lost)
+        raise Unsupported(
+            f"{share:.0%} of eager mode's values in {_named(lost)} are NaN or infinite where {name} has others, so no "
+            "mode can be compared with it: measure in a wider dtype, or choose other inputs."
+        )
     far = _beyond(eager, reference, lambda error: error.needed > max(MOST_EAGER_ERROR, tolerance))
     if far:
         worst = max(error.relative for error in far.values())

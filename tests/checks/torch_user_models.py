@@ -299,11 +299,51 @@ def check_functions_of_a_copy_reach_the_copy(device: str) -> None:
     copied = user_model.deep_copy(module).double()
     output = copied(torch.ones(1, 2).double())
     assert output.dtype == torch.float64 and torch.allclose(output.float(), module(torch.ones(1, 2)))
-    assert {copied.seen["a"].dtype, copied.seen["c"].dtype, copied.seen["x"].dtype, copied.kept[-1].dtype} == {torch.float64}
+    seen = copied.seen["a"], copied.seen["c"], copied.seen["x"], copied.kept[-1]
+    assert {one.dtype for one in seen} == {torch.float64}
     assert len(copied.kept) == 2 and len(module.kept) == 2 and module.kept[0] is before["b"]
     assert copied.latest().dtype == torch.float64 and module.latest().dtype == torch.float32
     module.activation = torch.nn.functional.relu
     assert user_model.deep_copy(module).activation is module.activation  # it holds no part of the model
+
+
+class Tied(torch.nn.Module):
+    """Weights tied by their memory, views of one buffer, and hooks of a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.b.weight.data = self.a.weight.data
+        self.register_buffer("cache", torch.zeros(2, 4))
+        self.register_buffer("first", self.cache[0])
+        self.register_buffer("bytes", torch.ones(4).to(torch.float8_e4m3fn))
+        self.accumulated = []
+        self.a.bias.register_hook(lambda gradient: 0 * gradient)
+        self.a.bias.register_post_accumulate_grad_hook(lambda one: self.accumulated.append(one.shape))
+
+    def forward(self, x):
+        self.cache.copy_(x.detach()[:2])
+        return self.b(self.a(x)) + self.first
+
+
+def check_copies_share_memory_and_run_the_hooks_of_parameters(device: str) -> None:
+    module = Tied()
+    for copied in (user_model.deep_copy(module), user_model._cast_module(user_model.deep_copy(module), torch.float64)):
+        assert copied.a.weight.data_ptr() == copied.b.weight.data_ptr() != module.a.weight.data_ptr()
+        assert copied.cache.data_ptr() == copied.first.data_ptr() != module.cache.data_ptr()
+        assert copied.bytes.dtype == torch.float8_e4m3fn
+        x = torch.randn(3, 4, dtype=copied.a.bias.dtype)
+        copied(x).sum().backward()
+        assert torch.equal(copied.first, x[0]) and torch.equal(copied.b.weight, copied.a.weight)
+        assert not copied.a.bias.grad.any() and copied.b.bias.grad.all()
+        assert len(copied.accumulated) == 1 and not module.accumulated and module.a.weight.grad is None
+    assert torch.equal(user_model.deep_copy(module).a.weight, module.a.weight)
+
+
+def check_tensors_of_one_file_are_no_views_of_each_other(device: str) -> None:
+    whole = torch.arange(8.0)
+    pieces = [whole[:4], whole[4:], whole.view(2, 4)[:, 0]]
+    assert not user_model._overlap(pieces[:2]) and user_model._overlap(pieces) and not user_model._overlap(pieces[:1])
 
 
 def check_every_kind_of_value_is_compared(device: str) -> list[str]:

@@ -54,12 +54,14 @@ class Place:
 class Reached:
     """Values reachable from the arguments of `plain`.
 
-    `arrays` has each array once; `removed` are names of compiled functions. Nothing is exchanged before `put`.
+    `arrays` has each array once; `removed` are names of compiled functions; `values` are those of the places as they
+    are, with trees whole. Nothing is exchanged before `put`.
     """
 
     def __init__(self) -> None:
         self.arrays: list[Any] = []
         self.removed: list[str] = []
+        self.values: list[Any] = []
         self._all = self.arrays
         self._places: dict[tuple[int, Any], Place | None] = {}
         self._contents: list[tuple[Any, Any]] = []  # of lists, dicts and objects: what they held at first
@@ -67,6 +69,7 @@ class Reached:
 
     def plain(self, value: Any, name: Any = "") -> Any:
         """Return a value with nothing compiled and partial functions as trees, and find the values that it reaches."""
+        self.values.append(value)
         value = jax.tree.map(functools.partial(self._uncompiled, name), value)
         nodes: list[Any] = []
         jax.tree.flatten(value, is_leaf=lambda node: nodes.append(node))  # type: ignore[func-returns-value]

@@ -452,7 +452,7 @@ def _nbytes(array: Any) -> int:
 def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
     """Return a tree with its arrays as JAX's: floating point in a dtype, complex numbers in the type of that width.
 
-    An array that is held twice stays one.
+    An array that is held twice stays one. Values of one byte or less stay: code computes with their scales.
     """
     made: dict[int, Any] = {}
 
@@ -462,7 +462,7 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
         if id(leaf) not in made:
             kind = None
             if jnp.issubdtype(leaf.dtype, jnp.floating):
-                kind = dtype
+                kind = dtype if leaf.dtype.itemsize > 1 else None
             elif jnp.issubdtype(leaf.dtype, jnp.complexfloating):
                 kind = np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
             array = leaf if _is_jax(leaf) and (kind is None or kind == leaf.dtype) else jnp.asarray(leaf, kind)
@@ -475,10 +475,13 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
 def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
     """Return a function that calls the result of `model()` with parameters, and its kind as text."""
     reached = Reached()
+    if not trains:
+        _evaluate(made)
     if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
     if _is_module(made):
-        (made.train if trains else made.eval)()
+        if trains:
+            made.train()
         if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
             raise Unsupported(STATEFUL)
         for _, node in nnx.iter_graph(made):
@@ -499,6 +502,15 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
         return Applied(reached, callee, lambda given: given), "a callable pytree"
     detail = f"a function {'and the arrays it reaches' if reached.arrays else 'without parameters'}"
     return Applied(reached, None, lambda _: callee), detail
+
+
+def _evaluate(made: Any) -> None:
+    """Put all Flax NNX modules that the result of `model()` reaches into inference mode, before their form is read."""
+    reached = Reached()
+    reached.plain(made)
+    is_module = lambda value: isinstance(value, nnx.Module)  # noqa: E731
+    for module in filter(is_module, jax.tree.leaves(reached.values, is_leaf=is_module) if nnx else ()):
+        module.eval()
 
 
 def _is_pair(made: Any) -> bool:

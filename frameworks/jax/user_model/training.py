@@ -40,7 +40,8 @@ class Training(user_model.Training):
         self.objective = partial(self._objective, dtype)
         self._loss = user_model.scalar_loss(model.file, lambda loss: jnp.size(loss) == 1, "(output**2).mean()")
         leaves, self._form = jax.tree.flatten(model.module)
-        self._kept = [None if _is_trained(leaf) else (leaf,) for leaf in leaves]
+        trained = _are_trained(model.module)
+        self._kept = [None if is_trained else (leaf,) for leaf, is_trained in zip(leaves, trained, strict=True)]
         if all(kept is not None for kept in self._kept):
             raise Fault("model() has no floating-point parameters that could be trained.")
         self.params = self._trained(model.module)
@@ -68,7 +69,8 @@ class Training(user_model.Training):
 
     @staticmethod
     def _trained(params: Any) -> dict[str, list]:
-        return {"trained": [leaf for leaf in jax.tree.leaves(params) if _is_trained(leaf)]}
+        leaves = zip(jax.tree.leaves(params), _are_trained(params), strict=True)
+        return {"trained": [leaf for leaf, is_trained in leaves if is_trained]}
 
     def _objective(self, dtype: np.dtype, params: dict, held: dict, inputs: Any) -> tuple[jax.Array, dict]:
         trained = iter(params["trained"])
@@ -102,5 +104,14 @@ def prepare(model: Model, cell: Cell) -> Step:
     return Step(call, model.sets, captured, held.restore, listed, user_model=subject)
 
 
-def _is_trained(leaf: Any) -> bool:
+def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
+    """Return for each leaf of `Applied.params` whether it is trained: floating-point arrays that `model()` returned.
+
+    Arrays that its code reaches otherwise are constants, unless it returned none.
+    """
+    given, reached = ([_is_floating(leaf) for leaf in jax.tree.leaves(part)] for part in params)
+    return [*given, *([False] * len(reached) if any(given) else reached)]
+
+
+def _is_floating(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)

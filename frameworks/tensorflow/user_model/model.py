@@ -532,9 +532,10 @@ def _cast(leaf: Any, dtype: tf.DType, made: dict[int, Any]) -> Any:
 
 
 def _kind_of(kind: tf.DType, dtype: tf.DType) -> tf.DType:
+    """Return the dtype of a kind of values; those of one byte stay, since code computes with their scales."""
     if kind.is_complex:
         return tf.complex128 if dtype == tf.float64 else tf.complex64
-    return dtype if kind.is_floating else kind
+    return dtype if kind.is_floating and kind.size > 1 else kind
 
 
 def _fields(value: tf.experimental.ExtensionType) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import copy
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
@@ -118,7 +119,7 @@ class Model(user_model.UserModel):
             self._initialize(module)
         if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
             module = deep_copy(module)  # of tensors that can be written to outside of inference mode
-        with _sharing_buffers(module):
+        with _sharing_memory(module):
             module.to(self.device)  # in place: a user's own may return nothing
         _cast_module(module, getattr(torch, self.dtype))
         self._state = State(module, parameters=False)
@@ -314,13 +315,17 @@ def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
 
 
 def _without_compile(owner: Any) -> Iterator[str]:
-    """Put back each function among an owner's attributes that torch.compile wrapped; yield their names."""
+    """Put back each function among an owner's attributes that torch.compile wrapped; yield their names.
+
+    A decorator above torch.compile copies its marks, but calls the compiled function.
+    """
     for name, value in list(getattr(owner, "__dict__", {}).items()):
         bound = isinstance(value, staticmethod | classmethod)
         held = value.__func__ if bound else value
         attributes = getattr(held, "__dict__", {}) if callable(held) else {}
         original = None if DISABLED in attributes else attributes.get(ALREADY)
-        if original is not None and not isinstance(owner, torch.nn.Module):
+        direct = original is not None and getattr(held, "__wrapped__", original) is original
+        if direct and not isinstance(owner, torch.nn.Module):
             setattr(owner, name, type(value)(original) if bound else original)
             yield name
 
@@ -357,32 +362,88 @@ def _refusing_scripts(name: str) -> Iterator[None]:
 def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of a module with the values that hooks compute into its attributes and their containers.
 
-    copy.deepcopy keeps plain functions, such as hooks, whose closures hold the original: they get the copy.
+    copy.deepcopy keeps plain functions, such as hooks, and weak references, which hold the original: they get the copy.
+    It drops the hooks of parameters, and separates parameters that share their memory.
     """
     kept = [value for part in module.modules() for value in walk(vars(part), _entries) if _is_tensor(value)]
     copies = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
     copied = copy.deepcopy(module, copies)
-    attributes = [vars(part) for part in copied.modules()]
-    tables = [*attributes, *(value for names in attributes for value in names.values() if isinstance(value, dict))]
+    named = dict(copied.named_parameters(remove_duplicate=False))
+    _share_memory({id(p): (named[name], p) for name, p in module.named_parameters()}.values())
+    attributes = [value for part in copied.modules() for value in walk(vars(part), _entries)]
+    tables = [value for value in attributes if isinstance(value, dict | list)]
     for _ in range(2):  # a function may share a variable with a later one
-        for names in tables:
-            functions = {name: value for name, value in names.items() if _is_function(value)}
-            for name, value in functions.items():  # not `update`, which some classes of dicts refuse
-                names[name] = _of_copies(value, copies)
+        for table in tables:
+            entries = table.items() if isinstance(table, dict) else enumerate(table)
+            changed = [(key, _of_copies(value, copies)) for key, value in entries if isinstance(value, _HOLDERS)]
+            for key, value in changed:  # not `update`, which some classes of dicts refuse
+                if value is not table[key]:
+                    table[key] = value
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        for hook in (parameter._backward_hooks or {}).values():
+            named[name].register_hook(_of_copies(hook, copies))
+        for hook in (parameter._post_accumulate_grad_hooks or {}).values():
+            named[name].register_post_accumulate_grad_hook(_of_copies(hook, copies))
     return copied
+
+
+def _share_memory(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Give tensors one memory where the tensors that they were made of overlap: pairs of both.
+
+    It holds the whole memory of those, in the dtype and on the device of the made ones.
+    """
+    by_memory: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    for made, one in pairs:
+        if one.layout is torch.strided and not one.is_meta and one.numel() and type(one.data) is torch.Tensor:
+            by_memory.setdefault(one.untyped_storage().data_ptr(), []).append((made, one))
+    for group in by_memory.values():
+        made, first = group[0]
+        if not _overlap([one for _, one in group]) or len({(one.dtype, other.dtype) for other, one in group}) > 1:
+            continue
+        memory = first.untyped_storage()
+        whole = torch.empty(0, dtype=first.dtype, device=first.device).set_(memory, 0, (len(memory) // first.itemsize,))
+        whole = whole.to(made.device, made.dtype, copy=True)
+        for other, one in group:
+            other.data = whole.as_strided(one.shape, one.stride(), one.storage_offset())
+
+
+def _overlap(tensors: Iterable[torch.Tensor]) -> bool:
+    """Return whether any of these tensors of one memory overlap. Tensors of one file may lie side by side in it."""
+    spans = sorted(
+        (one.storage_offset(), sum((size - 1) * step for size, step in zip(one.shape, one.stride(), strict=True)))
+        for one in tensors
+    )
+    return any(begin + length >= following for (begin, length), (following, _) in itertools.pairwise(spans))
 
 
 def _entries(value: Any) -> list[Any]:
     return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
 
 
+_HOLDERS = (FunctionType, MethodType, partial, tuple, weakref.ReferenceType)  # copy.deepcopy may leave them as they are
+
+
 def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
-    """Return a value's copy by the identity of the original, or a function or method that holds copies; else itself."""
+    """Return a value's copy by the identity of the original, or what holds copies in its place; else itself."""
     if id(value) in copies:
         return copies[id(value)]
     if isinstance(value, MethodType):
         owner = _of_copies(value.__self__, copies)
         return value if owner is value.__self__ else MethodType(value.__func__, owner)
+    if type(value) is weakref.ReferenceType:
+        target = value()
+        owner = target if target is None else _of_copies(target, copies)
+        return value if owner is target else weakref.ref(owner)
+    if type(value) is tuple:
+        entries = tuple(_of_copies(one, copies) for one in value)
+        return value if all(map(operator.is_, entries, value)) else entries
+    if type(value) is partial:
+        before = (value.func, value.args, *value.keywords.values())
+        function, args, *named = after = [_of_copies(one, copies) for one in before]
+        unchanged = all(map(operator.is_, before, after))
+        return value if unchanged else partial(function, *args, **dict(zip(value.keywords, named, strict=True)))
     if _is_function(value):
         copies[id(value)] = made = value  # for a function that holds itself
         with contextlib.suppress(ValueError):  # a variable without a value yet
@@ -419,25 +480,34 @@ def _is_function(value: Any) -> bool:
 
 def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex."""
-    with _sharing_buffers(module):
+    with _sharing_memory(module):
         module._apply(partial(_cast, dtype=dtype))
     return module
 
 
 @contextlib.contextmanager
-def _sharing_buffers(module: torch.nn.Module) -> Iterator[None]:
-    """Keep a buffer of several modules one tensor in a block that moves or casts it: torch does so for parameters."""
+def _sharing_memory(module: torch.nn.Module) -> Iterator[None]:
+    """Keep tensors that share their memory sharing it, in a block that moves or casts a module.
+
+    A buffer of several modules stays one tensor, as torch keeps parameters.
+    """
     places = [(part, name, buffer) for part in module.modules() for name, buffer in part._buffers.items()]
+    parameters = {id(one): (one, one.data) for one in module.parameters()}
     yield
     made: dict[int, Any] = {}
     for part, name, before in places:
         part._buffers[name] = made.setdefault(id(before), part._buffers[name])
+    buffers = {id(before): (made[id(before)], before) for _, _, before in places if before is not None}
+    pairs = [*parameters.values(), *buffers.values()]
+    if any(made is not before and made.data_ptr() != before.data_ptr() for made, before in pairs):
+        _share_memory(pairs)
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return a tensor in the dtype of its kind; values of one byte stay, since code computes with their scales."""
     if tensor.is_complex():
         return tensor.to(COMPLEX.get(dtype, torch.complex64))
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+    return tensor.to(dtype) if tensor.is_floating_point() and tensor.itemsize > 1 else tensor
 
 
 def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:

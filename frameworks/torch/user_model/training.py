@@ -10,17 +10,19 @@ from typing import Any
 import torch
 
 from frameworks import user_model
-from frameworks.adapter import Capture, Step
+from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.torch.inspect.counting import counted
 from frameworks.torch.modes import training
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model.model import Model, Replayed, deep_copy
 from frameworks.user_file import Fault
 from frameworks.user_model import Counted
+from frameworks.values import Values
 from measurement.cells import Cell
 from workloads.training import UPDATED
 
 EXAMPLE = "output.square().mean()"
+MOST_NAMES = 5  # of parameters in a sentence
 
 
 class Training(user_model.Training):
@@ -43,6 +45,32 @@ class Training(user_model.Training):
         """Return a module with its loss, which a graph captures; a reference in float64 computes in it."""
         bf16 = self._bf16 and next(module.parameters()).dtype == torch.float32
         return training.Objective(module, self._loss, self.model.device, bf16)
+
+    def eager(self, calls: int) -> list[Values] | None:
+        """Return the losses in float32. Raises Unsupported where a copy of the model would train other weights."""
+        own, copied = self._gradients(self.model.module), self._gradients(deep_copy(self.model.module))
+        others = [name for name, gradient in own.items() if not alike(gradient, copied[name])]
+        if others:
+            names = ", ".join(others[:MOST_NAMES]) + (", …" if len(others) > MOST_NAMES else "")
+            raise Unsupported(
+                f"each mode trains a copy of the model, in which {names} would have another gradient: hold parts of "
+                "the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
+            )
+        return super().eager(calls)
+
+    def _gradients(self, module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
+        """Return the gradients of the first input set's loss, by parameter."""
+        trained = {name: one for name, one in module.named_parameters() if one.requires_grad}
+        inputs = self.model.fresh(self.model.sets[0])
+        self.model.seed(0)
+        try:
+            with self.model.refusing():
+                loss = self.objective(module)(*inputs)
+            wanted = list(trained.values())
+            found = torch.autograd.grad(loss, wanted, allow_unused=True) if loss.requires_grad else [None] * len(wanted)
+        finally:
+            self.model.restore()
+        return dict(zip(trained, found, strict=True))
 
     def trainer(self, model: torch.nn.Module, dtype: str) -> training.Trainer:
         objective = self.objective(model)
@@ -71,6 +99,15 @@ def prepare(model: Model, cell: Cell) -> Step:
     subject = Training(model, cell)
     objective, replayed = subject.objective(deep_copy(model.module)), partial(Replayed, model)
     return training.step(objective, cell, model.sets, model.device, compiled, subject, replayed)
+
+
+def alike(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    """Return whether gradients are equal up to the rounding of atomic additions; both may be missing."""
+    if one is None or other is None:
+        return one is other
+    one, other = (each.to_dense() if each.layout is not torch.strided else each for each in (one, other))
+    largest = float(one.abs().max()) if one.numel() else 0.0
+    return torch.allclose(one, other, rtol=0.01, atol=0.01 * largest, equal_nan=True)
 
 
 def _is_scalar(value: Any) -> bool:
