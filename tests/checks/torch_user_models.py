@@ -23,7 +23,7 @@ from frameworks.adapter import Unsupported
 from frameworks.torch.adapter import Adapter
 from frameworks.torch.inspect import counting
 from frameworks.torch.modes import cuda_graph, graphs
-from frameworks.torch.user_model import hubs
+from frameworks.torch.user_model import hubs, training
 from frameworks.torch.user_model import model as user_model
 from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
@@ -338,6 +338,38 @@ def check_copies_share_memory_and_run_the_hooks_of_parameters(device: str) -> No
         assert not copied.a.bias.grad.any() and copied.b.bias.grad.all()
         assert len(copied.accumulated) == 1 and not module.accumulated and module.a.weight.grad is None
     assert torch.equal(user_model.deep_copy(module).a.weight, module.a.weight)
+
+
+class Partly(torch.nn.Module):
+    """Copies leave a parameter out; there are a sparse buffer, and an attribute that is a view of whole numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.left_out = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        self.register_buffer("adjacency", torch.eye(2).to_sparse())
+        self.register_buffer("places", torch.zeros(4, dtype=torch.int64))
+        self.register_buffer("first", self.places[:2])
+        self.alias = self.places[2:]
+
+    def __deepcopy__(self, memo):
+        made = type(self)()
+        del made.left_out
+        made.load_state_dict({k: v for k, v in self.state_dict().items() if not k.startswith("left_out")})
+        return made
+
+
+def check_what_a_cast_leaves_keeps_its_memory_and_copies_may_lack_parameters(device: str) -> None:
+    module = user_model._cast_module(Partly(), torch.bfloat16)
+    module.places.fill_(7)
+    assert module.first.tolist() == module.alias.tolist() == [7, 7] and module.a.weight.dtype == torch.bfloat16
+    assert not hasattr(user_model.deep_copy(module), "left_out")
+
+
+def check_gradients_are_compared_with_the_largest_one(device: str) -> None:
+    nan, inf, noise = torch.tensor([float("nan"), 1.0]), torch.tensor([float("inf"), 1.0]), torch.full((2,), 1e-11)
+    assert training.alike(nan, nan.clone(), 0.0) and not training.alike(inf, torch.tensor([float("inf"), 9.0]), 0.0)
+    assert training.alike(noise, -noise, 1e-8) and not training.alike(noise, -noise, 0.0)
+    assert not training.alike(None, noise, 1.0) and training.alike(None, None, 0.0)
 
 
 def check_tensors_of_one_file_are_no_views_of_each_other(device: str) -> None:

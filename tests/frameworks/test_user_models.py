@@ -8,7 +8,7 @@ import pytest
 from frameworks.adapter import Unsupported
 from frameworks.user_file import Fault, as_call
 from frameworks.user_model import Subject
-from frameworks.values import BEYOND, MOST_PARTS, Rules, read
+from frameworks.values import BEYOND, MOST_PARTS, Rules, Values, read
 from measurement.flags import CONSTANT, ZERO
 from measurement.parity import difference, emptiness
 from worker import user_model_reference as examining
@@ -163,3 +163,13 @@ def test_a_large_output_without_a_finite_value_or_with_equal_values_is_seen(larg
         assert emptiness(Large(*calls).repeated(0).arrays) == flag
         calls[0].flat[outside[0]] = 1.0
         assert emptiness(Large(*calls).repeated(0).arrays) is None
+
+
+def test_values_that_eager_mode_alone_loses_are_no_reason_for_a_mask_that_it_need_not_have():
+    nan, inf = float("nan"), float("inf")
+    eager = [Values({"scores": np.array([1.0, 2.0, 3.0, -1e4]), "ids": np.array([1, 2])}, (), {})]
+    masked = [Values({"scores": np.array([1.0, 2.0, 3.0, -inf]), "ids": np.array([1, 3])}, (), {})]
+    examining._refuse_what_is_far(eager, masked, 1e-3, "float64")
+    lost = [Values({"scores": np.array([1.0, 2.0, 3.0, nan])}, (), {})]
+    with pytest.raises(Unsupported, match="25% of eager mode's values in scores are NaN or infinite where float64 has"):
+        examining._refuse_what_is_far(lost, eager, 1e-3, "float64")

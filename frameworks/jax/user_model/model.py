@@ -475,13 +475,12 @@ def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
 def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
     """Return a function that calls the result of `model()` with parameters, and its kind as text."""
     reached = Reached()
-    if not trains:
+    if not trains and not _is_module(made):
         _evaluate(made)
     if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
     if _is_module(made):
-        if trains:
-            made.train()
+        (made.train if trains else made.eval)()
         if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
             raise Unsupported(STATEFUL)
         for _, node in nnx.iter_graph(made):
@@ -510,7 +509,7 @@ def _evaluate(made: Any) -> None:
     reached.plain(made)
     is_module = lambda value: isinstance(value, nnx.Module)  # noqa: E731
     for module in filter(is_module, jax.tree.leaves(reached.values, is_leaf=is_module) if nnx else ()):
-        module.eval()
+        nnx.Module.eval(module)  # a class may have a method of that name
 
 
 def _is_pair(made: Any) -> bool:

@@ -114,4 +114,5 @@ def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
 
 
 def _is_floating(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
+    """Return whether a leaf can be trained; values of one byte are quantized."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.dtype.itemsize > 1

@@ -8,7 +8,7 @@ import itertools
 import operator
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
@@ -368,8 +368,10 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     kept = [value for part in module.modules() for value in walk(vars(part), _entries) if _is_tensor(value)]
     copies = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
     copied = copy.deepcopy(module, copies)
-    named = dict(copied.named_parameters(remove_duplicate=False))
-    _share_memory({id(p): (named[name], p) for name, p in module.named_parameters()}.values())
+    named = dict(copied.named_parameters(remove_duplicate=False))  # a class may leave some out
+    made = [(named[name], one) for name, one in module.named_parameters() if name in named]
+    for group in _overlapping(one for _, one in made):
+        _share_memory([(new, one) for new, one in made if any(one is other for other in group)])
     attributes = [value for part in copied.modules() for value in walk(vars(part), _entries)]
     tables = [value for value in attributes if isinstance(value, dict | list)]
     for _ in range(2):  # a function may share a variable with a later one
@@ -379,43 +381,47 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
             for key, value in changed:  # not `update`, which some classes of dicts refuse
                 if value is not table[key]:
                     table[key] = value
-    for name, parameter in module.named_parameters():
+    for new, parameter in made:
         if not parameter.requires_grad:
             continue
         for hook in (parameter._backward_hooks or {}).values():
-            named[name].register_hook(_of_copies(hook, copies))
+            new.register_hook(_of_copies(hook, copies))
         for hook in (parameter._post_accumulate_grad_hooks or {}).values():
-            named[name].register_post_accumulate_grad_hook(_of_copies(hook, copies))
+            new.register_post_accumulate_grad_hook(_of_copies(hook, copies))
     return copied
 
 
-def _share_memory(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Give tensors one memory where the tensors that they were made of overlap: pairs of both.
-
-    It holds the whole memory of those, in the dtype and on the device of the made ones.
-    """
-    by_memory: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
-    for made, one in pairs:
-        if one.layout is torch.strided and not one.is_meta and one.numel() and type(one.data) is torch.Tensor:
-            by_memory.setdefault(one.untyped_storage().data_ptr(), []).append((made, one))
-    for group in by_memory.values():
-        made, first = group[0]
-        if not _overlap([one for _, one in group]) or len({(one.dtype, other.dtype) for other, one in group}) > 1:
-            continue
-        memory = first.untyped_storage()
-        whole = torch.empty(0, dtype=first.dtype, device=first.device).set_(memory, 0, (len(memory) // first.itemsize,))
-        whole = whole.to(made.device, made.dtype, copy=True)
-        for other, one in group:
-            other.data = whole.as_strided(one.shape, one.stride(), one.storage_offset())
+def _overlapping(tensors: Iterable[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """Return groups of tensors that overlap in one memory. Tensors of one file may lie side by side in it."""
+    by_memory: dict[int, list[torch.Tensor]] = {}
+    for one in tensors:
+        plain = one.layout is torch.strided and not one.is_nested and not one.is_meta and type(one.data) is torch.Tensor
+        if plain and one.numel():
+            by_memory.setdefault(one.untyped_storage().data_ptr(), []).append(one)
+    return [group for group in by_memory.values() if len(group) > 1 and _overlap(group)]
 
 
 def _overlap(tensors: Iterable[torch.Tensor]) -> bool:
-    """Return whether any of these tensors of one memory overlap. Tensors of one file may lie side by side in it."""
     spans = sorted(
         (one.storage_offset(), sum((size - 1) * step for size, step in zip(one.shape, one.stride(), strict=True)))
         for one in tensors
     )
     return any(begin + length >= following for (begin, length), (following, _) in itertools.pairwise(spans))
+
+
+def _share_memory(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Give tensors one memory, as those have that they were made of: pairs of both, of one dtype each.
+
+    It holds the whole memory of those, in the dtype and on the device of the made ones.
+    """
+    if len({(new.dtype, one.dtype) for new, one in pairs}) > 1:
+        return
+    new, first = pairs[0]
+    memory = first.untyped_storage()
+    whole = torch.empty(0, dtype=first.dtype, device=first.device).set_(memory, 0, (len(memory) // first.itemsize,))
+    whole = whole.to(new.device, new.dtype, copy=True)
+    for new, one in pairs:
+        new.data = whole.as_strided(one.shape, one.stride(), one.storage_offset())
 
 
 def _entries(value: Any) -> list[Any]:
@@ -492,15 +498,16 @@ def _sharing_memory(module: torch.nn.Module) -> Iterator[None]:
     A buffer of several modules stays one tensor, as torch keeps parameters.
     """
     places = [(part, name, buffer) for part in module.modules() for name, buffer in part._buffers.items()]
-    parameters = {id(one): (one, one.data) for one in module.parameters()}
+    buffers = {id(buffer): buffer for _, _, buffer in places if buffer is not None}
+    groups = [[(one, one.data) for one in group] for group in _overlapping([*module.parameters(), *buffers.values()])]
     yield
     made: dict[int, Any] = {}
     for part, name, before in places:
         part._buffers[name] = made.setdefault(id(before), part._buffers[name])
-    buffers = {id(before): (made[id(before)], before) for _, _, before in places if before is not None}
-    pairs = [*parameters.values(), *buffers.values()]
-    if any(made is not before and made.data_ptr() != before.data_ptr() for made, before in pairs):
-        _share_memory(pairs)
+    for group in groups:
+        pairs = [(made.get(id(one), one), before) for one, before in group]
+        if any(new.data_ptr() != before.data_ptr() for new, before in pairs):
+            _share_memory(pairs)
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
