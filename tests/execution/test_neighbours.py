@@ -57,8 +57,9 @@ def test_a_large_machine_bears_more_and_a_gpu_at_work_none(busy, disturbs):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_a_process_that_computes_counts_unless_this_one_started_it(own, tmp_path):
-    """Its parent ends at once, so that it is nobody's child here, or lives on."""
+def test_a_process_that_computes_counts_unless_this_one_started_it(own, tmp_path, monkeypatch):
+    """Its parent ends at once, so that it is nobody's child here, or lives on. Other tests may compute more."""
+    monkeypatch.setattr(neighbours, "NAMED", 100)
     spins = f"import os\nopen({str(tmp_path / 'number')!r}, 'w').write(str(os.getpid()))\nwhile True: pass"
     starts = f"import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', {spins!r}])\n"
     with subprocess.Popen([sys.executable, "-c", starts + "child.wait()" * own]):

@@ -155,6 +155,8 @@ def tell(mode: str, text: str) -> None:
     (cell,) = (c for g in job()["groups"] for c in g["cells"] if c["mode"] == mode)
     with open(sys.argv[2], "w") as pipe:
         pipe.write(text.replace("CELL", Cell.from_json(cell).id) + "\n")
+    if "CELL" not in text:  # the parent blames the cell at work when it reads this, and then ends the process
+        time.sleep(10)
 
 
 def job() -> dict:
