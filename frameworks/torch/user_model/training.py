@@ -49,9 +49,18 @@ class Training(user_model.Training):
 
     def eager(self, calls: int) -> list[Values] | None:
         """Return the losses in float32. Raises Unsupported where a copy of the model would train other weights."""
+        self._refuse_other_gradients()
+        return super().eager(calls)
+
+    def _refuse_other_gradients(self) -> None:
+        """Raise Unsupported where a copy has other gradients; the copy and three gradients must have room."""
         module = self.model.module
         if any(one._post_accumulate_grad_hooks for one in module.parameters()):  # they may update weights
-            return super().eager(calls)
+            return
+        try:
+            self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
+        except MemoryError:
+            return
         own, again, copied = map(self._gradients, (module, module, deep_copy(module)))
         floor = FLOOR * max((_largest(one) for one in own.values() if one is not None), default=0.0)
         others = [
@@ -65,7 +74,6 @@ class Training(user_model.Training):
                 f"each mode trains a copy of the model, in which {names} would have another gradient: hold parts of "
                 "the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
             )
-        return super().eager(calls)
 
     def _gradients(self, module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
         """Return the gradients of the first input set's loss, by parameter."""
