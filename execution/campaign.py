@@ -228,9 +228,8 @@ class Campaign:
     def early_workers(self) -> int:
         """Return how many workers may start while eager mode is profiled.
 
-        None start early if the plan has several bundles, which take turns, or trains on several ranks, which would hold
-        each other's devices. For a user's model one does: its first process computes references with the device's free
-        memory.
+        None start early if the plan has several bundles, which take turns, or several ranks, which take their devices
+        as they start. For a user's model one does: its first process computes references with the device's free memory.
         """
         ranked = any(cell.ranks > 1 for group in self.groups for cell in group.cells)
         if not self.has_spare_cpus or ranked or len(self.plan.bundles) > 1:

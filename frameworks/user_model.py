@@ -107,7 +107,7 @@ class Subject(ABC):
         return False
 
     def remembers(self) -> bool:
-        """Return whether a call on inputs that an earlier one had executes fewer operators than one on new inputs."""
+        """Return whether a second call on the same inputs executes fewer operators than a call on new ones."""
         return False
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
@@ -346,7 +346,7 @@ class UserModel(Subject):
             again = self.operators(self.sets[0])
         finally:
             self.restore()
-        return again is not None and len(list(again)) < len(list(self.listed))
+        return again is not None and len(again) < len(self.listed)
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None

@@ -54,8 +54,8 @@ class Place:
 class Reached:
     """Values reachable from the arguments of `plain`.
 
-    `arrays` has each array once; `removed` are names of compiled functions; `values` are those of the places as they
-    are, with trees whole. Nothing is exchanged before `put`.
+    `arrays` has each array once; `removed` are names of compiled functions; `values` are the unchanged values that
+    it visited. Nothing is exchanged before `put`.
     """
 
     def __init__(self) -> None:

@@ -410,9 +410,9 @@ def _overlap(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def _share_memory(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Give tensors one memory, as those have that they were made of: pairs of both, of one dtype each.
+    """Let the first tensors of pairs share one memory, as the second ones do.
 
-    It holds the whole memory of those, in the dtype and on the device of the made ones.
+    It is a copy of all of their memory, in the dtype and on the device of the first ones.
     """
     if len({(new.dtype, one.dtype) for new, one in pairs}) > 1:
         return
@@ -450,7 +450,7 @@ def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
         function, args, *named = after = [_of_copies(one, copies) for one in before]
         unchanged = all(map(operator.is_, before, after))
         return value if unchanged else partial(function, *args, **dict(zip(value.keywords, named, strict=True)))
-    if _is_function(value):
+    if isinstance(value, FunctionType):
         copies[id(value)] = made = value  # for a function that holds itself
         with contextlib.suppress(ValueError):  # a variable without a value yet
             made = _holding_copies(value, copies)
@@ -478,10 +478,6 @@ def _holding_copies(function: FunctionType, copies: dict[int, Any]) -> FunctionT
     made.__kwdefaults__ = by_name or None
     vars(made).update(vars(function))
     return made
-
-
-def _is_function(value: Any) -> bool:
-    return isinstance(value, FunctionType)
 
 
 def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:

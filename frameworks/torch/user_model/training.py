@@ -53,7 +53,7 @@ class Training(user_model.Training):
         return super().eager(calls)
 
     def _refuse_other_gradients(self) -> None:
-        """Raise Unsupported where a copy has other gradients; the copy and three gradients must have room."""
+        """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
         if any(one._post_accumulate_grad_hooks for one in module.parameters()):  # they may update weights
             return
