@@ -71,6 +71,8 @@ SAME_FIGURES: dict[str, str] = {
     "b90aca558f": "rewords a message",
     "2a89dfeb3d": "blames no cell for the death of a worker that waits",
     "1af5793473": "reads the compute mode of GPUs, written shorter",
+    "7ae10d259a": "compares gradients of user models where there is room; no table trains one",
+    "f35b1f12b7": "the same, written shorter",
 }
 # The same for figures of CPUs alone.
 SAME_ON_A_CPU = {
