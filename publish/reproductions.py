@@ -47,13 +47,14 @@ def committed() -> tuple[Reproduction, ...]:
 
 
 def _in_edition() -> Iterator[Reproduction]:
-    """Yield a reproduction for each published table and place of the edition with complete tables of it."""
+    """Yield a reproduction for each published table and place of the edition whose complete tables answer claims."""
     for name in experiments.names():
         experiment = experiments.get(name)
         for folder in sorted((RESULTS / place.EDITION).glob("*/")):
             if sweeps := [part for part in experiment.sweeps() if place.Table(part, folder / part.name).complete]:
-                evidence = reproduce.evidence_in(sweeps, folder)
-                yield Reproduction(f"{name}-{folder.name}", experiment, sweeps, evidence)
+                one = Reproduction(f"{name}-{folder.name}", experiment, sweeps, reproduce.evidence_in(sweeps, folder))
+                if any(_answer(claim, [one]) for claim in experiment.claims):
+                    yield one
 
 
 def answers() -> str:

@@ -38,7 +38,7 @@ BEHIND = {
 }
 EFFICIENCY = "of one rank's speed"
 BEHIND[EFFICIENCY] = ("scaling_efficiency", "scaling_efficiency_low", "scaling_efficiency_high")
-FIRST_CALL = "first_call_s", "build_s", "load_s"
+FIRST_CALL = "first_call_s", "compiler_start_s", "build_s", "load_s"
 NUMBER = r"[\d,]+(?:\.\d+)?"
 
 
