@@ -14,16 +14,17 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import harmonic_mean
 from typing import Protocol
 
 from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
-from measurement.sampling import Clocks, Variant, no_garbage_collection, time_calls
+from measurement.sampling import Clocks, Control, Variant, no_garbage_collection, time_calls
 
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
-LOOK_SECONDS = 0.02  # between readings of an idle counter
-SETTLE_SECONDS = 1.0  # between looks at the host's speed, which take 1 ms, or 20 at most if it is slow
+READ_SECONDS = 0.02  # between readings of an idle counter
+LOOK_SECONDS = 1.0  # between looks at the host's speed, which take 2 ms, or 20 at most if it is slow
 STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
@@ -50,7 +51,8 @@ class Counter(Protocol):
 class Energy:
     """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power if known.
 
-    `idle_w` is the power while no call runs. `problem` explains missing windows.
+    `host_loop_s` has the seconds of the host's loop during each window: their harmonic mean, since calls per second are
+    proportional to the core's speed. `idle_w` is the power while no call runs. `problem` explains missing windows.
     """
 
     source: str = ""
@@ -58,11 +60,13 @@ class Energy:
     seconds: tuple[Positive, ...] = ()
     calls: tuple[Positive, ...] = ()
     integrated: tuple[Positive, ...] = ()
+    host_loop_s: tuple[Positive, ...] = ()
     idle_w: Duration | None = None
     problem: str = ""
 
 
-Window = tuple[float, float, float, float | None]  # J, s, calls, and J by integrated power if known
+# J, s, calls, J by integrated power if known, and seconds of the host's loop if it was timed
+Window = tuple[float, float, float, float | None, float | None]
 
 
 def counter(device: str) -> Counter:
@@ -77,11 +81,13 @@ def take_windows(
     order: random.Random,
     sleep: Callable[[float], None],
     on_window: Callable[[Variant], None] = lambda variant: None,
-    settle: Callable[[], object] | None = None,
+    control: Control = lambda: (),
+    settle: Control = lambda: (),
 ) -> dict[str, Energy]:
     """Return the energy of one window by variant name.
 
-    `settle` may move this thread to a faster CPU, once a second.
+    Once a second `control` times the host's loop; then `settle`, which also returns its seconds, may move this thread
+    to a faster CPU.
     Raises Unmetered if calls need new inputs or the counter stops.
     """
     if any(variant.get_ready for variant in variants):
@@ -91,25 +97,24 @@ def take_windows(
     with no_garbage_collection():
         for variant in order.sample(variants, len(variants)):
             on_window(variant)
-            joules, seconds, calls, by_power = _window(variant, meter, clocks, settle or (lambda: None))
-            known = () if by_power is None else (by_power,)
-            found[variant.name] = Energy(meter.source, (joules,), (seconds,), (calls,), known, idle)
+            joules, seconds, calls, *known = _window(variant, meter, clocks, lambda: (*control(), *settle()))
+            by_power, loops = (() if value is None else (value,) for value in known)
+            found[variant.name] = Energy(meter.source, (joules,), (seconds,), (calls,), by_power, loops, idle)
     return found
 
 
-def _window(variant: Variant, meter: Counter, clocks: Clocks, settle: Callable[[], object]) -> Window:
+def _window(variant: Variant, meter: Counter, clocks: Clocks, look: Control) -> Window:
     """Return a window from the counter's first change to its last: it has no information between changes."""
-    wall, count = clocks.wall, variant.calls_per_sample
-    settle()
+    wall, count, loops = clocks.wall, variant.calls_per_sample, list(look())
     time_calls(variant, count, clocks)
     start, calls, last = wall(), 0, meter.joules()
-    changed = settled = start
+    changed = looked = start
     marks: list[tuple[float, float, int]] = []  # seconds, joules and calls at each change
     powers: list[tuple[float, float]] = []
     while wall() - start < WINDOW_SECONDS or len(marks) < 2:
-        if wall() - settled >= SETTLE_SECONDS:
-            settle()
-            settled = wall()
+        if wall() - looked >= LOOK_SECONDS:
+            loops += look()
+            looked = wall()
         time_calls(variant, count, clocks)
         calls += count
         now, joules, watts = wall(), meter.joules(), meter.watts()
@@ -123,7 +128,8 @@ def _window(variant: Variant, meter: Counter, clocks: Clocks, settle: Callable[[
     (first_s, first_j, first_calls), (last_s, last_j, last_calls) = marks[0], marks[-1]
     within = [(moment, watts) for moment, watts in powers if first_s <= moment <= last_s]
     by_power = integrated(within) if len(within) > 1 else None
-    return last_j - first_j, last_s - first_s, float(last_calls - first_calls), by_power
+    loop_s = harmonic_mean(loops) if loops else None
+    return last_j - first_j, last_s - first_s, float(last_calls - first_calls), by_power, loop_s
 
 
 def integrated(powers: Sequence[tuple[float, float]]) -> float:
@@ -138,7 +144,7 @@ def _idle_watts(meter: Counter, clocks: Clocks, sleep: Callable[[float], None]) 
     start, last = clocks.wall(), meter.joules()
     marks: list[tuple[float, float]] = []
     while clocks.wall() - start < IDLE_SECONDS:
-        sleep(LOOK_SECONDS)
+        sleep(READ_SECONDS)
         now, joules = clocks.wall(), meter.joules()
         if joules != last:
             marks.append((now, joules))

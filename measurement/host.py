@@ -148,15 +148,20 @@ def at_full_speed(
 
 
 def _scaled(processes: Sequence[Turns], factors: Sequence[float], full_s: float | None) -> list[list[float]]:
-    """Return a cell's seconds per call times each process's factor, as far as they wait, but not below the device's."""
+    """Return a cell's seconds per call, scaled by each process's factor."""
+    scale = scaling(processes, full_s)
+    both = zip(processes, factors, strict=True)
+    return [[scale(seconds, factor) for seconds in turns.samples] for turns, factor in both]
+
+
+def scaling(processes: Sequence[Turns], full_s: float | None) -> Callable[[float, float], float]:
+    """Return a function of a cell's seconds per call and a factor: their product, as far as calls wait for the host.
+
+    It returns no less than the device's seconds.
+    """
     part = _waiting(processes, full_s) if follows(processes, full_s) else 0.0
     least = median([turns.device_s for turns in processes if turns.device_s] or [0.0])
-    if not part:
-        return [list(turns.samples) for turns in processes]
-    return [
-        [max(seconds * (1 - part * (1 - factor)), min(seconds, least)) for seconds in turns.samples]
-        for turns, factor in zip(processes, factors, strict=True)
-    ]
+    return lambda seconds, factor: max(seconds * (1 - part * (1 - factor)), min(seconds, least))
 
 
 def _factor(cells: Sequence[Turns], full_s: float | None, fastest_s: float | None) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -75,7 +75,8 @@ class Kept:
             return []
         whose = {"cell": report.cell, "launch": report.process, "worker": report.worker}
         host = {"host_loop_s": report.host_loop_s, "full_speed_s": report.full_speed_s, "host_s": report.host_s}
-        return [{**whose, "seconds_per_call": report.samples, **host, "device_s": report.device_s}]
+        energy = {"energy": asdict(report.energy)} if report.energy else {}
+        return [{**whose, "seconds_per_call": report.samples, **host, "device_s": report.device_s, **energy}]
 
 
 def _holds_arrays(path: Path) -> bool:
@@ -148,6 +149,12 @@ class CellResult:
     def fastest_loop_s(self) -> float | None:
         """Return the control loop's seconds in the fastest process, to which times are scaled; None if unknown."""
         return host.fastest_seconds(([_turns(report)] for report in self.reports), self.full_speed_s)
+
+    def call_at_full_speed(self, seconds: float, loop_s: float) -> float:
+        """Return a call's seconds on the fastest process's core, from those where the control loop took `loop_s`."""
+        if not (fastest_s := self.fastest_loop_s):
+            return seconds
+        return host.scaling(list(map(_turns, self.reports)), self.full_speed_s)(seconds, fastest_s / loop_s)
 
     @property
     def turns(self) -> tuple[list[list[int]], bool]:

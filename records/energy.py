@@ -1,11 +1,15 @@
-"""Energy of a cell from the windows of its processes: joules per call, power, and both relative to eager mode."""
+"""Energy of a cell from the windows of its processes: joules per call, power, and both relative to eager mode.
+
+All are those of a host core at full speed: where calls wait for the host, a slow core adds time at idle power.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from measurement.energy import Energy
 from measurement.statistics import ENOUGH_PROCESSES, Interval
@@ -13,19 +17,37 @@ from records import figures
 from records.cell_result import CellResult
 from records.intervals import over_processes
 
+JOULES, WATTS = attrgetter("joules"), attrgetter("watts")  # of a call
 CHECKED_WITHIN = 0.05  # largest relative difference between integrated power and the counter
 
-Figure = Callable[[Energy, int], float]  # of a window, by its index
+
+class Call(NamedTuple):
+    """A window's mean call, on a core at full speed."""
+
+    joules: float
+    seconds: float
+
+    @property
+    def watts(self) -> float:
+        return self.joules / self.seconds
 
 
-def joules_per_call(energy: Energy, place: int) -> float:
-    """Return the energy of a call in one window, in J."""
-    return energy.joules[place] / energy.calls[place]
+Figure = Callable[[Call], float]
 
 
-def watts(energy: Energy, place: int) -> float:
-    """Return the mean power in one window, in W."""
-    return energy.joules[place] / energy.seconds[place]
+def calls(result: CellResult, energy: Energy) -> list[Call]:
+    """Return the mean call of each window of a process.
+
+    The wait that a slow core adds draws the idle power, but no more than the window's.
+    """
+    found = []
+    for place, count in enumerate(energy.calls):
+        call = Call(energy.joules[place] / count, energy.seconds[place] / count)
+        if energy.idle_w is not None and energy.host_loop_s:
+            seconds = result.call_at_full_speed(call.seconds, energy.host_loop_s[place])
+            call = Call(call.joules - min(energy.idle_w, call.watts) * (call.seconds - seconds), seconds)
+        found.append(call)
+    return found
 
 
 def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:
@@ -36,7 +58,7 @@ def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, 
     measured = [energy for energy in taken if energy.joules]
     if not measured:
         return {"energy_source": f"unsupported: {taken[0].problem}"}
-    per_call, power = (_interval([_logs(one, figure) for one in measured]) for figure in (joules_per_call, watts))
+    per_call, power = (_interval([_logs(result, one, figure) for one in measured]) for figure in (JOULES, WATTS))
     idle = [energy.idle_w for energy in measured if energy.idle_w is not None]
     row = {
         **figures.columns("energy", per_call),
@@ -50,7 +72,7 @@ def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, 
 
 
 def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
-    saving, power = ratio(baseline, result, joules_per_call), ratio(result, baseline, watts)
+    saving, power = ratio(baseline, result, JOULES), ratio(result, baseline, WATTS)
     return figures.columns("energy_saving", saving) | figures.columns("power_ratio", power)
 
 
@@ -61,7 +83,7 @@ def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | Non
     for report in over.reports:
         ours, other = report.energy, theirs.get((report.process, report.worker))
         if ours and other and len(ours.joules) == len(other.joules):
-            pairs = zip(_logs(ours, figure), _logs(other, figure), strict=True)
+            pairs = zip(_logs(over, ours, figure), _logs(under, other, figure), strict=True)
             logs.append([first - second for first, second in pairs])
     return _interval(logs)
 
@@ -83,8 +105,8 @@ def is_off(result: CellResult) -> bool:
     return found is not None and abs(found - 1) > CHECKED_WITHIN
 
 
-def _logs(energy: Energy, figure: Figure) -> list[float]:
-    return [math.log(figure(energy, place)) for place in range(len(energy.joules))]
+def _logs(result: CellResult, energy: Energy, figure: Figure) -> list[float]:
+    return [math.log(figure(call)) for call in calls(result, energy)]
 
 
 def _interval(logs: list[list[float]]) -> Interval | None:

@@ -18,6 +18,7 @@ History of `SCHEMA_VERSION`:
 - 10: the start of the compiler, which break-evens count.
 - 11: `host_ms_in_loops` divides by the loop of the fastest process, to which times are scaled; before by
   `host_loop_ms_full`, which scatters over hosts by 5 to 11 % more.
+- 12: energy and power on a core at full speed; before as measured. Samples hold windows of energy.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from workloads.spec import MERGED_CHAINS
 Value = str | bool | int | float
 Row = Mapping[str, Any]  # by the names of columns
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Required, TypedDict
 
 from measurement import checked
 from measurement.checked import Count, Misfit
+from measurement.energy import Energy
 from measurement.kernels import CLASSES
 from records.statuses import is_baseline
 
@@ -145,6 +146,7 @@ class Sample:
     full_speed_s: float | None = None
     host_s: float | None = None
     device_s: float | None = None
+    energy: Energy | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ class SampleLine(TypedDict, total=False):
     full_speed_s: float
     host_s: float | None
     device_s: float | None
+    energy: dict[str, Any]
     run_id: str  # if samples of several runs are together
 
 

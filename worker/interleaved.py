@@ -262,7 +262,9 @@ class InterleavedComparison(GroupWork):
                 if at_work[0].ranks > 1:
                     raise Unmetered("the counter covers one rank: measure energy with RANKS=1")
                 meter = counter(at_work[0].device)
-                self.energy = take_windows(variants, meter, self.context.clocks, order, time.sleep, on_window, settle)
+                clocks, control = self.context.clocks, self.context.control(at_work[0])
+                settle = settle or (lambda: ())
+                self.energy = take_windows(variants, meter, clocks, order, time.sleep, on_window, control, settle)
             except Unmetered as reason:
                 self.energy = dict.fromkeys(by_name, Energy(problem=str(reason)))
         if trouble:

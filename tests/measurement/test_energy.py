@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,12 @@ from doubles.clock import Machine
 from analysis import modes
 from analysis.answers import by_setting
 from analysis.points import Points
-from measurement import energy, gpu
+from measurement import checked, energy, gpu
 from measurement.energy import Energy, Nvml, Rapl, Unmetered, integrated, take_windows
 from records import energy as columns_of
-from records.cell_result import CellResult
+from records.cell_result import CellResult, Kept
 from records.record import SCHEMA_VERSION
+from records.shapes import Sample
 from reports import answers
 
 
@@ -74,8 +77,8 @@ def test_a_window_holds_the_energy_of_its_mode_alone():
         of_mode = found[name]
         assert len(of_mode.joules) == 1
         assert of_mode.seconds[0] > energy.WINDOW_SECONDS - 0.5
-        assert columns_of.joules_per_call(of_mode, 0) == pytest.approx(joules, rel=0.01)
-        assert columns_of.watts(of_mode, 0) == pytest.approx(watts, rel=0.01)
+        assert of_mode.joules[0] / of_mode.calls[0] == pytest.approx(joules, rel=0.01)
+        assert of_mode.joules[0] / of_mode.seconds[0] == pytest.approx(watts, rel=0.01)
         assert of_mode.integrated[0] / of_mode.joules[0] == pytest.approx(1, rel=0.01)
     assert found["eager"].idle_w == pytest.approx(50, rel=0.01)
 
@@ -164,6 +167,69 @@ def test_columns_have_the_saving_and_the_power(results):
     assert row["power_ratio_vs_eager"] == pytest.approx(2.5, rel=0.01)
     assert row["energy_ci_low"] <= row["energy_j_per_call"] <= row["energy_ci_high"]
     assert "energy_saving_vs_eager" not in columns_of.columns(eager, eager, True, None)
+
+
+LOOP = 0.0005  # seconds of the control loop at full speed
+
+
+def windows_on_a_host(slow: float) -> dict[str, Energy]:
+    """Windows where the core is slower by a factor: eager mode waits for it, with 4 ms of work at 300 W a call."""
+    machine, seconds = Machine(), 0.02 * slow
+    variants = [
+        machine.variant(name, taken, calls_per_sample=2, synchronize_each_call=False)
+        for name, taken in (("eager", seconds), ("graph", 0.005))
+    ]
+
+    def sleep(seconds: float) -> None:
+        machine.now += seconds
+
+    def control() -> tuple[float]:
+        return (slow * LOOP,)
+
+    counter = Planted(machine, {"eager": (0.004 * 250 + seconds * 50) / seconds, "graph": 250.0})
+    return take_windows(variants, counter, machine.clocks, random.Random(1), sleep, control=control)
+
+
+def test_energy_is_that_of_a_core_at_full_speed(cell, report):
+    def reports(mode: str, seconds: float, host_s: float) -> CellResult:
+        processes = [
+            report(
+                process=n,
+                samples=[seconds * (slow if mode == "eager" else 1)] * 10,
+                host_loop_s=(slow * LOOP,) * 10,
+                host_s=host_s * slow,
+                device_s=0.004,
+                energy=windows_on_a_host(at_window)["eager" if mode == "eager" else "graph"],
+            )
+            for n, (slow, at_window) in enumerate([(1.0, 2.0), (1.1, 1.0), (1.2, 1.5)])
+        ]
+        return CellResult(cell(mode=mode), reports=processes)
+
+    eager, graph = reports("eager", 0.02, 0.02), reports("inductor", 0.005, 0.001)
+    assert [round(one.host_loop_s[0] / LOOP, 6) for one in (r.energy for r in eager.reports)] == [2.0, 1.0, 1.5]
+    row = columns_of.columns(eager, None, True, None)
+    assert row["energy_ci_low"] == pytest.approx(2.0, rel=0.02)  # 4 ms of work and 20 ms of idle power
+    assert row["energy_ci_high"] == pytest.approx(2.0, rel=0.02)
+    assert row["power_w"] == pytest.approx(100, rel=0.02)
+    row = columns_of.columns(graph, eager, False, None)
+    assert row["energy_j_per_call"] == pytest.approx(1.25, rel=0.01)
+    assert (row["energy_saving_ci_low"], row["energy_saving_ci_high"]) == pytest.approx((1.6, 1.6), rel=0.03)
+
+
+def test_a_wait_draws_no_more_than_the_windows_mean_power(cell, report):
+    energy = Energy("planted", (90.0,), (2.0,), (100.0,), (), (2 * LOOP,), 50.0)  # a call of 20 ms at 45 W
+    loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.01, "device_s": 0.0001}
+    result = CellResult(cell(), reports=[report(samples=(0.01,) * 10, **loops)])
+    assert columns_of.calls(result, energy) == [(pytest.approx(0.45), pytest.approx(0.01))]
+    assert columns_of.calls(result, replace(energy, host_loop_s=())) == [(0.9, 0.02)]
+
+
+def test_samples_hold_the_windows(cell, report):
+    kept = Kept("", report=report(energy=taken()["eager"]))
+    (line,) = kept.samples
+    read = checked.read(Sample, json.loads(json.dumps(line)))
+    assert read.energy == kept.report.energy
+    assert "energy" not in Kept("", report=report()).samples[0]
 
 
 def test_a_counter_off_its_integrated_power_is_flagged(results):
