@@ -187,7 +187,7 @@ def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
                 if isinstance(message, Explained | Failed) and message.cell in left:
                     yield entry_of(left.pop(message.cell), message, folder.name)
         except local.WorkerFailure as error:
-            failure = Failure(error.status, str(error), local.log_tail(start.log))
+            failure = Failure(error.status, f"{error}{local.crash_place(start.log)}", local.log_tail(start.log))
         except ProtocolError as error:
             failure = Failure("error", str(error), local.log_tail(start.log))
         finally:

@@ -92,8 +92,7 @@ def _failure_in(launcher: Launcher, groups: Sequence[Group], folder: Path) -> st
             if isinstance(message, Failed):
                 reasons.append(message.reason)
     except local.WorkerFailure as error:
-        last = local.log_tail(start.log).rpartition("\n")[2]
-        reasons.append(f"{error} Its last line: {last}" if last else str(error))
+        reasons.append(local.explained(error, start.log))
         return reasons[0]
     except ProtocolError as error:
         return str(error)

@@ -377,7 +377,7 @@ class Executor:
         except local.SlotFailure:
             raise
         except local.WorkerFailure as error:
-            return Failure(error.status, str(error), local.log_tail(start.log))
+            return Failure(error.status, f"{error}{local.crash_place(start.log)}", local.log_tail(start.log))
         finally:
             self.breakdown.enter("records")
         return Failure("crash", "The worker ended without reporting this cell.", local.log_tail(start.log))

@@ -169,8 +169,7 @@ class Rounds(ABC, Generic[Row]):
                 hello = message if isinstance(message, Hello) else hello
                 ended = message if isinstance(message, Ended) else ended
         except local.WorkerFailure as error:
-            last = local.log_tail(start.log).rpartition("\n")[2]
-            return f"{error} Its last line: {last}" if last else str(error), hello
+            return local.explained(error, start.log), hello
         except ProtocolError as error:
             return str(error), hello
         return ended, hello

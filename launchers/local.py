@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import select
 import selectors
 import signal
@@ -26,6 +27,7 @@ KILL_SECONDS = 5.0
 DAY = 86400.0  # longer than a selector can wait at once
 HELD_UP_SECONDS = 1.0  # woken later than this: the process was stopped, and perhaps its worker with it
 NOTES = 20
+MOST_READ = 20_000  # bytes of a worker's output
 # Thread settings of the user's shell would contradict the sweep's. Other framework switches are kept and recorded.
 _DROPPED = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "GOMP_")
 
@@ -234,8 +236,25 @@ def reason_of(words: str) -> str:
 
 
 def log_tail(path: Path, characters: int = 3000) -> str:
-    """Return the end of a worker's output."""
+    """Return the end of a worker's output, without the extension modules that Python lists at a fatal error."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - characters))
-        return file.read(characters).decode(errors="replace").strip()
+        file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_READ))
+        text = file.read(MOST_READ).decode(errors="replace")
+        return re.sub(r"(?m)^Extension modules: .*$", "", text).strip()[-characters:].lstrip()
     return ""
+
+
+def crash_place(log: Path) -> str:
+    """Return a sentence on the Python line at which a worker was killed, from its output; empty if that has none."""
+    _, fatal, stack = log_tail(log, MOST_READ).rpartition("Fatal Python error: ")
+    frame = re.search(r'^  File "(.+)", line (\d+) in (.+)$', stack, re.MULTILINE) if fatal else None
+    if frame is None:
+        return ""
+    path = re.sub(r".*/(site|dist)-packages/", "", frame[1].removeprefix(f"{SUITE}/"))
+    return f" It ran {frame[3]} in {path}, line {frame[2]}."
+
+
+def explained(error: WorkerFailure, log: Path) -> str:
+    """Return the message of a worker's failure, with the line at which it was killed or else its last words."""
+    last = log_tail(log).rpartition("\n")[2]
+    return f"{error}{crash_place(log) or (f' Its last line: {last}' if last else '')}"

@@ -6,6 +6,7 @@ Threads and caches are in the environment before the process starts; see `launch
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import json
 import os
@@ -115,6 +116,7 @@ def main() -> None:
     job_path, results = sys.argv[1:3]
     job = Job.from_json(json.loads(Path(job_path).read_text()))
     keep_bytecode(job)
+    faulthandler.enable(all_threads=False)  # a crash names its line
     workloads.add(job.user_models)
     channel = Channel(results, str(Path(job.folder) / MARKER))
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -89,6 +90,34 @@ def test_a_crash_compares_at_once_though_a_child_holds_the_pipe(worker, tmp_path
     assert (told.status, str(told)) == ("crash", "The worker was killed by SIGSEGV.")
     assert not alive(noted(tmp_path, "child"))
     assert "exited with code 3" in str(failure(worker(f"child({leave!r}); sys.exit(3)")))
+
+
+def test_a_crash_names_the_line_that_ran(worker, tmp_path):
+    launch = worker("""
+        import ctypes, faulthandler
+        faulthandler.enable()
+        def load():
+            ctypes.string_at(0)
+        load()
+    """)
+    found = failure(launch)
+    place = r"It ran string_at in .*ctypes/__init__\.py, line \d+\."
+    assert re.fullmatch(rf"The worker was killed by SIGSEGV\. {place}", local.explained(found, launch.log))
+    assert "Extension modules" not in local.log_tail(launch.log)
+
+
+def test_places_of_crashes_are_relative_to_packages_and_the_suite(tmp_path):
+    log, error = tmp_path / "log", local.WorkerFailure("crash", "Killed.")
+    stack = "a line\nFatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n"
+    for path, shown in (
+        ("/x/lib/python3.12/site-packages/torch/a.py", "torch/a.py"),
+        (f"{ROOT}/worker/start.py", "worker/start.py"),
+    ):
+        log.write_text(f'{stack}  File "{path}", line 7 in load\n  File "/y.py", line 8 in main\n')
+        assert local.explained(error, log) == f"Killed. It ran load in {shown}, line 7."
+    log.write_text("first\nlast")
+    assert local.explained(error, log) == "Killed. Its last line: last"
+    assert local.explained(error, tmp_path / "none") == "Killed."
 
 
 @pytest.mark.parametrize("leave", ESCAPES)
