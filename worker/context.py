@@ -66,8 +66,7 @@ class Context:
                 f"{self.effective.threads}: the cell's thread count would be wrong."
             )
         self.sound = wrong is None
-        if cell.device_kind == "gpu":
-            self.cores = Cores(self.clocks.wall, self.own_cpus(cell))
+        self.find_cores(cell)
         if self.adapter.processes(cell) > 1:
             if ranks.own():
                 Rank(self.adapter, self.job, cell.ranks, self.cores).follow()
@@ -83,12 +82,18 @@ class Context:
             time.sleep(LOOK_AGAIN_SECONDS)
         self.job = Job.from_json(json.loads(complete.read_text()))
         self.full_speed_s = self.job.full_speed_s
-        self.cores = self.cores and Cores(self.clocks.wall, self.own_cpus(self.job.cells[0]))
+        if self.cores:
+            self.find_cores(self.job.cells[0])
 
     def _blame_no_cell(self) -> None:
         """Report that no cell is at work, for the case that the process ends."""
         self.channel.send(WAITS)
         self.channel.mark("")
+
+    def find_cores(self, cell: Cell) -> None:
+        """Know the CPUs among which `on_fast_cpus` chooses, if the cell is a GPU's."""
+        if cell.device_kind == "gpu":
+            self.cores = Cores(self.clocks.wall, self.own_cpus(cell))
 
     def own_cpus(self, cell: Cell) -> list[int]:
         """Return the CPUs that this process may move to: of processes that train together each has its own share."""

@@ -187,7 +187,7 @@ class ProcessStart(GroupWork):
         return {f"0.{name}": sampled(value, kind) for name, value in without_padding(arrays, counts).items()}
 
     def steady(self, step: Step) -> Variant:
-        """Sample the warm step; return its variant."""
+        """Sample the warm step, on fast CPUs; return its variant."""
         clocks = Clocks()
         variant = Variant(
             name=self.cell.id,
@@ -199,8 +199,10 @@ class ProcessStart(GroupWork):
         )
         self.channel.send(Phase(self.cell.id, "steady state"))
         warm_up(variant, STARTED, clocks)
-        order = random.Random(self.context.job.seed)
-        take_rounds([variant], STARTED, clocks, order, control=self.context.control(self.cell))
+        order, control = random.Random(self.context.job.seed), self.context.control(self.cell)
+        self.context.find_cores(self.cell)
+        with self.context.on_fast_cpus(self.cell) as settle:
+            take_rounds([variant], STARTED, clocks, order, control=control, settle=settle)
         return variant
 
     def fill(self) -> None:
