@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from analysis.starts import CALLS, Cell, Range, Strategy
@@ -62,12 +63,12 @@ def calls_text(calls: float) -> str:
     return f"{round(calls / digits) * digits:,.0f}"
 
 
-def choices(cell: Cell, calls: Sequence[int] = CALLS, rivals: bool = True) -> str:
-    """Return the recommended strategy by the number of calls that a process answers.
+def choices(cell: Cell, rivals: bool = True) -> str:
+    """Return the recommended strategy by the number of calls that a process answers, or two that are not separated.
 
-    With `rivals` it includes the strategies that intervals do not separate.
+    With `rivals` it also names strategies where intervals leave more than two.
     """
-    found = [(number, _named(names, rivals)) for number in calls if (names := cell.choice(number))]
+    found = [(number, _named(names, rivals)) for number in CALLS if (names := cell.choice(number))]
     parts: list[str] = []
     for names, alike in itertools.groupby(found, key=lambda one: one[1]):
         first, *rest = (number for number, _ in alike)
@@ -77,10 +78,9 @@ def choices(cell: Cell, calls: Sequence[int] = CALLS, rivals: bool = True) -> st
 
 
 def _named(names: Sequence[str], rivals: bool) -> str:
-    if len(names) == 1:
-        return names[0]
-    between = ", ".join(names[:MOST_UNDECIDED])
-    return f"inconclusive ({between}{', …' if len(names) > MOST_UNDECIDED else ''})" if rivals else "inconclusive"
+    if len(names) <= MOST_UNDECIDED:
+        return " or ".join(names)
+    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)" if rivals else "inconclusive"
 
 
 def warm(cell: Cell) -> str:
@@ -100,10 +100,10 @@ def wrong(cell: Cell) -> list[str]:
 
 def block(cell: Cell) -> list[str]:
     """Return at most ten lines of at most 80 columns, and one for each strategy with wrong outputs."""
-    advice = choices(cell), choices(cell, rivals=False), choices(cell, CALLS[1:3], rivals=False)
-    fitting = next((text for text in advice if len(text) <= rounds.WIDTH), "")
+    advice = choices(cell) if len(choices(cell)) <= rounds.WIDTH else choices(cell, rivals=False)
+    lines = textwrap.wrap(advice, rounds.WIDTH, subsequent_indent="  ")
     found = rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies])
-    return [*[*found, *filter(None, [fitting, warm(cell)])][:MOST_LINES], *map(rounds.cut, wrong(cell))]
+    return [*[*found, *lines, *filter(None, [warm(cell)])][:MOST_LINES], *map(rounds.cut, wrong(cell))]
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:

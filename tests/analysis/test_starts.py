@@ -60,11 +60,13 @@ def test_advice_is_given_where_intervals_separate():
     (cell,) = analysis.cells(records)
     assert set(cell.choice(10_000)) == {"compile", "regional"}
     assert words.choices(cell) == (
-        "For a process that answers 1 to 100 calls: eager; 10,000 to 1,000,000: inconclusive (compile, regional)."
+        "For a process that answers 1 to 100 calls: eager; 10,000 to 1,000,000: compile or regional."
     )
-    assert words.choices(cell, (1, 10_000), rivals=False) == (
-        "For a process that answers 1 call: eager; 10,000: inconclusive."
-    )
+    (cell,) = analysis.cells(records + planted("warm-cache", 12.0, 5.0, 0.012))
+    advice = "For a process that answers 1 to 100 calls: eager; 10,000 to 1,000,000: inconclusive"
+    assert re.fullmatch(rf"{advice} \([a-z-]+, [a-z-]+, …\)\.", words.choices(cell))
+    assert words.choices(cell, rivals=False) == f"{advice}."
+    assert f"{advice}." in " ".join(map(str.strip, words.block(cell)))
 
 
 def test_a_variant_and_wrong_answers_are_no_advice():
