@@ -10,7 +10,8 @@ from statistics import fmean
 from typing import Generic, TypeVar
 
 from measurement.starts import EAGER
-from measurement.statistics import Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
+from measurement.text import times
 from records.intervals import over_processes
 from records.process import ProcessRecord
 
@@ -19,7 +20,7 @@ Row = TypeVar("Row", bound=ProcessRecord)
 
 def mean(values: Sequence[float]) -> Interval | None:
     """Return the mean over processes, one value each, with its 95 % interval; None for fewer than three."""
-    return over_processes([[value] for value in values]) if len(values) > 2 else None
+    return over_processes([[value] for value in values]) if len(values) >= ENOUGH_PROCESSES else None
 
 
 def typical(values: Sequence[float]) -> Interval | None:
@@ -32,11 +33,11 @@ def least(figures: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
     """Return the strategy with the least geometric mean and those that are not shown to take more, in the order given.
 
     `figures` holds by strategy a figure for each round. A strategy takes more where the ratio to the least, paired by
-    round, has an interval above 1. A strategy with fewer than three rounds is ignored.
+    round, has an interval above 1. The result is empty while any strategy has fewer than three rounds.
     """
-    means = {name: fmean(map(math.log, ones.values())) for name, ones in figures.items() if len(ones) > 2}
-    if not means:
+    if not figures or any(len(ones) < ENOUGH_PROCESSES for ones in figures.values()):
         return ()
+    means = {name: fmean(map(math.log, ones.values())) for name, ones in figures.items()}
     best = min(means, key=lambda name: means[name])
     return tuple(name for name in means if name == best or not _more(figures[name], figures[best]))
 
@@ -53,8 +54,8 @@ class Arm(Generic[Row]):
     name: str
     records: tuple[Row, ...]
     eager: dict[int, Row]
-    reason: str = ""  # why there are none, or how many gave wrong outputs
-    wrong: int = 0  # processes with wrong outputs
+    reason: str = ""  # why there are none, or how many processes failed
+    failed: bool = False  # whether any process gave no right answer
 
     @cached_property
     def pairs(self) -> list[tuple[Row, Row]]:
@@ -92,9 +93,13 @@ def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyAr
     return found
 
 
-def _failures(records: Sequence[ProcessRecord]) -> tuple[str, int]:
-    """Return why a strategy has no figures or is not recommended, and how many of its processes gave wrong outputs."""
-    wrong = [one for one in records if one.is_wrong]
-    if any(one.is_right for one in records):
-        return (f"wrong in {len(wrong)} of {len(records)} processes: {wrong[0].reason}" if wrong else ""), len(wrong)
-    return f"{records[0].status}: {records[0].reason}", len(wrong)
+def _failures(records: Sequence[ProcessRecord]) -> tuple[str, bool]:
+    """Return why a strategy has no figures or is not recommended, and whether any of its processes failed."""
+    failed = [one for one in records if not one.is_right]
+    if not failed:
+        return "", False
+    first = failed[0]
+    if len(failed) == len(records):
+        return f"{first.status}: {first.reason}", True
+    kind = "wrong" if first.is_wrong else first.status
+    return f"{kind} in {len(failed)} of {times(len(records), 'process', 'processes')}: {first.reason}", True

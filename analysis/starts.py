@@ -96,19 +96,24 @@ class Cell:
     """The strategies of one cell, in their fixed order."""
 
     name: str
-    record: StartRecord  # any of them, for common columns
+    records: tuple[StartRecord, ...]
     strategies: tuple[Strategy, ...]
+
+    @property
+    def record(self) -> StartRecord:
+        """Return any of the records, for common columns."""
+        return self.records[0]
 
     def choice(self, calls: int) -> tuple[str, ...]:
         """Return the strategy to take for so many calls, or all between which intervals do not decide.
 
-        Variants of another strategy, and strategies with a wrong output in any process, are no choice. The fastest on
-        average is the choice where the paired ratio of every other to it has an interval above 1.
+        Variants of another strategy, and strategies that failed in any process, are no choice. The fastest on average
+        is the choice where the paired ratio of every other to it has an interval above 1.
         """
-        there = [one for one in self.strategies if not WAYS[one.name].beside and not one.wrong]
+        there = [one for one in self.strategies if not WAYS[one.name].beside and not one.failed]
         return least({one.name: {record.round: total_s(record, calls) for record in one.records} for one in there})
 
 
 def cells(records: Sequence[StartRecord]) -> list[Cell]:
     """Return the cells of a run's records."""
-    return [Cell(name, own[0], tuple(arms(own, WAYS, Strategy))) for name, own in by_cell(records).items()]
+    return [Cell(name, tuple(own), tuple(arms(own, WAYS, Strategy))) for name, own in by_cell(records).items()]

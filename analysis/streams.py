@@ -80,8 +80,13 @@ class Cell:
     """The arms of one cell; strategies keep their fixed order."""
 
     name: str
-    record: StreamRecord  # any of them, for common columns
+    records: tuple[StreamRecord, ...]
     arms: tuple[Arm, ...]
+
+    @property
+    def record(self) -> StreamRecord:
+        """Return any of the records, for common columns."""
+        return self.records[0]
 
     def with_caches(self, caches: str) -> list[Arm]:
         """Return the arms with one kind of caches."""
@@ -91,11 +96,15 @@ class Cell:
         """Return the strategy that takes the least time, or all between which intervals do not decide.
 
         The fastest on average is the choice where the paired ratio of every other to it has an interval above 1. A
-        strategy that fell back to eager mode, or gave a wrong output in any process, is no choice.
+        strategy that fell back to eager mode, or failed in any process, is no choice.
         """
-        wrong = {arm.name for arm in self.arms if arm.wrong}
-        there = [arm for arm in self.with_caches(caches) if not arm.fell_back and arm.name not in wrong]
+        there = self.compared(caches)
         return least({arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there})
+
+    def compared(self, caches: str) -> list[Arm]:
+        """Return the arms among which `choice` chooses."""
+        failed = {arm.name for arm in self.arms if arm.failed}
+        return [arm for arm in self.with_caches(caches) if not arm.fell_back and arm.name not in failed]
 
 
 def cells(records: Sequence[StreamRecord]) -> list[Cell]:
@@ -106,5 +115,5 @@ def cells(records: Sequence[StreamRecord]) -> list[Cell]:
         for caches in CACHES:
             mine = [record for record in own if record.caches == caches]
             arms += rounds.arms(mine, STRATEGIES, partial(Arm, caches=caches))
-        found.append(Cell(name, own[0], tuple(arms)))
+        found.append(Cell(name, tuple(own), tuple(arms)))
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from measurement.host import SLOW, full_seconds
 from measurement.statistics import Interval
-from measurement.text import plain
+from measurement.text import plain, times
 from records.process import ProcessRecord
 from reports.numbers import plus_minus, text_of
 
@@ -22,6 +23,20 @@ def title(record: ProcessRecord) -> str:
 def figure(interval: Interval | None, average: float | None) -> str:
     """Return a mean with its half-width; without an interval the average alone."""
     return text_of(average) if interval is None else f"{text_of(interval.value)} {plus_minus(interval)}"
+
+
+def slow_host(records: Sequence[ProcessRecord]) -> list[str]:
+    """Return a sentence on processes on slow host cores, by the rule for turns; nothing without any.
+
+    The control loop's full speed is the fastest decile of the processes' medians.
+    """
+    loops = [one.host_loop_ms for one in records if one.host_loop_ms]
+    slow = sum(loop > SLOW * (full_seconds(loops) or 0.0) for loop in loops)
+    return (
+        [f"The host was slow in {slow} of {times(len(loops), 'process', 'processes')}, whose times count."]
+        if slow
+        else []
+    )
 
 
 def cut(text: str) -> str:

@@ -37,10 +37,18 @@ def row(one: Strategy) -> tuple[str, ...]:
 
 
 def pays(one: Strategy) -> str:
-    """Return the calls at which a strategy is shown to pay; empty with fewer than three pairs."""
-    if one.pays or one.undecided:
-        return ranges(one.pays) or "inconclusive"
-    return "none" if len(one.pairs) >= ENOUGH_PROCESSES else ""
+    """Return the calls at which a strategy is shown to pay, or up to or from which it is shown not to.
+
+    It is empty with fewer than three pairs.
+    """
+    if len(one.pairs) < ENOUGH_PROCESSES or one.pays:
+        return ranges(one.pays)
+    if not one.undecided:
+        return "none"
+    first, last = one.undecided[-1]
+    if not math.isinf(last):
+        return f"none from {calls_text(last)}"
+    return "inconclusive" if first == 1 else f"none up to {calls_text(first)}"
 
 
 def ranges(found: Sequence[Range]) -> str:
@@ -93,17 +101,18 @@ def warm(cell: Cell) -> str:
     return ""
 
 
-def wrong(cell: Cell) -> list[str]:
-    """Return a line for each strategy with figures of which some processes gave wrong outputs."""
-    return [f"{one.name}: {one.reason}" for one in cell.strategies if one.records and one.reason]
+def notes(cell: Cell) -> list[str]:
+    """Return a line for each strategy with figures of which some processes failed, and one on slow hosts."""
+    failed = [f"{one.name}: {one.reason}" for one in cell.strategies if one.records and one.reason]
+    return [*failed, *rounds.slow_host(cell.records)]
 
 
 def block(cell: Cell) -> list[str]:
-    """Return at most ten lines of at most 80 columns, and one for each strategy with wrong outputs."""
+    """Return at most ten lines of at most 80 columns, and the notes."""
     advice = choices(cell) if len(choices(cell)) <= rounds.WIDTH else choices(cell, rivals=False)
     lines = textwrap.wrap(advice, rounds.WIDTH, subsequent_indent="  ")
     found = rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies])
-    return [*[*found, *lines, *filter(None, [warm(cell)])][:MOST_LINES], *map(rounds.cut, wrong(cell))]
+    return [*[*found, *lines, *filter(None, [warm(cell)])][:MOST_LINES], *map(rounds.cut, notes(cell))]
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:

@@ -73,7 +73,9 @@ def recommendation(cell: Cell, caches: str) -> str:
     arms = {arm.name: arm for arm in cell.with_caches(caches)}
     best, eager = arms[names[0]], arms.get(EAGER)
     if best.name == EAGER:
-        return f"{begin} stay eager: {_interval(best.total)} s for the stream, less than any graph."
+        others = [arm.name for arm in cell.compared(caches) if arm.name != EAGER]
+        less = f", less than {listed(others)}" if others else ""
+        return f"{begin} stay eager: {_interval(best.total)} s for the stream{less}."
     summary = STRATEGIES[best.name].summary
     base = f", eager {_interval(eager.total)} s" if eager and eager.total else ""
     since = f"; below {best.leads_from:,} calls stay eager" if best.leads_from and best.leads_from > 1 else ""
@@ -87,14 +89,14 @@ def _interval(found: Interval | None) -> str:
 
 
 def notes(cell: Cell) -> list[str]:
-    """Return the limits of strategies, and where they fell back to eager mode, a line each."""
+    """Return the limits of strategies, where they fell back to eager mode, and slow hosts, a line each."""
     found = {}
     for arm in cell.arms:
         if arm.reason:
             found[arm.name] = f"{arm.name}: {arm.reason}"
         elif arm.fell_back:
             found[arm.name] = f"{arm.name} runs eager mode's code for new lengths from call {arm.fell_back} on."
-    return list(found.values())
+    return [*found.values(), *rounds.slow_host(cell.records)]
 
 
 def block(cell: Cell) -> list[str]:

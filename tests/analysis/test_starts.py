@@ -34,7 +34,7 @@ def test_the_undecided_calls_widen_with_scatter_and_hold_the_truth():
     ((low, high),) = found.undecided
     assert low < 2001 < high and high - low > 50 and found.pays == [(pytest.approx(high), math.inf)]
     undecided = by_name(planted("eager", 2.0, 10.0, 0.5) + planted("compile", 12.0, 9.0, 0.5))["compile"]
-    assert undecided.pays == [] and words.pays(undecided) == "inconclusive"
+    assert undecided.pays == [] and words.pays(undecided) == "none up to 9,100"
 
 
 def test_a_strategy_that_saves_nothing_a_call_never_pays():
@@ -84,6 +84,39 @@ def test_a_strategy_that_is_wrong_in_some_processes_is_no_advice():
     assert cell.choice(10_000) == ("eager",)
     sentence = "compile: wrong in 7 of 10 processes: off by 3"
     assert words.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
+
+
+def test_a_crash_in_any_process_is_no_advice_and_is_named():
+    made = planted("compile", 0.1, 0.1, 0.01)
+    crash = StartRecord(**{**vars(made[2]), "status": "crash", "reason": "The worker was killed."})
+    (cell,) = analysis.cells(planted("eager", 2.0, 10.0, 0.01) + made[:2] + [crash])
+    assert cell.choice(1) == ("eager",)
+    assert words.block(cell)[-1] == "compile: crash in 1 of 3 processes: The worker was killed."
+
+
+def test_nothing_is_advised_before_all_strategies_have_three_processes():
+    (cell,) = analysis.cells(planted("eager", 2.0, 10.0, rounds=3) + planted("compile", 0.1, 0.1, rounds=2))
+    assert cell.choice(1) == () and words.choices(cell) == ""
+
+
+def test_processes_on_a_slow_host_are_counted():
+    loops = [0.5, 0.5, 0.6, 0.63, 1.2]
+    made = [
+        StartRecord(**{**vars(one), "host_loop_ms": loop})
+        for one, loop in zip(planted("eager", 2.0, 10.0, rounds=5), loops, strict=True)
+    ]
+    (cell,) = analysis.cells(made)
+    assert words.notes(cell) == ["The host was slow in 2 of 5 processes, whose times count."]
+    (cell,) = analysis.cells(made[:3])
+    assert words.notes(cell) == []
+
+
+def test_a_strategy_that_is_shown_to_lose_from_some_calls_says_so():
+    steady = (9.0, 10.0, 13.0, 11.0)
+    made = [replace(one, steady_ms=ms) for one, ms in zip(planted("capture", 2.0, 1.0, rounds=4), steady, strict=True)]
+    found = by_name(planted("eager", 2.0, 1.0, rounds=4) + made)["capture"]
+    assert found.undecided[0][0] == 1 and re.fullmatch(r"none from \d+", words.pays(found))
+    assert words.pays(replace(found, records=found.records[:2])) == ""
 
 
 def test_two_processes_have_no_interval():

@@ -90,6 +90,16 @@ def test_a_strategy_that_is_wrong_in_some_processes_is_no_choice_with_any_caches
     assert any(note.startswith("longest: wrong in 1 of 5 processes") for note in words.notes(cell))
 
 
+def test_eager_is_said_to_be_less_than_compared_graphs_alone():
+    base = planted("eager", 0.01, 0.01, 0.01)
+    (cell,) = analysis.cells(base + planted("static", 0.01, 0.02, 0.01) + planted("longest", 0.01, 0.02, fell_back=8))
+    assert words.recommendation(cell, "cold").endswith(" s for the stream, less than static.")
+    (cell,) = analysis.cells(base + planted("longest", 0.01, 0.02, fell_back=8))
+    assert words.recommendation(cell, "cold").endswith(" s for the stream.")
+    (cell,) = analysis.cells(base + planted("static", 0.01, 0.02, 0.01, rounds=2))
+    assert words.recommendation(cell, "cold") == ""
+
+
 def test_buckets_hold_every_length():
     assert bounds("powers", 100, ()) == [16, 32, 64, 100]
     assert bounds("multiples", 200, ()) == [64, 128, 192, 200]
