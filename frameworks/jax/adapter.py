@@ -14,7 +14,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import generating, smoke_test, values
 from frameworks.adapter import Effective, Unsupported
-from frameworks.jax import runtime
+from frameworks.jax import POOL_THREADS_MORE, runtime
 from frameworks.jax.modes import compiling, graphs, parallel
 from frameworks.jax.user_model import model as user_model
 from measurement.cells import Cell
@@ -78,7 +78,7 @@ class Adapter(boundary.Adapter):
             settings |= SETTINGS
         gpu, pool = cell.device_kind == "gpu", runtime.pool_threads()
         return Effective(
-            threads=pool if gpu or pool is None else pool // cell.ranks,
+            threads=pool if gpu or pool is None or cell.ranks == 1 else pool // cell.ranks - POOL_THREADS_MORE,
             device_name=self.device.device_kind if gpu else None,
             tf32=(dtype == jnp.float32 and jax.config.jax_default_matmul_precision != "highest") if gpu else None,
             settings=settings,
