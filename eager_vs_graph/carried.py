@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-HOME = Path(__file__).resolve().parent.parent  # where `eager_vs_graph` is imported from
+from eager_vs_graph import changes
+from eager_vs_graph.changes import HOME
+
 PICKLE = "carried.pickle"
 # Modules of classes, the first part of their names, by framework.
 OWNERS = {"torch": ("torch",), "paddle": ("paddle",), "tensorflow": ("tensorflow", "keras", "tf_keras")}
@@ -25,6 +27,7 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+import carried_changes
 import {module}
 
 settings = {{"framework": {framework!r}}}
@@ -50,6 +53,7 @@ def carried():
             if found.__globals__ is not vars(sys.modules["__main__"]):
                 found.__globals__["__name__"] = CALLER.__name__
                 vars(CALLER).update(found.__globals__)
+    carried_changes.refuse(content["state"])
     return content
 
 
@@ -91,12 +95,14 @@ def write(folder: Path, model: Any, inputs: Any, loss: Any = None, framework: st
     wrapped = framework == "torch" and not hasattr(model, "forward")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content = _pickled(_keras_classes(model)) + _pickled({"model": model, "inputs": inputs, "loss": loss})
+        given = {"model": model, "inputs": inputs, "loss": loss, "state": changes.state(model)}
+        content = _pickled(_keras_classes(model)) + _pickled(given)
         free = shutil.disk_usage(folder).free
         if len(content) > free:
             raise Unfit(f"The model needs {len(content) / 1e9:.1f} GB and {folder} has {free / 1e9:.1f} GB free: "
             f"choose another folder with out=.")  # fmt: skip
         (folder / PICKLE).write_bytes(content)
+        shutil.copyfile(changes.__file__, folder / "carried_changes.py")  # a user model's file has no suite to import
         path = [entry for entry in (str(Path(entry).resolve()) for entry in sys.path) if Path(entry) != HOME]
         made = 'Function(carried()["model"])' if wrapped else 'carried()["model"]'
         text = FILE.format(module=OWNERS[framework][0], framework=framework, path=path, name=PICKLE, model=made)

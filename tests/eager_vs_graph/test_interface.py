@@ -209,7 +209,7 @@ def test_compilers_find_the_globals_of_the_caller_s_main_by_their_module(tmp_pat
     (tmp_path / "torch.py").write_text("class Module:\n    __call__ = parameters = buffers = lambda self: []\n")
     (tmp_path / "main.py").write_text(MAIN.format(root=str(ROOT)))
     for words in (["main.py"], ["-c", LOADS]):
-        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
     assert done.stdout == "carried_caller 4.0\n"
