@@ -24,7 +24,7 @@ CONDITIONS = ("other_load", "steal", "frequency", "host_slowed", "throttled")
 
 @dataclass(frozen=True)
 class Answer:
-    """Recommendation for one shape: `choices` of the frameworks, the fastest first.
+    """Recommendation for one shape: `choices` of the frameworks, the fastest first, `slowed` ones last.
 
     Unranked are `undeployed`, points of modes that nobody deploys, and `others`, which no choice names. `elsewhere` are
     unranked too: the fastest point of each framework that ran this shape on other machines only.
@@ -40,13 +40,19 @@ class Answer:
 
     @cached_property
     def ranks(self) -> list[facts.Rank]:
-        """Return the choices' points as ranked by latency."""
-        return facts.ranking([choice.point for choice in self.choices]) if self.choices else []
+        """Return the choices' points as ranked by latency, without `slowed` ones."""
+        return facts.ranking([choice.point for choice in self.choices if not choice.point.record.slowed])
+
+    @property
+    def slowed(self) -> list[Choice]:
+        """Return the choices that are not ranked, because a slow host lengthened their time."""
+        return [choice for choice in self.choices if choice.point.record.slowed]
 
     @property
     def fastest(self) -> list[Choice]:
-        """Return the fastest choice, and those that are not shown to take longer."""
-        return [choice for choice, rank in zip(self.choices, self.ranks, strict=True) if not rank.is_slower]
+        """Return the fastest ranked choice, and those that are not shown to take longer; none if all are `slowed`."""
+        leading = {id(rank.point) for rank in self.ranks if not rank.is_slower}
+        return [choice for choice in self.choices if id(choice.point) in leading]
 
     @property
     def next(self) -> facts.Rank | None:
@@ -87,7 +93,7 @@ def by_setting(points: Points, known: Known) -> list[list[Answer]]:
 def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
     points = setting.at[shape]
     found = (choose(of_entrant, known) for of_entrant in entrants(points).values())
-    choices = sorted(filter(None, found), key=lambda choice: choice.point.median_ms)
+    choices = sorted(filter(None, found), key=lambda choice: _by_time(choice.point))
     named = {id(point) for one in choices for point in (one.point, one.beside, one.default)}
     rest = [point for point in points if not point.excluded and id(point) not in named]
     idle = [point for point in rest if not words_of(point, known).deployed]
@@ -103,12 +109,20 @@ def _answer(setting: Setting, shape: Shape, known: Known) -> Answer:
 
 
 def _elsewhere(setting: Setting, shape: Shape) -> Iterable[Point]:
-    """Yield the fastest point of each framework that ran the shape on other machines only, with most processes."""
+    """Yield the fastest point of each framework that ran the shape on other machines only, with most processes.
+
+    A point whose time a slow host lengthened counts only where all are such.
+    """
     here = {point.record.framework for point in setting.at[shape]}
     away = [p for p in setting.at_elsewhere.get(shape, ()) if p.record.framework not in here and not p.excluded]
     for group in grouped(away, lambda point: point.record.framework).values():
         most = max(point.record.processes or 0 for point in group)  # one process proves less than several
-        yield min((p for p in group if (p.record.processes or 0) == most), key=lambda p: p.median_ms)
+        yield min((p for p in group if (p.record.processes or 0) == most), key=_by_time)
+
+
+def _by_time(point: Point) -> tuple[bool, float]:
+    """Return a key that orders points by latency; those that a slow host lengthened come last."""
+    return point.record.slowed, point.median_ms
 
 
 @dataclass(frozen=True)
@@ -148,7 +162,7 @@ class Trust:
 def best(found: Sequence[Answer]) -> tuple[Answer, Choice] | None:
     """Return the largest speedup that a framework's users get at any shape of a setting, with its shape.
 
-    Without any the fastest choice of the first shape; None where nothing counts.
+    Without any the first choice of the first shape; None where nothing counts.
     """
     gains = [
         (choice.point.record.speedup_vs_eager or 0.0, answer, choice)

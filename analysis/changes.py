@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison, Reason
 from analysis.pairs import Pair, few_processes, joined
-from analysis.significance import CHANCE, Estimates, holm
+from analysis.significance import CHANCE, Estimates, excludes_none, holm, quantile
 from measurement.statistics import INCONCLUSIVE, Interval
 from records.record import Record
 
@@ -159,20 +159,47 @@ class Moves:
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, int, Reason]:
-        """Return the change of a cell beyond the least changed mode of its shape; without one, beyond other shapes.
+        """Return the change of a cell beyond a mode of its shape that shows it best; without one, beyond other shapes.
 
-        None where the cell itself changed least, or no other cell exists. Second is the number of modes from which the
-        least changed one was chosen; the test's chance is multiplied by it (Bonferroni). Third is the reason why the
-        machine may have changed.
+        None where the cell itself changed least, or no other cell exists. Second is the number of modes from which this
+        one was chosen; the test's chance is multiplied by it (Bonferroni). Third is the reason why the machine may have
+        changed. Where the host's speed explains the change, only modes that wait for the host show anything else.
         """
-        sign, mean = np.sign(self.change.mean[n]), self.change.mean
         company = [other for other in self._groups[self.pairs[n].group] if other != n]
-        if not company:
+        factor = self._of_host(n)
+        if factor is not None:
+            company = [other for other in company if self.pairs[other].waits_for_host]
+        elif not company:
             return self._beyond_others(n)
-        least = min(company, key=lambda other: sign * mean[other])
-        nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
-        why = Reason("mode moved too", (self.pairs[nearest].mode, float(np.exp(mean[nearest]))))
-        return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
+        sign, mean = np.sign(self.change.mean[n]), self.change.mean
+        beyond = [self._apart(n, other) for other in company if sign * mean[other] < sign * mean[n]]
+        alike = [other for other in company if self._shown[other] and sign * mean[other] > 0]
+        if factor is not None:
+            why = Reason("host changed", (factor,))
+        elif alike:
+            nearest = min(alike, key=lambda other: abs(mean[other] - mean[n]))
+            why = Reason("mode moved too", (self.pairs[nearest].mode, float(np.exp(mean[nearest]))))
+        else:
+            why = Reason("no mode is precise")
+        return min(beyond, key=lambda one: float(one.chance), default=None), len(company), why
+
+    @cached_property
+    def _shown(self) -> np.ndarray:
+        return excludes_none(self.change)
+
+    def _of_host(self, n: int) -> float | None:
+        """Return the change of the host's loop at full speed where it explains that of a cell; None elsewhere.
+
+        It explains the change of a cell that waits for the host, within the cell's interval or `SAME_WITHIN`.
+        """
+        pair = self.pairs[n]
+        ours, theirs = (record.host_loop_ms_full for record in pair.records)
+        if not ours or not theirs or not pair.waits_for_host:
+            return None
+        of_host, own = np.log(theirs / ours), _take(self.change, n)
+        within = max(float(quantile(own.degrees) * own.error), np.log1p(SAME_WITHIN))
+        explains = of_host * own.mean > 0 and abs(of_host) > np.log1p(SAME_WITHIN) and abs(own.mean - of_host) <= within
+        return float(theirs / ours) if explains else None
 
     def _beyond_others(self, n: int) -> tuple[Estimates | None, int, Reason]:
         """Return the same for a mode that is alone: by how much beyond the median of all others on the device."""
@@ -181,7 +208,9 @@ class Moves:
         if not len(others):
             return None, 1, Reason("no other mode")
         centre = _median(self.change, others)
-        why = Reason("mode moved too", ("the other shapes", float(np.exp(centre.mean))))
+        why = Reason("no shape is precise")
+        if excludes_none(centre) and centre.mean * self.change.mean[n] > 0:
+            why = Reason("mode moved too", ("the other shapes", float(np.exp(centre.mean))))
         return _take(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:

@@ -58,7 +58,13 @@ class Pair:
 
     @property
     def pays_after(self) -> float | None:
-        """Return the calls after which compiling has paid; None if never, or where the first call takes no longer."""
+        """Return the calls after which compiling has paid; None if never, or where the first call takes no longer.
+
+        It is the estimate of the record's interval, which the quotient of medians may miss.
+        """
+        low, high = self.graph.record.break_even_low, self.graph.record.break_even_high
+        if low and high:
+            return break_even.between(low, high)
         return self._calls(self.graph.record.speedup_vs_eager)
 
     @property

@@ -38,7 +38,7 @@ COLUMNS_READ = (
     *("interval_scope", "flags", "device", "baseline", "threads", "program"),
     *figures.COLUMNS["latency"],
     *figures.COLUMNS["speedup"],
-    *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
+    *("host_loop_ms_median", "host_loop_ms_full", "host_ms_median", "gpu_sm_mhz"),
 )
 
 
@@ -80,6 +80,11 @@ class Pair(NamedTuple):
             return True
         host_ms = record.host_ms_median
         return flags.host_bound(None if host_ms is None else host_ms / record.median_ms)
+
+    @property
+    def waits_for_host(self) -> bool:
+        """Return whether the host decides both sides' times."""
+        return self.host_decides(0) and self.host_decides(1)
 
     @property
     def conditions(self) -> str:

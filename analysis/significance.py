@@ -10,7 +10,7 @@ import numpy as np
 
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records.estimates import SMALLEST, Estimates, degrees_of, independent_ratio, one_interval, quantile
-from records.intervals import over_processes
+from records.intervals import CONFIDENCE, over_processes
 from records.record import Record
 
 # Of any false alarm in a comparison: twenty comparisons must have none, while an interval may miss in one of twenty.
@@ -61,6 +61,11 @@ def geometric_mean(records: Iterable[Record], by_process: Callable[[Record], Map
     of_processes = over_processes([[fmean(of_cell[process] for of_cell in by_cell)] for process in shared])
     half = (of_processes.high - of_processes.low) / 2 if of_processes else math.inf
     return Interval(*(math.exp(mean.mean + distance) for distance in (0.0, -half, half)))
+
+
+def excludes_none(change: Estimates) -> np.ndarray:
+    """Return whether the 95 % interval of a change, a logarithm of a ratio, excludes no change."""
+    return change.chance < 1 - CONFIDENCE
 
 
 def holm(chances: np.ndarray) -> np.ndarray:

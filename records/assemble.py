@@ -268,12 +268,9 @@ def _first_calls(result: CellResult, baseline: CellResult | None, interval: Inte
         extra = first + (result.compiler_start_s or 0) - baseline.first_call_s
         for name in ("build_s", "load_s"):
             extra += (result.median_of(name) or 0) - (baseline.median_of(name) or 0)
-        row["break_even_calls"] = break_even.calls(extra, baseline.latency_s, interval.value)
         if saved := saving_s(result, baseline):
-            row |= {
-                "break_even_low": break_even.after(extra, saved.high),
-                "break_even_high": break_even.after(extra, saved.low),
-            }
+            calls = break_even.from_savings(extra, saved)
+            row |= {"break_even_calls": calls.value, "break_even_low": calls.low, "break_even_high": calls.high}
     return row
 
 

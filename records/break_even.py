@@ -2,6 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from measurement.statistics import Interval
+
+
+class Calls(NamedTuple):
+    """Calls after which compiling has paid, with the ends of their interval; None stands for never."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def from_savings(extra_s: float, saved_s: Interval) -> Calls:
+    """Return the calls that save `extra_s`, from the seconds that a call saves; the interval includes the estimate."""
+    return Calls(after(extra_s, saved_s.value), after(extra_s, saved_s.high), after(extra_s, saved_s.low))
+
+
+def between(low: float, high: float) -> float:
+    """Return the estimate of `from_savings` from the ends of its interval, both above 0: their harmonic mean.
+
+    The interval of the savings is symmetric about their estimate.
+    """
+    return 2 / (1 / low + 1 / high)
+
 
 def saving_s(eager_s: float, speedup: float) -> float:
     """Return the seconds that a call saves, from eager mode's time and the paired speedup."""

@@ -75,7 +75,14 @@ def _gain(point: Point) -> str:
 def _figures(point: Point, gain: str) -> tuple[str, str, str, str]:
     first = None if point.eager else facts.first_s(point)
     seconds = "" if first is None else f"{rounded(first)} s"
-    return text_of(point.median_ms), plus_minus(point.latency), gain, seconds
+    return text_of(point.median_ms), plus_minus(point.latency), _marked(gain, point), seconds
+
+
+def _marked(gain: str, point: Point) -> str:
+    """Return the gain in a point's row, marked once if a slow host lengthened the time of the point."""
+    if not point.record.slowed or SLOWED in gain:
+        return gain
+    return marked(gain, True) if gain else SLOWED
 
 
 def what_to_do(choice: Choice) -> str:
@@ -90,17 +97,31 @@ def what_to_do(choice: Choice) -> str:
 
 
 def fastest(answer: Answer) -> str:
-    """Return which framework is fastest, and by how much; several where intervals overlap; empty for one alone."""
+    """Return which framework is fastest, and by how much; several where intervals overlap; empty for one alone.
+
+    Choices whose time a slow host lengthened are named as not ranked.
+    """
     if len(answer.choices) < 2:
         return ""
+    slowed = ", ".join(name(choice.point) for choice in answer.slowed)
+    parts = [*_leading(answer), *([f"not ranked, {SLOWED}: {slowed}"] if slowed else [])]
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _leading(answer: Answer) -> list[str]:
+    """Return the clauses on the ranked choices: the fastest, and how much longer the next one takes."""
     leaders = [name(choice.point) for choice in answer.fastest]
+    if not leaders:
+        return []
+    said = f"Fastest: {' or '.join(leaders)}"
     if len(leaders) > 1:
-        return f"Fastest: {' or '.join(leaders)}; the difference is within the uncertainty."
+        return [said, "the difference is within the uncertainty"]
     behind = answer.next
     if behind is None or behind.ratio is None:
-        return f"Fastest: {leaders[0]}."
+        return [said]
     longer, _, interval = multiple(behind.ratio).partition(" ")
-    return f"Fastest: {leaders[0]}; {name(behind.point)} takes {longer} as long {interval}."
+    return [said, f"{name(behind.point)} takes {longer} as long {interval}"]
 
 
 def name(point: Point) -> str:
@@ -150,8 +171,8 @@ def folded(answer: Answer) -> list[str]:
     unknown = [one.point for one in answer.choices if one.point.record.program == "unknown"]
     return _listed(
         {
-            "Not for deployment": [f"{name(point)} {text_of(point.median_ms)} ms" for point in answer.undeployed],
-            "Not ranked, from another machine": [f"{name(p)} {text_of(p.median_ms)} ms" for p in answer.elsewhere],
+            "Not for deployment": [_timed(point) for point in answer.undeployed],
+            "Not ranked, from another machine": [_timed(point) for point in answer.elsewhere],
             "Paired speedups and medians contradict each other": [
                 name(p) for one in answer.choices for p in one.contradicting
             ],
@@ -170,8 +191,15 @@ def _listed(parts: dict[str, list[str]]) -> list[str]:
 
 
 def _also(point: Point, compared: bool) -> str:
+    gain = _gain(point) if compared and not point.eager else ""
+    return _timed(point, gain)
+
+
+def _timed(point: Point, gain: str = "") -> str:
+    """Return `torch inductor 2.4 ms (1.20× ±2 %)`: a point in a list, with its gain and the mark of a slow host."""
+    gain = _marked(gain, point)
     text = f"{name(point)} {text_of(point.median_ms)} ms"
-    return f"{text} ({_gain(point)})" if compared and not point.eager and _gain(point) else text
+    return f"{text} ({gain})" if gain else text
 
 
 def besides(answer: Answer) -> list[str]:

@@ -145,6 +145,42 @@ def test_there_is_no_winner_where_intervals_overlap():
     assert fastest(*rows) == "Fastest: alpha eager or beta eager; the difference is within the uncertainty."
 
 
+SLOW = {"flags": "host_slowed", "latency_slowed": True}
+
+
+def test_a_time_of_a_slow_host_is_not_ranked():
+    rows = [cell(5.0), cell(4.0, framework="beta", **SLOW), cell(6.0, framework="gamma")]
+    assert fastest(*rows) == (
+        "Fastest: alpha eager; gamma eager takes 1.20× as long (1.19–1.21); not ranked, host slowed: beta eager."
+    )
+    assert fastest(*rows[:2]) == "Fastest: alpha eager; not ranked, host slowed: beta eager."
+    (answer,) = answered(*rows)
+    assert [one.framework for one in answer.choices] == ["alpha", "gamma", "beta"]
+    assert [rank.point.series for rank in answer.ranks] == ["alpha eager", "gamma eager"]
+    assert best([answer])[1].framework == "alpha"
+
+
+def test_where_the_host_slowed_all_nothing_is_fastest():
+    rows = [cell(5.0, **SLOW), cell(4.0, framework="beta", **SLOW)]
+    (answer,) = answered(*rows)
+    assert (answer.fastest, answer.next, answer.ranks) == ([], None, [])
+    assert "Not ranked, host slowed: beta eager, alpha eager." in told(*rows)
+    assert best([answer])[1].framework == "beta"
+    assert not any(text.startswith("Not ranked") for text in told(rows[0]))  # one alone has no rank
+
+
+def test_a_flag_on_the_pair_alone_leaves_the_time_in_the_ranking():
+    pair = {"flags": "host_slowed", "latency_slowed": False}
+    assert fastest(cell(5.0), cell(4.0, framework="beta", **pair)).startswith("Fastest: beta eager; alpha eager takes")
+
+
+def test_of_another_machine_s_points_a_slowed_one_is_named_last():
+    there = {"framework": "beta", "machine_id": "ffff", "device_name": "Another processor"}
+    slow = cell(4.0, 2.25, **there, **SLOW)
+    assert "Not ranked, from another machine: beta eager 9 ms." in told(cell(10.0), cell(9.0, **there), slow)
+    assert "Not ranked, from another machine: beta graph 4 ms (host slowed)." in told(cell(10.0), slow)
+
+
 def test_frameworks_of_other_machines_are_named_and_not_ranked_unless_asked_for():
     there = {"framework": "beta", "machine_id": "ffff", "device_name": "Another processor"}
     rows = [cell(10.0), cell(5.0, 2.0, mode="plain"), cell(9.0, **there), cell(4.0, 2.25, **there)]

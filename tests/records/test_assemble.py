@@ -244,6 +244,15 @@ def test_break_even_is_of_what_a_call_saves_in_each_process(result):
     assert faster.break_even_low == pytest.approx(1000) == faster.break_even_high  # though the speedup scatters
 
 
+def test_the_interval_of_a_break_even_includes_its_estimate(result):
+    """Eager's own time counts rounds that the pair does not: here the graph's host was slow in half of them."""
+    fast, slow = (0.003,) * 12, (0.006,) * 12
+    eager = result(samples=fast + slow, first_call_s=0.0)
+    graph = result("inductor", samples=(0.001,) * 24, first_call_s=1.0, host_loop_s=[3e-4] * 13 + [6e-4] * 12)
+    row = made(graph, eager)
+    assert row.break_even_low <= row.break_even_calls <= row.break_even_high
+
+
 def test_without_peaks_there_is_no_regime(result):
     (row,) = completed([made(result(), peaks=None)])
     assert row.bottleneck is None

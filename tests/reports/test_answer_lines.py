@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from doubles.advised import answered, cell
 
 from analysis import modes
 from analysis.answers import by_setting
@@ -34,3 +35,21 @@ def test_a_line_says_how_much_of_one_rank_s_speed_is_kept(record):
     assert answers.scaling(slowed) == ["Each rank keeps of the speed on one rank: torch eager host slowed."]
     ((alone,),) = by_setting(Points([record(mode="eager")]), modes.labels())
     assert answers.scaling(alone) == []
+
+
+def test_the_row_of_a_time_that_a_slow_host_lengthened_is_marked_once():
+    slow = {"flags": "host_slowed", "latency_slowed": True}
+
+    def gains(*rows: dict) -> list[str]:
+        (answer,) = answered(*rows)
+        return [line.gain for line in answers.lines(answer)]
+
+    undeployed = [cell(60.0, framework="idle", **slow), cell(0.7, 90.0, framework="idle", **slow)]
+    assert gains(*undeployed) == ["host slowed"]
+    assert gains(*undeployed[:1], undeployed[1] | {"latency_slowed": False}) == [""]  # the pair alone
+    assert gains(cell(5.0, **slow)) == ["host slowed"]
+    assert gains(cell(5.0, **slow), cell(4.0, 1.25, mode="plain", **slow)) == ["host slowed"]
+    (answer,) = answered(cell(5.0), *undeployed)
+    assert answers.folded(answer) == ["Not for deployment: idle eager 60 ms (host slowed)."]
+    (answer,) = answered(cell(9.0, **slow), cell(5.0, 1.8, mode="plain"), cell(8.0, 1.1, mode="quick", **slow))
+    assert answers.rest(answer) == ["Also: alpha eager 9 ms (host slowed), alpha quick 8 ms (host slowed)."]

@@ -92,6 +92,77 @@ def test_on_a_machine_that_drifts_what_moves_beyond_the_drift_is_seen():
     assert verdicts(A, moved(0.9, 1.1)) == {"eager": FASTER, "graph": SLOWER}
 
 
+def wide(row: Record, share: float) -> Record:
+    """A record whose latency has this half-width."""
+    middle = row.latency_ms_median
+    return row | {"latency_ms_ci_low": middle / (1 + share), "latency_ms_ci_high": middle * (1 + share)}
+
+
+def without_speedups(rows: list[Record]) -> list[Record]:
+    return [row | dict.fromkeys(SPEEDUPS) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("of_eager", "why"),
+    [
+        (1.01, "no other mode of the shape is precise enough to show whether the machine changed"),
+        (0.97, "no other mode of the shape is precise enough to show whether the machine changed"),
+        (1.2, "eager changed by a factor of 1.20 as well: the cause may be the machine"),
+    ],
+)
+def test_only_a_mode_whose_change_is_shown_is_said_to_have_changed_as_well(of_eager, why):
+    a, b = (without_speedups([wide(eager, 0.08), graph]) for eager, graph in (A, moved(of_eager, 1.08)))
+    cells = {cell.cell.rpartition("/")[2]: cell for cell in compared(a, b).cells}
+    assert (cells["graph"].verdict, clause(cells["graph"])) == (INCONCLUSIVE, why)
+    assert ("no difference is shown" in clause(cells["eager"])) == (of_eager < 1.1)
+
+
+def test_other_shapes_are_said_to_have_changed_only_where_that_is_shown():
+    a = [record("alpha", "eager", *shape) for shape in ((1, 128), (1, 512))]
+    a[1] = wide(a[1], 0.08)
+    (cell, _) = compared(a, [times(a[0], 1.08), times(a[1], 1.01)]).cells
+    assert clause(cell) == "the other shapes are not precise enough to show whether the machine changed"
+
+
+def test_any_precise_mode_shows_that_the_machine_was_unchanged():
+    """Eager mode changed least by its estimate, which shows nothing; the replay did not change."""
+    third = record("alpha", "replay")
+    a, b = (without_speedups([wide(eager, 0.15), graph, third]) for eager, graph in (A, moved(0.99, 1.08)))
+    assert verdicts(a, b)["graph"] == SLOWER
+
+
+@pytest.mark.parametrize(
+    ("loop", "eager", "graph", "expected"),
+    [
+        (0.324, 1.08, 1.0, INCONCLUSIVE),  # the graph waits for the device
+        (0.324, 1.2, 1.0, SLOWER),  # beyond the host's change
+        (0.324, 0.92, 1.0, FASTER),  # against it
+        (0.3, 1.08, 1.0, SLOWER),
+        (None, 1.08, 1.0, SLOWER),
+    ],
+)
+def test_the_host_s_speed_explains_what_waits_for_it(loop, eager, graph, expected):
+    gpu = {"device": "gpu:0", "host_loop_ms_full": 0.3}
+    waits = [{"host_ms_median": 1000.0}, {"host_ms_median": 0.1}]
+    a, b = (
+        [row | gpu | host | changed for row, host in zip(side, waits, strict=True)]
+        for side, changed in ((A, {}), (moved(eager, graph), {"host_loop_ms_full": loop}))
+    )
+    cells = {cell.cell.rpartition("/")[2]: cell for cell in compared(a, b).cells}
+    assert (cells["eager"].verdict, cells["graph"].verdict) == (expected, SAME)
+    said = "the host's speed changed: its control loop took 1.08 times as long, which explains the change"
+    assert clause(cells["eager"]) == (said if expected == INCONCLUSIVE else "")
+
+
+def test_the_host_s_speed_explains_nothing_beside_a_mode_that_waits_for_it_and_did_not_change():
+    a, b = ([row | {"host_loop_ms_full": loop} for row in side]
+            for side, loop in ((A, 0.3), (moved(1.0, 1.08), 0.324)))  # fmt: skip
+    assert verdicts(a, b) == {"eager": SAME, "graph": SLOWER}
+    a, b = ([row | {"host_loop_ms_full": loop} for row in side]
+            for side, loop in ((A, 0.3), (moved(1.08, 1.08), 0.324)))  # fmt: skip
+    assert {clause(cell).partition(":")[0] for cell in compared(a, b).cells} == {"the host's speed changed"}
+
+
 @pytest.mark.parametrize(
     ("loops", "threads", "factor", "expected"),
     [
