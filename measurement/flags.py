@@ -11,6 +11,7 @@ from measurement.statistics import ENOUGH_PROCESSES, FEWEST_VALUES
 
 PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 HOST_SLOWED = "host_slowed"
+ENERGY_UNCHECKED = "energy_unchecked"
 EAGER_COMPILES = "eager_compiles"
 DRIFT_ROUNDS = 10  # fewer give too few batches to test for drift
 THREADS_MARGIN = 0.1
@@ -255,7 +256,7 @@ FLAGS = (
         lambda o: o.other_dtype,
     ),
     Flag(
-        "energy_unchecked",
+        ENERGY_UNCHECKED,
         "`energy_integrated_ratio` differs from 1 by more than 5 %",
         "The counter or the power readings miss energy.",
         "Measure again on an idle machine.",

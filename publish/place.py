@@ -29,8 +29,9 @@ from records.process import ProcessRecord
 from records.record import Record
 from reports import starts, streams
 from reports.answers import share_kept
-from reports.numbers import SLOWED, marked, plus_minus, ratio, speedup, text_of
+from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of
 
+WITH_START = 10  # the first version of records with `compiler_start_s`
 EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.
 KEPT = (
@@ -53,7 +54,8 @@ def _starts_say(cell: Starts) -> list[str]:
     return [
         starts.choices(cell),
         starts.warm(cell),
-        *(f"{one.name}: {one.reason}" for one in cell.strategies if one.reason),
+        *(f"{one.name}: {one.reason}" for one in cell.strategies if not one.records),
+        *starts.notes(cell),
     ]
 
 
@@ -346,6 +348,13 @@ def _time(point: Point) -> str:
     return marked(f"{text_of(point.latency.value)} {plus_minus(point.latency)}", point.record.slowed)
 
 
+def _first_call(point: Point) -> str:
+    """Return seconds, marked where the start of Inductor's compiler was not measured."""
+    record, text = point.record, text_of(first_s(point))
+    lacking = record.framework == "torch" and "inductor" in record.mode and record.schema_version < WITH_START
+    return f"{text} + start" if text and lacking else text
+
+
 def _gain(point: Point) -> str:
     if point.eager or point.excluded or not point.speedup:
         return ""
@@ -358,12 +367,15 @@ def _headline(record: Record) -> str:
 
 def _energy(point: Point) -> str:
     energy = None if point.excluded else point.record.energy
-    return marked(f"{text_of(energy.value)} {plus_minus(energy)}", point.record.slowed) if energy else ""
+    if not energy:
+        return ""
+    text = UNCHECKED if point.record.energy_unchecked else f"{text_of(energy.value)} {plus_minus(energy)}"
+    return marked(text, point.record.slowed)
 
 
 def _saving(point: Point) -> str:
     saving = None if point.excluded else point.record.energy_saving
-    if not saving:
+    if not saving or point.record.energy_unchecked:
         return ""
     return speedup(saving.value, saving) if point.record.headline else SLOWED
 
@@ -385,7 +397,7 @@ COLUMNS: Mapping[str, Callable[[Point], str]] = {
     "mode": lambda point: point.series,
     "ms": _time,
     "speedup": _gain,
-    "first call, s": lambda point: text_of(first_s(point)),
+    "first call, s": _first_call,
     "file, MB": _megabytes,
     "J per call": _energy,
     "eager's energy over it": _saving,

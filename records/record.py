@@ -315,6 +315,11 @@ class Record:
         return (self.excluded is None and not self.headline) if self.latency_slowed is None else self.latency_slowed
 
     @property
+    def energy_unchecked(self) -> bool:
+        """Return whether integrated power contradicts its energy."""
+        return flags.ENERGY_UNCHECKED in (self.flags or "").split(";")
+
+    @property
     def is_baseline(self) -> bool:
         """Return whether graphs are compared with this mode."""
         return statuses.is_baseline(self.mode, self.baseline)

@@ -11,6 +11,7 @@ MOST_NAMED = 3
 
 
 SLOWED = "host slowed"  # in place of a figure
+UNCHECKED = "unchecked"  # in place of energy that integrated power contradicts
 
 
 def marked(text: str, is_slowed: bool) -> str:

@@ -33,7 +33,7 @@ def correlation(records: Records) -> Interval | None:
     pairs = [
         (one.energy.value, one.energy.value / one.power_w)
         for one in records.included
-        if one.energy and one.power_w and not one.slowed
+        if one.energy and one.power_w and not one.slowed and not one.energy_unchecked
     ]
     if len(pairs) < FEWEST:
         return None
@@ -54,10 +54,10 @@ def follows_time(evidence: Evidence) -> Answer:
 
 
 def saves_most(evidence: Evidence) -> Answer:
-    """Judge whether replayed graphs save the published share in any cell; a slowed cell might be that one."""
+    """Judge whether replayed graphs save the published share in any cell; a slowed or unchecked one might be it."""
     cells = [one for one in evidence.records.where(mode=REPLAYED).included if one.energy_saving]
     answers = [
-        above(f"{gains.named(one)} {one.mode}:", tables.omitted(one) or one.energy_saving, 1 / (1 - SAVED), "×")
+        above(f"{gains.named(one)} {one.mode}:", omitted(one) or one.energy_saving, 1 / (1 - SAVED), "×")
         for one in cells
     ]
     verdicts = {answer.verdict for answer in answers}
@@ -85,13 +85,20 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     ]
 
 
+def omitted(record: Record) -> str | None:
+    """Return why a cell's energy relative to eager mode's is no evidence; None if it is."""
+    return tables.omitted(record) or (numbers.UNCHECKED if record.energy_unchecked else None)
+
+
 def _joules(record: Record) -> str:
-    return record.excluded or (numbers.SLOWED if record.slowed else numbers.estimate(record.energy))
+    if record.excluded or record.slowed:
+        return record.excluded or numbers.SLOWED
+    return numbers.UNCHECKED if record.energy_unchecked else numbers.estimate(record.energy)
 
 
 def _factor(figure: Callable[[Record], Interval | None]) -> Callable[[Record], str]:
     """Return a function that shows a figure over eager mode's, or why there is none."""
-    return lambda record: tables.omitted(record) or numbers.estimate(figure(record), show=numbers.ratio)
+    return lambda record: omitted(record) or numbers.estimate(figure(record), show=numbers.ratio)
 
 
 EXPERIMENT = Experiment(

@@ -41,14 +41,23 @@ def evidence(scatter: float = 0.01, **others: tuple[float, float]) -> Evidence:
         ("Buckets with CUDA graphs", {"dynamic": FAST, "multiples_of_64_cuda_graphs": SLOW}, FAILS),
         ("Fewer recorded", {"multiples_of_64_cuda_graphs": SLOW, "powers_of_two_cuda_graphs": FAST}, HOLDS),
         ("Fewer recorded", {"multiples_of_64_cuda_graphs": FAST, "powers_of_two_cuda_graphs": SLOW}, FAILS),
-        ("Padding to the model's longest", {"longest_cuda_graphs": SLOW}, HOLDS),
-        ("Padding to the model's longest", {"longest_cuda_graphs": (9.0, 0.002)}, FAILS),
+        ("Padding to the model's longest", {"longest": SLOW}, HOLDS),
+        ("Padding to the model's longest", {"longest": (9.0, 0.002)}, FAILS),
+        ("Padding to the model's longest", {"longest_cuda_graphs": SLOW}, OPEN),
         ("dynamic=True compiles less", {"static": FAST, "dynamic": FAST}, HOLDS),
         ("dynamic=True compiles less", {}, OPEN),
     ],
 )
 def test_claims_follow_the_streams(text, others, expected):
     assert verdict("streams", text, evidence(**others)) == expected
+
+
+def test_a_strategy_that_fell_back_to_eager_mode_is_no_evidence():
+    records = [*planted("eager", *SLOW, 0.01), *planted("dynamic", *FAST, 0.01, compilations=1)]
+    for fell_back, expected in ((None, HOLDS), (12, OPEN)):
+        static = planted("static", *FAST, 0.01, compilations=8, fell_back=fell_back)
+        found = Evidence(Records(()), streams=tuple(cells([*records, *static])))
+        assert verdict("streams", "dynamic=True compiles less", found) == expected
 
 
 def test_nothing_is_claimed_where_nothing_ran():
