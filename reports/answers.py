@@ -17,7 +17,19 @@ from measurement.statistics import INCONCLUSIVE, Interval
 from measurement.text import times
 from records.record import Record
 from records.statuses import WORDS
-from reports.numbers import SLOWED, estimate, marked, multiple, plus_minus, ratio, rounded, speedup, text_of, width
+from reports.numbers import (
+    SLOWED,
+    UNCHECKED,
+    estimate,
+    marked,
+    multiple,
+    plus_minus,
+    ratio,
+    rounded,
+    speedup,
+    text_of,
+    width,
+)
 from reports.remarks import recompilation
 
 # Meaning of flags on the machine, in the line on the basis of figures.
@@ -240,6 +252,8 @@ def _energy(point: Point) -> str:
     if record.energy is None or record.power_w is None:
         return ""
     figure = f"{name(point)} {text_of(record.energy.value)} J per call {plus_minus(record.energy)}"
+    if record.energy_unchecked:
+        return f"Energy: {figure}, {UNCHECKED}: integrated power differs by more than 5 %."
     if record.energy_saving is None or record.power_ratio is None or not record.headline:
         idle = f" (idle: {text_of(record.idle_power_w)} W)" if record.idle_power_w is not None else ""
         figure = marked(f"{figure} at {text_of(record.power_w)} W{idle}", record.slowed)

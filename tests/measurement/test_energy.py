@@ -258,3 +258,6 @@ def test_a_line_says_joules_saving_and_power(results, record):
     slowed = {"flags": "host_slowed", "schema_version": SCHEMA_VERSION, "latency_slowed": True}
     ((answer,),) = by_setting(Points([one | slowed for one in records]), modes.labels())
     assert all(line.endswith(", host slowed.") and "eager uses" not in line for line in answers.energy(answer))
+    doubted = {"flags": "energy_unchecked", "schema_version": SCHEMA_VERSION}
+    ((answer,),) = by_setting(Points([one | doubted for one in records]), modes.labels())
+    assert all("unchecked" in line and "eager uses" not in line for line in answers.energy(answer))
