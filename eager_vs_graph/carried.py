@@ -143,6 +143,8 @@ def problem(model: Any, inputs: Any) -> str | None:
     if not callable(function):
         kind = type(function).__name__
         return f"The model is a {kind}, which cannot be called: give a module, a layer or a function."
+    if isinstance(inputs, list):
+        return "The inputs are a list: give a tuple of the call's arguments, or ([a, b],) if the model takes one list."
     if any(isinstance(value, Iterator) for value in (inputs, *_leaves(inputs))):
         return "The inputs hold an iterator, which gives its values once: give tensors, such as next(iterator)."
     if any(str(getattr(value, "device", "")) == "meta" for value in (*_parameters(model), *_leaves(inputs))):

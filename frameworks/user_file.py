@@ -13,10 +13,11 @@ import random
 import re
 import sys
 import traceback
+import weakref
 from collections import UserDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,14 @@ INSTALLING = "set PYTHON to an interpreter that has it, or list it in a file and
 # How a model refuses inputs; frameworks add their own.
 DISAGREEING = (AttributeError, IndexError, RuntimeError, TypeError, ValueError)
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+# Modules that parse a command line.
+_PARSERS = ("argparse", "optparse", "click")
+# Floating dtypes in errors, by frameworks' other names for them.
+_FLOATING = re.compile(r"\b(double|half|bfloat16|float(?:16|32|64)?)(?:tensor)?\b", re.IGNORECASE)
+_SHORT = {"double": "float64", "float": "float32", "half": "float16"}
+_DTYPE = re.compile(r"b?float(?:16|32|64)\b")
+# How Python and Keras say that arguments do not fit a signature.
+_UNBOUND = re.compile(r"(missing|unexpected|multiple values|takes) .*argument|must always be passed")
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
@@ -56,8 +65,11 @@ class UserFile:
     def call(self, function: str, **arguments: Any) -> Any:
         """Return the result of the file's function. Raises Fault where there is none, or where it ends the process."""
         callee = self.function(function)
-        with _alive(f"{function}() of {self.name}"):
-            return callee(**arguments)
+        with _alive(f"{function}() of {self.name}"), _as_script(self.path):
+            value = callee(**arguments)
+        if function == "model":
+            _Made.latest = _Made(value)
+        return value
 
     def _run(self) -> ModuleType:
         name = f"user_file_{Path(self.path).stem}_{len(self._loaded)}"
@@ -68,7 +80,7 @@ class UserFile:
         put_first(str(Path(self.path).parent))
         sys.modules[name] = module
         try:
-            with _alive(self.name):
+            with _alive(self.name), _as_script(self.path):
                 spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]
@@ -83,10 +95,92 @@ def _alive(what: str) -> Iterator[None]:
     try:
         yield
     except SystemExit as error:
-        raise Fault(f"{what} called exit({'' if error.code is None else error.code}).") from error
+        end = f"{what} called exit({'' if error.code is None else error.code})"
+        if any(_module_of(frame) in _PARSERS for frame, _ in traceback.walk_tb(error.__traceback__)):
+            end += (
+                ': files run without command-line arguments: parse them in `if __name__ == "__main__":`, or give each '
+                "a default"
+            )
+        raise Fault(f"{end}.") from error
     finally:
         if os.getpid() != process:  # a child of a fork: the rest is its parent's to do
             os._exit(0)
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+@contextlib.contextmanager
+def _as_script(path: str) -> Iterator[None]:
+    """Run a file's code with the command line of `python path`; turn an error of its relative imports into Fault."""
+    before, sys.argv = sys.argv, [path]
+    try:
+        yield
+    except ImportError as error:
+        frames = [entry.filename for entry in traceback.extract_tb(error.__traceback__)]
+        importing = [file for file in frames if not file.startswith(("<frozen", *_SUITE))][-1:]
+        if "relative import" not in str(error) or not any(_is_users(file, path) for file in importing):
+            raise
+        raise Fault(
+            f"{error} ({place_of(error, path)}): import by absolute name; the file's folder is on sys.path."
+        ) from error
+    finally:
+        sys.argv = before
+
+
+class _Made:
+    """A result of the user's `model`, and the dtype of its weights then; what it holds is read after an error."""
+
+    latest: _Made | None = None  # of the process
+
+    def __init__(self, model: Any):
+        self._model: Callable[[], Any] = lambda: None
+        self._own = ""
+        with contextlib.suppress(Exception):  # a tuple has no weak references, and a user's class may raise
+            self._own = _dtype_of_weights(model)
+            self._model = weakref.ref(model)
+
+    def left_behind(self) -> str | None:
+        """Return the way out where the suite's cast separated the weights from other tensors; None elsewhere."""
+        model = self._model()
+        cast = _dtype_of_weights(model)
+        others = [f"{name} ({dtype})" for name, dtype in _tensors(model, "", set()) if dtype != cast]
+        if not cast or (not others and cast == self._own):
+            return None
+        such = f", such as {others[0]}," if others else ""
+        return (
+            f"; the suite casts weights, buffers and inputs to DTYPE, here {cast}, and tensors held as plain "
+            f"attributes{such} stay as they are: register them as buffers."
+        )
+
+
+def _dtype_of_weights(model: Any) -> str:
+    """Return the name of the dtype of a module's first floating-point parameter; empty where there is none."""
+    parameters = getattr(model, "parameters", None)
+    return next(filter(None, map(_floating, parameters())), "") if callable(parameters) else ""
+
+
+def _floating(value: Any) -> str:
+    """Return the name of a tensor's floating dtype; empty for any other value."""
+    kind = getattr(value, "dtype", None) if hasattr(value, "shape") and not isinstance(value, np.generic) else None
+    found = _DTYPE.search(str(kind))
+    return found[0] if found else ""
+
+
+def _tensors(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, str]]:
+    """Yield name and dtype of the floating-point tensors in a module, its parts and its containers."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if dtype := _floating(value):
+        yield name, dtype
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part, name, seen)
+    elif isinstance(value, Mapping) or callable(getattr(value, "parameters", None)):
+        for key, part in (value if isinstance(value, Mapping) else vars(value)).items():
+            yield from _tensors(part, str(key), seen)
 
 
 def can_be_called(value: Any) -> bool:
@@ -113,16 +207,19 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
 
 
 def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a model's arguments: a dict by keyword, a tuple or list by position, any other value alone.
+    """Return a model's arguments: a dict by keyword, a tuple by position, any other value alone.
 
-    A `UserDict`, such as a tokenizer's encoding, is a dict. An instance of a subclass of dict, tuple or list, such as a
-    named tuple, is a single argument. Raises Fault for an iterator.
+    A `UserDict`, such as a tokenizer's encoding, is a dict. An instance of a subclass of dict or tuple, such as a named
+    tuple, is a single argument. Raises Fault for an iterator, and for a list or another sequence, which may be either.
     """
     if isinstance(given, Iterator):
         raise Fault("inputs() returned an iterator, which gives its values once: return a tensor, a tuple or a dict.")
+    if isinstance(given, Sequence) and not isinstance(given, tuple | str | bytes):
+        one = "([a, b],) if the model takes one list" if type(given) is list else "(it,) if the model takes it whole"
+        raise Fault(f"inputs() returned a {type(given).__name__}: return a tuple of the call's arguments, or {one}.")
     if type(given) is dict or isinstance(given, UserDict):
         return (), dict(given)
-    return (tuple(given), {}) if type(given) in (tuple, list) else ((given,), {})
+    return (given, {}) if type(given) is tuple else ((given,), {})
 
 
 def seed_python(seed: int) -> None:
@@ -158,13 +255,28 @@ def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
         if isinstance(error, DISAGREEING) or type(error).__module__ != "builtins":
             with contextlib.suppress(Exception):  # the device that holds the inputs may have failed
                 error.called_with = inputs()[:300]  # type: ignore[attr-defined]
+                if _Made.latest and _names_two_dtypes(str(error)):
+                    error.left_behind = _Made.latest.left_behind()  # type: ignore[attr-defined]
         raise
 
 
 def disagreement(error: BaseException) -> str:
     """Return the way out of an error of the model's first call; empty for another error."""
     given = getattr(error, "called_with", "")
-    return given and f"; the call was model({given}): change inputs() or model() so that they agree."
+    if not given or getattr(error, "left_behind", None):
+        return given and error.left_behind  # type: ignore[attr-defined]
+    several = not given.startswith("argument 1 of ") or ", argument 2 of " in given
+    unbound = False
+    with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
+        unbound = _UNBOUND.search(str(error)) is not None
+    whole = ", or `return (inputs,)` to pass one argument" * (several and unbound)
+    return f"; the call was model({given}): change inputs() or model() so that they agree{whole}."
+
+
+def _names_two_dtypes(text: str) -> bool:
+    """Return whether an error is about operands of two floating dtypes."""
+    names = {name.lower() for name in _FLOATING.findall(text)}
+    return len({_SHORT.get(name, name) for name in names}) > 1
 
 
 def place_of(error: BaseException, source: str) -> str:

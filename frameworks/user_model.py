@@ -30,6 +30,10 @@ MOST_OF_MEMORY = 0.8
 COPIES_TO_TRAIN = 4  # the weights, their gradients, and two moments
 # Names of operators that draw random numbers.
 DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|multinomial|threefry|exponential|poisson")
+# Numbers of new input sets, in the order of calls that show what a model keeps. A cache of one or two results serves
+# none of a cell's own sets in turn, nor every repetition here. Numbers of operators that alternate do not fall at each.
+NEW_AND_KNOWN = (0, 0, 1, 0, 1, 2, 0, 1)
+UNSEEN = 10_000  # from a cell's own seeds to those of such sets
 _NOTHING = object()
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -107,7 +111,7 @@ class Subject(ABC):
         return False
 
     def remembers(self) -> bool:
-        """Return whether a second call on the same inputs executes fewer operators than a call on new ones."""
+        """Return whether calls on inputs that the model knows execute fewer operators than calls on new ones."""
         return False
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
@@ -146,6 +150,7 @@ class UserModel(Subject):
         self.seed(self.seed_of_weights)
         made = self.made()
         self.sets = [self.place(arrays) for arrays in inputs]
+        self._first_given = inputs[0]  # what the first set was made from
         self.module = self.built(made)
         self.settle()
         if self.removed:
@@ -192,6 +197,11 @@ class UserModel(Subject):
     @abstractmethod
     def operators(self, inputs: Inputs) -> Program | None:
         """Return the operators of a call in eager mode."""
+
+    def operators_after_others(self, inputs: Inputs) -> Program | None:
+        """Return the operators of a call in eager mode that finds what the user's code keeps from earlier calls."""
+        self.restore()
+        return self.operators(inputs)
 
     def fresh(self, inputs: Inputs) -> Inputs:
         """Return a copy of an input set that shares no memory with it."""
@@ -338,6 +348,14 @@ class UserModel(Subject):
         return any(DRAWING.search(operation.name) for operation in self.listed or ())
 
     def remembers(self) -> bool:
+        new = functools.cache(self._unseen)
+        with contextlib.suppress(Exception):  # such as of a call on the state that another one left
+            if new(0) is not None:
+                return self._remembers_values(new)
+        return self._remembers_objects()
+
+    def _remembers_objects(self) -> bool:
+        """Compare a call on the objects of an earlier one with a call on copies of them."""
         if self.writes or self.listed is None:
             return False
         try:
@@ -347,6 +365,38 @@ class UserModel(Subject):
         finally:
             self.restore()
         return again is not None and len(again) < len(self.listed)
+
+    def _remembers_values(self, new: Callable[[int], Inputs | None]) -> bool:
+        """Compare calls on values that the model has never seen with later calls on the same."""
+        prepared = self.fresh if self.writes else lambda inputs: inputs
+        first: dict[int, int] = {}  # operators by input set
+        try:
+            self.restore()
+            self.call(*prepared(self.sets[0]))  # it may make in its first call what others only read
+            for place in NEW_AND_KNOWN:
+                inputs = new(place)
+                self.seed(0)  # of branches that random numbers choose
+                program = None if inputs is None else self.operators_after_others(prepared(inputs))
+                if program is None:
+                    return False
+                if place in first and len(program) >= first[place]:
+                    return False
+                first.setdefault(place, len(program))
+        finally:
+            self.restore()
+        return True
+
+    def _unseen(self, number: int) -> Inputs | None:
+        """Return an input set of the first one's form with values of no other; None where `inputs` gives none."""
+        seed = int(self._first_given["seed"]) + UNSEEN + number
+        try:
+            made = self.place({**self._first_given, "seed": np.array(seed)})
+        except Exception:  # the user's own code may give its values once
+            return None
+        arrays = self.values(made).arrays
+        known = [self.values(inputs).arrays for inputs in self.sets]
+        alike = _forms(arrays) == _forms(known[0])
+        return made if alike and not any(_all_same(arrays, others) for others in known) else None
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None
@@ -500,6 +550,14 @@ def _copied(found: Values) -> dict[str, np.ndarray]:
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _forms(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple]:
+    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+
+
+def _all_same(arrays: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:
+    return arrays.keys() == others.keys() and all(_same(array, others[name]) for name, array in arrays.items())
 
 
 def _shown(name: str) -> str:

@@ -35,8 +35,8 @@ STATE = (
     "deterministic: register the state as buffers, remove it, or select deterministic kernels."
 )
 REMEMBERS = (
-    "the model keeps results by the identity of its inputs, and calls repeat the same inputs, so they would compute "
-    "less than calls on new ones: remove the cache, such as functools.lru_cache."
+    "the model keeps results by the identity of its inputs or by their values, and calls repeat the same inputs, so "
+    "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
 RANDOMNESS = (
     "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "

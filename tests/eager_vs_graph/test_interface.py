@@ -93,6 +93,7 @@ WRONG = {
     "a class": (Owned, Owned(), {}, "the class Owned: give an instance, such as Owned"),
     "a path": ("model.py", Owned(), {}, "The model is a str, which cannot be called: give a module"),
     "None": (None, Owned(), {}, "The model is a NoneType, which cannot be called"),
+    "a list": (Owned(), [Owned(), Owned()], {}, "give a tuple of the call's arguments, or .* takes one list"),
     "a generator": (Owned(), (x for x in ()), {}, "give tensors, such as next"),
     "a generator among inputs": (Owned(), {"x": iter([3])}, {}, "give tensors, such as next"),
     "a model on meta": (OnMeta(), 3, {}, "load weights and make inputs on another device"),

@@ -15,15 +15,19 @@ from worker import user_model_reference as examining
 from workloads.spec import SAMPLED_VALUES, sampled
 
 
-def test_only_a_plain_tuple_list_or_dict_is_a_call():
-    from collections import OrderedDict, UserDict, namedtuple
+def test_only_a_plain_tuple_or_dict_is_a_call():
+    from collections import OrderedDict, UserDict, deque, namedtuple
 
     point = namedtuple("Point", "x y")(1, 2)
     assert as_call(point) == ((point,), {}) and as_call((1, 2)) == ((1, 2), {}) and as_call({"x": 1}) == ((), {"x": 1})
     assert as_call(OrderedDict(x=1)) == ((OrderedDict(x=1),), {})
     assert as_call(type("Encoding", (UserDict,), {})(x=1)) == ((), {"x": 1})  # of a tokenizer
+    assert as_call(([1, 2],)) == (([1, 2],), {}) and as_call("words") == (("words",), {})
     with pytest.raises(Fault, match="an iterator, which gives its values once"):
         as_call(x for x in ())
+    for given, one in (([1, 2], r"\(\[a, b\],\) if"), (deque([1]), r"\(it,\) if"), (range(2), r"\(it,\) if")):
+        with pytest.raises(Fault, match=f"returned a {type(given).__name__}: return a tuple of the call's .*{one}"):
+            as_call(given)
 
 
 def test_an_output_of_too_many_parts_says_that_not_all_is_compared():

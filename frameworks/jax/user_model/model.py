@@ -294,6 +294,9 @@ class Model(user_model.UserModel):
     def operators(self, inputs: Inputs) -> Any:
         return program.executed(self.applied.pure, (self.module, *inputs))
 
+    def operators_after_others(self, inputs: Inputs) -> Any:
+        return program.executed(self.call, inputs)  # `restore` empties the user's dicts, as a timed call does not
+
     def shared_bytes(self) -> int:
         """Return the bytes of weights and input sets, which all modes use."""
         arrays = {id(leaf): leaf for leaf in jax.tree.leaves((self.module, self.sets)) if _is_jax(leaf)}.values()

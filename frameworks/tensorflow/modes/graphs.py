@@ -22,6 +22,7 @@ except (ImportError, AttributeError):
     _TRACING = None
 
 UNOPTIMIZED = "function-unoptimized"
+RUN_EAGERLY = "tf.config.run_functions_eagerly is on, so no graph runs: turn it off"
 # Nodes that leave the graph for Python in every call.
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
@@ -116,14 +117,16 @@ class Captured:
 
     def __call__(self) -> boundary.Capture:
         traces = self._function.experimental_get_tracing_count()
+        eagerly = tf.config.functions_run_eagerly()
         if not traces:
-            return boundary.Capture(whole=False, graphs=0, compilations=0, detail="not called yet")
+            detail = RUN_EAGERLY if eagerly else "not called yet"
+            return boundary.Capture(whole=False, graphs=0, compilations=0, detail=detail)
         self._examined = self._examined or self._examine()
         backend, breaks = self._examined
         problems = {
             f"traced {traces} times": traces != 1 and self._reasons is None,
             f"{breaks} nodes call Python": breaks > 0,
-            "tf.config.run_functions_eagerly is on, so no graph runs: turn it off": tf.config.functions_run_eagerly(),
+            RUN_EAGERLY: eagerly,
         }
         detail = "; ".join(problem for problem, holds in problems.items() if holds)
         # Compilations are traces: XLA compiles once for a trace of fixed shapes.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
 import inspect
 import os
+import re
 import shutil
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -41,6 +44,8 @@ RUN_BY = {
     "eager": "eager's kernels",
     "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
+_EXPLANATION = re.compile(r"^ *Explanation: (.+)", re.MULTILINE)
+REASON_CHARACTERS = 400
 _FORMED = (torch.Tensor, bool, int, float, str)
 # `dynamic` of torch.compile, by the column `shapes`. False gives the same code for a single shape, but torch then sets
 # and resets a switch in every call, which takes 20 us of 660 on a CPU.
@@ -69,6 +74,24 @@ def internal(module: str, name: str) -> Any:
             f"torch {torch.__version__} has no {module}.{name}, which the suite needs to prove a capture: "
             f"`make setup FRAMEWORK=torch` installs a version that has it."
         ) from None
+
+
+def why_nothing_is_compiled(before: Mapping[str, int] = MappingProxyType({})) -> Iterator[str]:
+    """Yield the reasons for which torch.compile ran eager mode's code: a stance, and what Dynamo could not capture.
+
+    `before` are earlier counts of `torch._dynamo.utils.counters["unimplemented"]` by their texts: those are omitted.
+    """
+    with contextlib.suppress(Unsupported):  # torch before 2.6 has no stances
+        stance = internal("torch._dynamo.eval_frame", "_stance").stance
+        if stance != "default":
+            yield f'torch.compiler.set_stance("{stance}") is on, so no graph runs: remove it'
+    counted = internal("torch._dynamo.utils", "counters")["unimplemented"]
+    for text in (text for text, count in counted.items() if count > before.get(text, 0)):
+        explained = _EXPLANATION.search(text)
+        words = [text.partition("\n")[0], *([explained[1]] if explained else [])]
+        yield ": ".join(words)[:REASON_CHARACTERS]
+    if torch._dynamo.config.suppress_errors:
+        yield "torch._dynamo.config.suppress_errors is on: turn it off to get torch's exception"
 
 
 def compile_model(
@@ -174,6 +197,7 @@ class CountingBackend:
         self._compile_context = internal("torch._guards", "CompileContext")
         # Not its item "inductor": a copy takes that one's place when Inductor builds its patterns, once a process.
         self._counters = internal("torch._dynamo.utils", "counters")
+        self._unimplemented = dict(self._counters["unimplemented"])  # the process's before this mode
         self._mode, self._device = mode, device
         self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
@@ -227,7 +251,8 @@ class CountingBackend:
 
     def _details(self, recordings: list) -> Iterator[str]:
         if not self._frames:
-            yield "torch.compile has compiled nothing"
+            reasons = "; ".join(why_nothing_is_compiled(self._unimplemented))
+            yield f"torch.compile has compiled nothing{reasons and f': {reasons}'}"
         if len(self._frames) > 1:
             yield f"the model was broken into {len(self._frames)} graphs"
         if self._cuda_graphs and self._notes.get("cudagraph_skips"):

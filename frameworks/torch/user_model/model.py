@@ -94,6 +94,7 @@ class Model(user_model.UserModel):
 
     rules, ways, compiler = TorchRules(), AUTOGRAD, "torch.compile"
     wanted = "a torch.nn.Module"
+    learning: Sequence[str] = ()  # parameters with a gradient beyond rounding, once eager mode has shown them
 
     @property
     def device(self) -> torch.device:

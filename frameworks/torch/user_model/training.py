@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from workloads.training import UPDATED
 EXAMPLE = "output.square().mean()"
 MOST_NAMES = 5  # of parameters in a sentence
 FLOOR = 1e-5  # of the largest gradient: a bias before a norm, or of keys, has rounding errors alone as gradient
+FLOOR_OF_PRODUCTS = 1e-2  # the same where products are rounded to fewer bits than in fp32
 
 
 class Training(user_model.Training):
@@ -41,6 +42,7 @@ class Training(user_model.Training):
             return of_output(module(*args, **kwargs))
 
         self._bf16, self._loss = cell.dtype == "bf16", loss
+        self._rounding = FLOOR if cell.dtype == "fp32" else FLOOR_OF_PRODUCTS
 
     def objective(self, module: torch.nn.Module) -> training.Objective:
         """Return a module with its loss, which a graph captures; a reference in float64 computes in it."""
@@ -52,6 +54,28 @@ class Training(user_model.Training):
         self._refuse_other_gradients()
         return super().eager(calls)
 
+    def whole(self, capture: Callable[[], Capture], trained: torch.nn.Module) -> Callable[[], Capture]:
+        """Return `capture`, which raises Unsupported once where iterations have left parameters as they were.
+
+        These are parameters of the copy `trained` that eager mode changes. The loss of few iterations hardly shows it.
+        """
+        checked = False
+
+        def whole() -> Capture:
+            nonlocal checked
+            if not checked:
+                first, now = (dict(module.named_parameters()) for module in (self.model.module, trained))
+                left = [name for name in self.model.learning if torch.equal(first[name], now[name])]
+                checked = len(left) < len(self.model.learning)  # else no iteration has run yet
+                if checked and left:
+                    raise Unsupported(
+                        f"eager mode trains {_named(left)}, and the graph leaves them as they are: remove code that "
+                        "detaches them, or that computes without them, while a compiler traces it."
+                    )
+            return capture()
+
+        return whole
+
     def _refuse_other_gradients(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
@@ -62,17 +86,19 @@ class Training(user_model.Training):
         except MemoryError:
             return
         own, again, copied = map(self._gradients, (module, module, deep_copy(module)))
-        floor = FLOOR * max((_largest(one) for one in own.values() if one is not None), default=0.0)
+        sizes = {name: _largest(gradient) for name, gradient in own.items() if gradient is not None}
+        largest = max(sizes.values(), default=0.0)
+        self.model.learning = [name for name, size in sizes.items() if size > self._rounding * largest]
+        floor = FLOOR * largest
         others = [
             name
             for name, gradient in own.items()
             if alike(gradient, again[name], floor) and not alike(gradient, copied.get(name), floor)
         ]
         if others:
-            names = ", ".join(others[:MOST_NAMES]) + (", …" if len(others) > MOST_NAMES else "")
             raise Unsupported(
-                f"each mode trains a copy of the model, in which {names} would have another gradient: hold parts of "
-                "the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
+                f"each mode trains a copy of the model, in which {_named(others)} would have another gradient: hold "
+                "parts of the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
             )
 
     def _gradients(self, module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
@@ -116,8 +142,10 @@ def prepare(model: Model, cell: Cell) -> Step:
         return call, backend.capture, backend.listed
 
     subject = Training(model, cell)
-    objective, replayed = subject.objective(deep_copy(model.module)), partial(Replayed, model)
-    return training.step(objective, cell, model.sets, model.device, compiled, subject, replayed)
+    trained, replayed = deep_copy(model.module), partial(Replayed, model)
+    step = training.step(subject.objective(trained), cell, model.sets, model.device, compiled, subject, replayed)
+    step.capture = subject.whole(step.capture, trained) if cell.mode != "eager" else step.capture
+    return step
 
 
 def alike(one: torch.Tensor | None, other: torch.Tensor | None, floor: float) -> bool:
@@ -137,6 +165,10 @@ def _largest(gradient: torch.Tensor) -> float:
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
     return gradient if gradient.layout is torch.strided else gradient.to_dense()
+
+
+def _named(parameters: Sequence[str]) -> str:
+    return ", ".join(parameters[:MOST_NAMES]) + (", …" if len(parameters) > MOST_NAMES else "")
 
 
 def _is_scalar(value: Any) -> bool:
