@@ -80,6 +80,13 @@ SAME_ON_A_CPU = {
     "6cf2ee939e": "times the control loop of ranks, of which no table was published",
     "4c146b06c7": "restricts both",
     "67d5bdeac4": "the same, written shorter",
+    "87a4a2a2c2": "changes energy, which no CPU has",
+    "7fb47947ff": "adds a sentence to messages of crashes",
+    "1a15f126f2": "moves threads of starts on GPUs",
+    "aaca9d0757": "changes JAX's ranks, of which no table was published",
+    "5845d23428": "changes break-evens, which no page of a place shows",
+    "33c8308018": "adds a property of records of energy",
+    "8528bc0a2e": "refuses user models, and none of a table",
 }
 
 
