@@ -98,8 +98,8 @@ def _is_constant(value: ast.expr | None) -> bool:
 
 def _classes(model: Any) -> Iterator[type]:
     """Yield the classes of a model and of its layers, each once, that have a module of their own."""
-    layers = [*(model.modules() if hasattr(model, "modules") else ())]
-    layers += model._flatten_layers() if hasattr(model, "_flatten_layers") else ()
+    named = {"named_modules": "modules", "sublayers": "sublayers", "_flatten_layers": "_flatten_layers"}
+    layers = next((getattr(model, method)() for sign, method in named.items() if hasattr(model, sign)), ())
     kinds = dict.fromkeys(kind for layer in (model, *layers) for kind in type(layer).__mro__)
     return (kind for kind in kinds if kind.__module__ not in ("builtins", "__main__"))
 

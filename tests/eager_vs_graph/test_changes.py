@@ -28,6 +28,7 @@ class Module:
     def parameters(self): return []
     def buffers(self): return []
     def modules(self): return [self]
+    named_modules = modules
 nn = SimpleNamespace(Module=Module)
 """
 MAIN = """
