@@ -12,7 +12,7 @@ from analysis.settings import Setting, Shape
 from measurement.statistics import Interval
 from reports import answers, drawing
 from reports.content import MOST_CHARTS, Card, Chart, Figure, Item, Panel, Row, Section, Table, number
-from reports.numbers import multiple, plus_minus, text_of
+from reports.numbers import SLOWED, marked, multiple, plus_minus, text_of
 from reports.numbers import speedup as in_a_table
 from reports.remarks import unequal_machines
 from reports.report_data import ReportData
@@ -79,8 +79,8 @@ def in_words(answer: Answer) -> Iterable[str]:
 def _figures(choice: Choice) -> str:
     """Return `0.768 ms ±0.3 %, 5.27× eager (4.28–6.49)`."""
     point, beside = choice.point, choice.compared
-    parts = [f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()]
-    if beside and beside.speedup:
+    parts = [marked(f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip(), point.record.slowed)]
+    if beside and beside.speedup and beside.record.headline:
         named = "" if choice.kind == USE else f"{beside.record.mode} "
         parts.append(f"{named}{multiple(beside.speedup).replace('×', '× eager', 1)}")
     return ", ".join(parts)
@@ -104,7 +104,7 @@ def _chart(data: ReportData, answer: Answer, first: bool) -> Chart:
 def _dot(data: ReportData, point: Point) -> drawing.Dot:
     text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
-    note = f"excluded: {point.excluded}" if point.excluded else ""
+    note = f"excluded: {point.excluded}" if point.excluded else SLOWED if point.record.slowed else ""
     return drawing.Dot(point.series, data.look(point), point.median_ms, text, *ends, note=note, mode=data.mode(point))
 
 
@@ -140,7 +140,7 @@ def _row(answer: Answer, point: Point) -> Row:
         answer.shape.text if len(answer.setting.shapes) > 1 else "",
         number(point.median_ms),
         _width(point.latency),
-        excluded or (_speedup(point) if compared else ""),
+        excluded or (_speedup(point) if compared or point.record.slowed else ""),
         _reached(point) if compared and not excluded else "",
         number(facts.first_s(point)),
         _pays(pair) if pair else "",
@@ -155,7 +155,10 @@ def _width(interval: Interval | None) -> str | Figure:
 
 
 def _speedup(point: Point) -> str | Figure:
+    """Return a mode's speedup, or that the host was too slow for it or for the mode's own time."""
     value = None if point.eager else point.record.speedup_vs_eager
+    if point.record.slowed or (value is not None and not point.record.headline):
+        return SLOWED
     return "" if value is None else Figure(in_a_table(value, point.speedup), value)
 
 

@@ -9,6 +9,7 @@ from analysis import modes
 from analysis.answers import by_setting
 from analysis.points import Points
 from reports import answers
+from reports.sections import answer as section
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,14 @@ def test_the_row_of_a_time_that_a_slow_host_lengthened_is_marked_once():
     assert answers.folded(answer) == ["Not for deployment: idle eager 60 ms (host slowed)."]
     (answer,) = answered(cell(9.0, **slow), cell(5.0, 1.8, mode="plain"), cell(8.0, 1.1, mode="quick", **slow))
     assert answers.rest(answer) == ["Also: alpha eager 9 ms (host slowed), alpha quick 8 ms (host slowed)."]
+
+
+def test_the_page_marks_times_and_speedups_of_a_slow_host():
+    """In the table the cell of the speedup, in the chart the note, in the card the figures."""
+    slow = {"flags": "host_slowed", "latency_slowed": True}
+    (answer,) = answered(cell(5.0), cell(4.0, 1.25, mode="plain", **slow), cell(4.5, 1.1, mode="quick"))
+    shown = {point.record.mode: section._speedup(point) for point in answer.points}
+    assert shown["eager"] == "" and shown["plain"] == "host slowed" and shown["quick"].text.startswith("1.1")
+    (answer,) = answered(cell(5.0, **slow), cell(4.0, 1.25, mode="plain", **slow | {"latency_slowed": False}))
+    assert [section._speedup(point) for point in answer.points] == ["host slowed"] * 2
+    assert all("host slowed" in line or "eager" not in line for line in section.in_words(answer))
