@@ -7,6 +7,7 @@ import sys
 import pytest
 from doubles.environment import run_in
 
+from frameworks import user_file
 from frameworks.user_file import Fault, UserFile, disagreement, naming_inputs
 
 PARSES = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--width', {how})\n"
@@ -17,6 +18,7 @@ def written(tmp_path, monkeypatch):
     """Return what writes a file of the user's and runs it, as a worker with arguments of its own."""
     monkeypatch.setattr(sys, "argv", ["worker", "job.json", "7"])
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(user_file, "put_first", lambda folder: sys.path.insert(0, folder))  # it hides the suite
 
     def run(text: str) -> UserFile:
         path = tmp_path / f"net{len(list(tmp_path.glob('*.py')))}.py"

@@ -54,14 +54,14 @@ class Training(user_model.Training):
         self._refuse_other_gradients()
         return super().eager(calls)
 
-    def whole(self, capture: Callable[[], Capture], trained: torch.nn.Module) -> Callable[[], Capture]:
+    def refusing_untrained(self, capture: Callable[[], Capture], trained: torch.nn.Module) -> Callable[[], Capture]:
         """Return `capture`, which raises Unsupported once where iterations have left parameters as they were.
 
         These are parameters of the copy `trained` that eager mode changes. The loss of few iterations hardly shows it.
         """
         checked = False
 
-        def whole() -> Capture:
+        def checked_capture() -> Capture:
             nonlocal checked
             if not checked:
                 first, now = (dict(module.named_parameters()) for module in (self.model.module, trained))
@@ -74,7 +74,7 @@ class Training(user_model.Training):
                     )
             return capture()
 
-        return whole
+        return checked_capture
 
     def _refuse_other_gradients(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
@@ -144,7 +144,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     subject = Training(model, cell)
     trained, replayed = deep_copy(model.module), partial(Replayed, model)
     step = training.step(subject.objective(trained), cell, model.sets, model.device, compiled, subject, replayed)
-    step.capture = subject.whole(step.capture, trained) if cell.mode != "eager" else step.capture
+    step.capture = subject.refusing_untrained(step.capture, trained) if cell.mode != "eager" else step.capture
     return step
 
 

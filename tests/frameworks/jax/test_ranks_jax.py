@@ -9,7 +9,7 @@ pytestmark = pytest.mark.slow
 
 CHECK = """
 import os
-os.environ |= {"PJRT_NPROC": "4", "NPROC": "4"}
+os.environ |= {"PJRT_NPROC": "8", "NPROC": "8"}
 import jax
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 4)
