@@ -66,7 +66,7 @@ class Built:
     def refuse(self) -> None:
         """Raise Unsupported for a graph that calls Python, and where eager mode runs in its place."""
         if tf.config.functions_run_eagerly():
-            raise Unsupported("tf.config.run_functions_eagerly is on, so no graph runs: turn it off.")
+            raise Unsupported(f"{graphs.RUN_EAGERLY}.")
         if self.calls_python:
             raise Unsupported("the graph calls Python: remove tf.py_function and tf.numpy_function from the model.")
 

@@ -93,8 +93,7 @@ def _capture() -> Capture:
 def refuse_without_graph() -> None:
     """Raise Unsupported if torch.compile has compiled nothing in this process, so that eager mode's code ran."""
     if not _capture().compilations:
-        texts = graphs.internal("torch._dynamo.utils", "counters")["unimplemented"]
-        reasons = "; ".join(text.partition("\n")[0] for text in texts) or "Dynamo skips code of torch.nn's classes"
+        reasons = "; ".join(graphs.why_nothing_is_compiled()) or "Dynamo skips code of torch.nn's classes"
         raise Unsupported(f"torch.compile has compiled no part of the model: {reasons}.")
 
 
