@@ -87,6 +87,7 @@ SAME_ON_A_CPU = {
     "5845d23428": "changes break-evens, which no page of a place shows",
     "33c8308018": "adds a property of records of energy",
     "8528bc0a2e": "refuses user models, and none of a table",
+    "c81f4b5acf": "changes reasons in messages",
 }
 
 
