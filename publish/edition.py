@@ -87,6 +87,7 @@ SAME_ON_A_CPU = {
     "5845d23428": "changes break-evens, which no page of a place shows",
     "33c8308018": "adds a property of records of energy",
     "8528bc0a2e": "refuses user models, and none of a table",
+    "d430d3d4b4": "changes training of user models, and none is in a table",
     "c81f4b5acf": "changes reasons in messages",
 }
 
@@ -116,13 +117,15 @@ def run(arguments: argparse.Namespace) -> int:
     if tables and all(table.state() is None for table in tables):
         plan.plan(sweep.resolve(tables[0].part.flags))  # raises the reason
     missing = [table for table in tables if table.lacks]
-    if arguments.dry_run or not missing:
+    if not missing:
         return DONE
     place = place_of(arguments)
     check_code(place)
+    check_machine(place, missing)
+    if arguments.dry_run:
+        return DONE
     check_versions(place, missing, arguments)
     check_libraries(missing, arguments)
-    check_machine(place, missing)
     code = measure(missing, arguments, console)
     write_page(place)
     show(tables, console)

@@ -83,7 +83,7 @@ def test_an_edition_is_measured_once_and_from_one_state_of_the_suite(suite):
     code = suite.folder / "plan/aliases.py"
     text = code.read_text()
     code.write_text(text + "\n# changed\n")
-    refused = publish(suite)
+    refused = publish(suite, "--dry-run")
     assert refused.returncode == REFUSED and "commit first" in refused.stdout
     code.write_text(text)
 
