@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import harmonic_mean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from measurement.checked import Duration, Positive
 from measurement.gpu import GpuMeter
@@ -24,7 +25,8 @@ from measurement.sampling import Clocks, Control, Variant, no_garbage_collection
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 READ_SECONDS = 0.02  # between readings of an idle counter
-LOOK_SECONDS = 1.0  # between looks at the host's speed, which take 2 ms, or 20 at most if it is slow
+LOOK_SECONDS = 0.1  # between looks at the host's speed, which take 2 ms, or 20 at most if it is slow
+POWER_SECONDS = 0.25  # between readings of the power, which take milliseconds
 STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
@@ -51,8 +53,9 @@ class Counter(Protocol):
 class Energy:
     """Energy of one mode's windows, one value per window: J, s, calls, and J by integrated power if known.
 
-    `host_loop_s` has the seconds of the host's loop during each window: their harmonic mean, since calls per second are
-    proportional to the core's speed. `idle_w` is the power while no call runs. `problem` explains missing windows.
+    `between_s` are a window's seconds between calls: readings and looks, while the device waits. `host_loop_s` has the
+    seconds of the host's loop during each window: their harmonic mean, since calls per second are proportional to the
+    core's speed. `idle_w` is the power while no call runs. `problem` explains missing windows.
     """
 
     source: str = ""
@@ -60,13 +63,10 @@ class Energy:
     seconds: tuple[Positive, ...] = ()
     calls: tuple[Positive, ...] = ()
     integrated: tuple[Positive, ...] = ()
+    between_s: tuple[Duration, ...] = ()
     host_loop_s: tuple[Positive, ...] = ()
     idle_w: Duration | None = None
     problem: str = ""
-
-
-# J, s, calls, J by integrated power if known, and seconds of the host's loop if it was timed
-Window = tuple[float, float, float, float | None, float | None]
 
 
 def counter(device: str) -> Counter:
@@ -86,8 +86,8 @@ def take_windows(
 ) -> dict[str, Energy]:
     """Return the energy of one window by variant name.
 
-    Once a second `control` times the host's loop; then `settle`, which also returns its seconds, may move this thread
-    to a faster CPU.
+    Every `LOOK_SECONDS` `control` times the host's loop; then `settle`, which also returns its seconds, may move this
+    thread to a faster CPU.
     Raises Unmetered if calls need new inputs or the counter stops.
     """
     if any(variant.get_ready for variant in variants):
@@ -97,39 +97,72 @@ def take_windows(
     with no_garbage_collection():
         for variant in order.sample(variants, len(variants)):
             on_window(variant)
-            joules, seconds, calls, *known = _window(variant, meter, clocks, lambda: (*control(), *settle()))
-            by_power, loops = (() if value is None else (value,) for value in known)
-            found[variant.name] = Energy(meter.source, (joules,), (seconds,), (calls,), by_power, loops, idle)
+            window = Window(variant, meter, clocks, lambda: (*control(), *settle()))
+            found[variant.name] = replace(window.energy(), source=meter.source, idle_w=idle)
     return found
 
 
-def _window(variant: Variant, meter: Counter, clocks: Clocks, look: Control) -> Window:
-    """Return a window from the counter's first change to its last: it has no information between changes."""
-    wall, count, loops = clocks.wall, variant.calls_per_sample, list(look())
-    time_calls(variant, count, clocks)
-    start, calls, last = wall(), 0, meter.joules()
-    changed = looked = start
-    marks: list[tuple[float, float, int]] = []  # seconds, joules and calls at each change
-    powers: list[tuple[float, float]] = []
-    while wall() - start < WINDOW_SECONDS or len(marks) < 2:
-        if wall() - looked >= LOOK_SECONDS:
-            loops += look()
-            looked = wall()
-        time_calls(variant, count, clocks)
-        calls += count
-        now, joules, watts = wall(), meter.joules(), meter.watts()
-        if watts is not None:
-            powers.append((now, watts))
-        if joules != last:
-            marks.append((now, joules, calls))
-            last, changed = joules, now
-        elif now - changed > STILL_SECONDS:
-            raise Unmetered(f"the counter ({meter.source}) stood still for {now - changed:.0f} s of calls")
-    (first_s, first_j, first_calls), (last_s, last_j, last_calls) = marks[0], marks[-1]
-    within = [(moment, watts) for moment, watts in powers if first_s <= moment <= last_s]
-    by_power = integrated(within) if len(within) > 1 else None
-    loop_s = harmonic_mean(loops) if loops else None
-    return last_j - first_j, last_s - first_s, float(last_calls - first_calls), by_power, loop_s
+class Mark(NamedTuple):
+    """A change of the counter: its moment and new total, with the calls so far and the seconds within them."""
+
+    moment: float
+    joules: float
+    calls: int
+    within_s: float
+
+
+class Window:
+    """Calls of one mode between two changes of the counter, which has no information between changes."""
+
+    def __init__(self, variant: Variant, meter: Counter, clocks: Clocks, look: Control):
+        self._variant, self._meter, self._clocks, self._look = variant, meter, clocks, look
+        self._calls, self._within_s, self._looked = 0, 0.0, -math.inf
+        self._loops: list[float] = []
+        self._powers: list[tuple[float, float]] = []  # s, W
+
+    def energy(self) -> Energy:
+        """Return the energy of the window. Raises Unmetered."""
+        first = self._change()
+        start = read = self._clocks.wall()
+        while (now := self._clocks.wall()) - start < WINDOW_SECONDS:
+            if now - read >= POWER_SECONDS:
+                self._read_power(now)
+                read = now
+            self._call()
+        last = self._change()
+        seconds, within_s = last.moment - first.moment, last.within_s - first.within_s
+        return Energy(
+            joules=(last.joules - first.joules,),
+            seconds=(seconds,),
+            calls=(float(last.calls - first.calls),),
+            integrated=(integrated(self._powers),) if len(self._powers) > 1 else (),
+            between_s=(max(seconds - within_s, 0.0),),
+            host_loop_s=(harmonic_mean(self._loops),) if self._loops else (),
+        )
+
+    def _call(self) -> None:
+        if self._clocks.wall() - self._looked >= LOOK_SECONDS:
+            self._loops += self._look()
+            self._looked = self._clocks.wall()
+        count = self._variant.calls_per_sample
+        self._within_s += count * time_calls(self._variant, count, self._clocks)
+        self._calls += count
+
+    def _change(self) -> Mark:
+        """Call until the counter changes. Raises Unmetered if it never does."""
+        before, since = self._meter.joules(), self._clocks.wall()
+        while True:
+            self._call()
+            now, joules = self._clocks.wall(), self._meter.joules()
+            if joules != before:
+                self._read_power(now)
+                return Mark(now, joules, self._calls, self._within_s)
+            if now - since > STILL_SECONDS:
+                raise Unmetered(f"the counter ({self._meter.source}) stood still for {now - since:.0f} s of calls")
+
+    def _read_power(self, now: float) -> None:
+        if (watts := self._meter.watts()) is not None:
+            self._powers.append((now, watts))
 
 
 def integrated(powers: Sequence[tuple[float, float]]) -> float:

@@ -38,16 +38,23 @@ Figure = Callable[[Call], float]
 def calls(result: CellResult, energy: Energy) -> list[Call]:
     """Return the mean call of each window of a process.
 
-    The wait that a slow core adds draws the idle power, but no more than the window's.
+    The time between calls and the wait that a slow core adds draw the idle power, but no more than the window's.
     """
     found = []
     for place, count in enumerate(energy.calls):
         call = Call(energy.joules[place] / count, energy.seconds[place] / count)
+        if energy.idle_w is not None and energy.between_s:
+            call = _without(call, energy.between_s[place] / count, energy.idle_w)
         if energy.idle_w is not None and energy.host_loop_s:
             seconds = result.call_at_full_speed(call.seconds, energy.host_loop_s[place])
-            call = Call(call.joules - min(energy.idle_w, call.watts) * (call.seconds - seconds), seconds)
+            call = _without(call, call.seconds - seconds, energy.idle_w)
         found.append(call)
     return found
+
+
+def _without(call: Call, seconds: float, idle_w: float) -> Call:
+    """Return a call without this part of its time, in which the device waits."""
+    return Call(call.joules - min(idle_w, call.watts) * seconds, call.seconds - seconds)
 
 
 def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:

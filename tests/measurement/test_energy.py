@@ -22,14 +22,18 @@ from records.record import SCHEMA_VERSION
 from records.shapes import Sample
 from reports import answers
 
+LOOP = 0.0005  # seconds of the control loop at full speed
+
 
 class Planted:
     """A counter that changes every tenth of a second of a machine whose power is that of the mode that ran."""
 
     source = "planted"
 
-    def __init__(self, machine: Machine, watts: dict[str, float], idle: float = 50.0, off: float = 1.0):
-        self.machine, self.power, self.idle, self.off = machine, watts, idle, off
+    def __init__(
+        self, machine: Machine, watts: dict[str, float], idle: float = 50.0, off: float = 1.0, pause_s: float = 0.0
+    ):
+        self.machine, self.power, self.idle, self.off, self.pause_s = machine, watts, idle, off, pause_s
         self.shown, self.total, self.seen, self.mode = 0.0, 0.0, 0.0, ""
 
     def _follow(self) -> None:
@@ -41,12 +45,20 @@ class Planted:
         self.total += (self.seen - before) * watts
 
     def joules(self) -> float:
-        self.mode = next((what for event, what in reversed(self.machine.log) if event == "call"), "")
-        self._follow()
+        self.read()
         return self.shown
 
     def watts(self) -> float:
-        return self.off * self.power.get(self.mode, self.idle)
+        return self.off * self.power.get(self.read(), self.idle)
+
+    def read(self) -> str:
+        """Return the mode that ran last; reading takes time in which none runs."""
+        self.mode = last = next((what for event, what in reversed(self.machine.log) if event == "call"), "")
+        self._follow()
+        self.mode = ""
+        self.machine.now += self.pause_s
+        self._follow()
+        return last
 
 
 class Still(Planted):
@@ -68,7 +80,12 @@ def taken(kind: type[Planted] = Planted, **how) -> dict[str, Energy]:
         machine.now += seconds
 
     counter = kind(machine, {"eager": 100.0, "graph": 250.0}, **how)
-    return take_windows(variants, counter, machine.clocks, random.Random(1), sleep)
+
+    def control() -> tuple[float]:
+        counter.read()
+        return (LOOP,)
+
+    return take_windows(variants, counter, machine.clocks, random.Random(1), sleep, control=control)
 
 
 def test_a_window_holds_the_energy_of_its_mode_alone():
@@ -81,6 +98,16 @@ def test_a_window_holds_the_energy_of_its_mode_alone():
         assert of_mode.joules[0] / of_mode.seconds[0] == pytest.approx(watts, rel=0.01)
         assert of_mode.integrated[0] / of_mode.joules[0] == pytest.approx(1, rel=0.01)
     assert found["eager"].idle_w == pytest.approx(50, rel=0.01)
+
+
+def test_readings_between_calls_are_no_part_of_a_calls_energy(cell, report):
+    found = taken(pause_s=0.005)
+    for mode, joules, watts in (("eager", 2.0, 100), ("graph", 1.25, 250)):
+        of_mode = found[mode]
+        assert of_mode.between_s[0] > 0.02 * of_mode.seconds[0]
+        loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.001, "device_s": 0.004}
+        (call,) = columns_of.calls(CellResult(cell(), reports=[report(samples=(0.02,) * 10, **loops)]), of_mode)
+        assert (call.joules, call.watts) == (pytest.approx(joules, rel=0.005), pytest.approx(watts, rel=0.005))
 
 
 def test_a_counter_that_stands_still_is_no_energy_of_zero():
@@ -169,9 +196,6 @@ def test_columns_have_the_saving_and_the_power(results):
     assert "energy_saving_vs_eager" not in columns_of.columns(eager, eager, True, None)
 
 
-LOOP = 0.0005  # seconds of the control loop at full speed
-
-
 def windows_on_a_host(slow: float) -> dict[str, Energy]:
     """Windows where the core is slower by a factor: eager mode waits for it, with 4 ms of work at 300 W a call."""
     machine, seconds = Machine(), 0.02 * slow
@@ -217,7 +241,9 @@ def test_energy_is_that_of_a_core_at_full_speed(cell, report):
 
 
 def test_a_wait_draws_no_more_than_the_windows_mean_power(cell, report):
-    energy = Energy("planted", (90.0,), (2.0,), (100.0,), (), (2 * LOOP,), 50.0)  # a call of 20 ms at 45 W
+    energy = Energy(
+        "planted", (90.0,), (2.0,), (100.0,), host_loop_s=(2 * LOOP,), idle_w=50.0
+    )  # calls of 20 ms at 45 W
     loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.01, "device_s": 0.0001}
     result = CellResult(cell(), reports=[report(samples=(0.01,) * 10, **loops)])
     assert columns_of.calls(result, energy) == [(pytest.approx(0.45), pytest.approx(0.01))]
@@ -254,7 +280,7 @@ def test_a_line_says_joules_saving_and_power(results, record):
     ((answer,),) = by_setting(Points(records), modes.labels())
     first, second = answers.energy(answer)
     assert first.startswith("Energy (planted): torch eager 2 J per call") and first.endswith("W (idle: 50 W).")
-    assert "torch inductor 1.25 J per call" in second and "eager uses 1.59×" in second and "power 2.5" in second
+    assert "torch inductor 1.25 J per call" in second and "eager uses 1.60×" in second and "power 2.5" in second
     slowed = {"flags": "host_slowed", "schema_version": SCHEMA_VERSION, "latency_slowed": True}
     ((answer,),) = by_setting(Points([one | slowed for one in records]), modes.labels())
     assert all(line.endswith(", host slowed.") and "eager uses" not in line for line in answers.energy(answer))
