@@ -144,6 +144,7 @@ class Adapter(ABC):
 
     def __init__(self) -> None:
         self.user_models: dict[str, Any] = {}  # by group, whose modes share one
+        self.models: dict[str, Any] = {}  # the same of the suite's models, where modes can share them
 
     @abstractmethod
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -201,6 +202,12 @@ class Adapter(ABC):
         """Return a module of the framework's folder, imported where it is needed: a library may take seconds."""
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")
 
+    def shared(self, cell: Cell, make: Callable[[], Any]) -> Any:
+        """Return the model that the modes of the cell's group share; the first makes it."""
+        if cell.group_id not in self.models:
+            self.models[cell.group_id] = make()
+        return self.models[cell.group_id]
+
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` where the cell cannot run as described."""
         return None
@@ -256,6 +263,7 @@ class Adapter(ABC):
     def release(self) -> None:
         """Forget compiled code and free the memory of the group's models, so that the next shape starts clean."""
         self.user_models.clear()
+        self.models.clear()
 
     def meter(self, cell: Cell) -> Meter | None:
         """Return a meter of the cell's memory and time; None on a CPU, or if the framework has none."""

@@ -131,6 +131,9 @@ class Adapter(boundary.Adapter):
         if cell.device_kind != "gpu":
             return None
         sharded = self.sharded.get(cell.group_id)
-        model = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
-        shared = sharded[0].bytes_of(self.device) if sharded else model.shared_bytes() if model else 0
-        return runtime.Meter(self.device, shared)
+        if sharded:
+            return runtime.Meter(self.device, sharded[0].bytes_of(self.device))
+        own = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
+        parameters = self.models.get(cell.group_id, ())[:1] if cell.mode != compiling.BLOCKS else ()
+        held = sum(leaf.nbytes for leaf in jax.tree.leaves(parameters))
+        return runtime.Meter(self.device, own.shared_bytes() if own else held)

@@ -14,7 +14,7 @@ from frameworks import adapter as boundary
 from frameworks import generating, values
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
-from frameworks.tensorflow.models import layers
+from frameworks.tensorflow.models import layers, lstm
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
@@ -122,8 +122,11 @@ class Adapter(boundary.Adapter):
     def meter(self, cell: Cell) -> Meter | None:
         if self._gpu is None:
             return None
-        model = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
-        return Meter(self._count, model.shared_bytes() if model else 0)
+        own = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
+        model = self.models.get(cell.group_id)
+        variables = model.variables if model else ()
+        held = sum(one.shape.num_elements() * one.dtype.size for one in variables)
+        return Meter(self._count, own.shared_bytes() if own else held)
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -160,6 +163,8 @@ class Adapter(boundary.Adapter):
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
         if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
             layers.refuse_channels_first(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
+        if of_suite and cell.parameter("cell") == "fused":
+            lstm.refuse_fused(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 exists on GPUs only")
         if cell.ranks > 1 and cell.shapes == "dynamic":

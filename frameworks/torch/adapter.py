@@ -30,7 +30,6 @@ class Adapter(adapter.Adapter):
     def __init__(self) -> None:
         super().__init__()
         self.device = torch.device("cpu")
-        self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
         self.sharded: dict[str, Any] = {}  # by group, whose modes train one set of shards
         self._switches: dict[str, Any] = {}  # that a user's file may not change
         self._changed: dict[str, str] = {}  # by model, the first switch that its file changed
@@ -95,10 +94,12 @@ class Adapter(adapter.Adapter):
 
     def model(self, workload: Workload, cell: Cell, weights: Arrays) -> torch.nn.Module:
         """Return the group's model, which its modes share."""
-        if cell.group_id not in self._models:
+
+        def make() -> torch.nn.Module:
             tensors = {name: self.tensor(array, DTYPES[cell.dtype]) for name, array in weights.items()}
-            self._models[cell.group_id] = build.build(workload, cell, tensors)
-        return self._models[cell.group_id]
+            return build.build(workload, cell, tensors)
+
+        return self.shared(cell, make)
 
     def tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
         # Made outside inference mode, like all tensors here.
@@ -132,7 +133,6 @@ class Adapter(adapter.Adapter):
 
     def release(self) -> None:
         super().release()
-        self._models.clear()
         self.sharded.clear()
         torch.compiler.reset()
         gc.collect()  # modules and their compiled code refer to each other
@@ -145,7 +145,7 @@ class Adapter(adapter.Adapter):
         if cell.pass_name == "training":
             sharded = self.sharded.get(cell.group_id)
             return gpu.Meter(self.device, sharded.tensors() if sharded else ())
-        user_model, model = self.user_models.get(cell.group_id), self._models.get(cell.group_id)
+        user_model, model = self.user_models.get(cell.group_id), self.models.get(cell.group_id)
         module = user_model.module if user_model else model
         kind = gpu.Timer if FRAMEWORK.mode(cell.mode).artefact and forms.load(cell.mode).own_memory else gpu.Meter
         return kind(self.device, module.state_dict().values() if module else ())

@@ -42,7 +42,7 @@ def check_an_output_is_the_graph_s_memory(device: str) -> str:
 def check_weights_are_used_where_they_lie(device: str) -> str:
     mlp = prepared(device, "mlp", TRAINED["mlp"])
     before = mlp.outputs(mlp.step, 1)
-    (model,) = mlp.adapter._models.values()
+    (model,) = mlp.adapter.models.values()
     with torch.no_grad():
         model.layers[0].linear.weight.zero_()
     difference = largest_difference(mlp.outputs(mlp.step, 1), before)

@@ -19,7 +19,7 @@ from frameworks.torch.modes import graphs
 def change_of_output(mlp: Prepared, step) -> float:
     """What a weight of zeros, put in place, changes."""
     before = mlp.outputs(step, 1)
-    (model,) = mlp.adapter._models.values()
+    (model,) = mlp.adapter.models.values()
     weight = model.layers[0].linear.weight
     with torch.no_grad():
         kept = weight.clone()

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from frameworks.adapter import DTYPES, Adapter, Step
 from frameworks.jax.inspect import program
 from frameworks.jax.models import build
+from frameworks.jax.modes import compiling
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -19,7 +20,8 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
     """Return the step of a model in the cell's mode."""
     dtype = DTYPES[cell.dtype]
     load = partial(adapter.tensor, dtype=dtype)
-    params, forward, detail = build.build(workload, cell, weights, load, jnp.dtype(dtype))
+    make = partial(build.build, workload, cell, weights, load, jnp.dtype(dtype))
+    params, forward, detail = make() if cell.mode == compiling.BLOCKS else adapter.shared(cell, make)
     sets = [adapter.place(cell, arrays) for arrays in inputs]
     jax.block_until_ready((params, sets))
     call, capture = adapter.compilations.callable(cell, forward, (params, *sets[0]), detail)

@@ -22,7 +22,19 @@ except ImportError as error:
     ) from None
 
 
-def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Callable[..., dict[str, tf.Tensor]]:
+class Bert(tf.Module):
+    """`TFBertModel` under the suite's signature: `(input_ids[, attention_mask])`."""
+
+    def __init__(self, model: TFBertModel):
+        super().__init__()
+        self.model = model
+
+    def __call__(self, input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        output = self.model(input_ids=input_ids, attention_mask=attention_mask, training=False)
+        return {"last_hidden_state": output.last_hidden_state, "pooler_output": output.pooler_output}
+
+
+def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Bert:
     """Return `TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in one type.
 
     Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.
@@ -44,11 +56,7 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Calla
     if left_over:
         raise ValueError(f"TFBertModel and the canonical weights do not match: {left_over}")
 
-    def call(input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
-        output = model(input_ids=input_ids, attention_mask=attention_mask, training=False)
-        return {"last_hidden_state": output.last_hidden_state, "pooler_output": output.pooler_output}
-
-    return call
+    return Bert(model)
 
 
 def _zeros(next_creator: Callable[..., tf.Variable], **arguments) -> tf.Variable:

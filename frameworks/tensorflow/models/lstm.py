@@ -91,20 +91,22 @@ def _reordered(weights: np.ndarray) -> np.ndarray:
     return np.concatenate([taken, new, kept, shown])
 
 
+def refuse_fused(cell: Cell, dtype: tf.DType) -> None:
+    """Raise `Unsupported` where the operator for a whole LSTM cannot run the cell in this dtype."""
+    refused = {
+        "the suite measures it on CPUs only": cell.device_kind != "cpu",
+        "XLA has no kernel of it": cell.mode == "function-xla",
+        f"it has no {dtype.name}": dtype not in (tf.float32, tf.float16),
+    }
+    for reason in (reason for reason, holds in refused.items() if holds):
+        raise Unsupported(
+            f"TensorFlow's operator for a whole LSTM is BlockLSTM, and {reason}: choose CELL=scan or CELL=unrolled."
+        )
+
+
 def build(workload: Lstm, cell: Cell, weights: Arrays, types: Types) -> LstmModel:
-    """Return the model with the cell's recurrence. Raises `Unsupported` for the fused operator where it cannot run."""
-    recurrence = cell.parameter("cell")
-    if recurrence == "fused":
-        refused = {
-            "the suite measures it on CPUs only": cell.device_kind != "cpu",
-            "XLA has no kernel of it": cell.mode == "function-xla",
-            f"it has no {types.compute.name}": types.compute not in (tf.float32, tf.float16),
-        }
-        for reason in (reason for reason, holds in refused.items() if holds):
-            raise Unsupported(
-                f"TensorFlow's operator for a whole LSTM is BlockLSTM, and {reason}: choose CELL=scan or CELL=unrolled."
-            )
-    return LstmModel(workload, weights, recurrence, types)
+    """Return the model with the cell's recurrence."""
+    return LstmModel(workload, weights, str(cell.parameter("cell")), types)
 
 
 class LstmModel(tf.Module):
