@@ -52,16 +52,9 @@ class Rounds(NamedTuple):
 
 def _starts_say(cell: Starts) -> list[str]:
     return [
-        starts.choices(cell),
-        starts.warm(cell),
+        *starts.sentences(cell),
         *(f"{one.name}: {one.reason}" for one in cell.strategies if not one.records),
-        *starts.notes(cell),
     ]
-
-
-def _streams_say(cell: Streams) -> list[str]:
-    caches = dict.fromkeys(arm.caches for arm in cell.arms)
-    return [*(streams.recommendation(cell, kind) for kind in caches), *streams.notes(cell)]
 
 
 def _served(cell: Streams) -> Iterable[Sequence[str]]:
@@ -72,7 +65,7 @@ ROUNDS = {
     "start": Rounds(
         start.FORM, starts.HEADS, starts.heading, lambda cell: map(starts.row, cell.strategies), _starts_say
     ),
-    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, _served, _streams_say),
+    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, _served, streams.sentences),
 }
 
 

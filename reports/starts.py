@@ -107,6 +107,11 @@ def notes(cell: Cell) -> list[str]:
     return [*failed, *rounds.slow_host(cell.records)]
 
 
+def sentences(cell: Cell) -> list[str]:
+    """Return the recommendation, the cost of a warm cache, and the notes."""
+    return [*filter(None, (choices(cell), warm(cell))), *notes(cell)]
+
+
 def block(cell: Cell) -> list[str]:
     """Return at most ten lines of at most 80 columns, and the notes."""
     advice = choices(cell) if len(choices(cell)) <= rounds.WIDTH else choices(cell, rivals=False)

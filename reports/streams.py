@@ -99,6 +99,12 @@ def notes(cell: Cell) -> list[str]:
     return [*found.values(), *rounds.slow_host(cell.records)]
 
 
+def sentences(cell: Cell) -> list[str]:
+    """Return a recommendation for each kind of caches, and the notes."""
+    kinds = dict.fromkeys(arm.caches for arm in cell.arms)
+    return [*filter(None, (recommendation(cell, kind) for kind in kinds)), *notes(cell)]
+
+
 def block(cell: Cell) -> list[str]:
     """Return a heading, a table of at most ten lines of 80 columns, notes, and a sentence for each kind of caches."""
     rows = [row(cell, name) for name in strategies(cell)]

@@ -44,9 +44,10 @@ def html(cells: Sequence[Cell], title: str, command: str) -> str:
 def _panel(cell: Cell) -> Panel:
     drawn = {one.name: _curve(one) for one in cell.strategies if len(one.records) > 2}
     charts, legend = rounds.charts(drawn, WAYS, "Total seconds over calls; the table holds the starts")
-    notes = tuple(filter(None, (starts.choices(cell), starts.warm(cell), *starts.notes(cell))))
     table = Table.make(COLUMNS, cell.strategies, _row)
-    return Panel(starts.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
+    return Panel(
+        starts.heading(cell), table, charts, tuple(starts.sentences(cell)), legend=legend, axes=AXES if charts else ""
+    )
 
 
 def _curve(one: Strategy) -> rounds.Curve:

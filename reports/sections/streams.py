@@ -40,8 +40,7 @@ def _panel(cell: Cell) -> Panel:
     caches = COLD if any(arm.records for arm in cell.with_caches(COLD)) else cell.arms[0].caches
     drawn = {arm.name: _curve(arm) for arm in cell.with_caches(caches) if arm.records}
     charts, legend = rounds.charts(drawn, STRATEGIES, f"Seconds over calls with {caches} caches, by strategy")
-    kinds = dict.fromkeys(arm.caches for arm in cell.arms)
-    notes = (*filter(None, (streams.recommendation(cell, kind) for kind in kinds)), *streams.notes(cell))
+    notes = tuple(streams.sentences(cell))
     table = Table.make(COLUMNS, [arm for arm in cell.arms if arm.records], _row).filled()
     return Panel(streams.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
 
