@@ -89,6 +89,8 @@ SAME_ON_A_CPU = {
     "8528bc0a2e": "refuses user models, and none of a table",
     "d430d3d4b4": "changes training of user models, and none is in a table",
     "c81f4b5acf": "changes reasons in messages",
+    "40efbc0bb8": "changes energy, which no CPU has",
+    "645103de92": "changes processes with several modes of JAX or TensorFlow",
 }
 
 
