@@ -52,7 +52,10 @@ class Compile(Compiled):
     """to_static with CINN, which compiles in the first call."""
 
     def step(self, place: Place) -> Step:
-        return super().step(replace(place, graph="to_static-cinn"))
+        try:
+            return super().step(replace(place, graph="to_static-cinn"))
+        except Unsupported as reason:  # which names the mode to choose
+            raise Unsupported(str(reason).replace("MODE=to_static", "STRATEGY=capture")) from reason
 
 
 class Warm(Compile):

@@ -215,6 +215,7 @@ def inputs(batch_size=2):
     [
         ("tensorflow", "capture,compile,warm-cache", "run_functions_eagerly is on, so no graph runs"),
         ("paddle", "capture", "capture captured nothing, so eager mode ran"),
+        ("paddle", "compile", "choose STRATEGY=capture"),  # no CINN on a CPU
     ],
 )
 def test_eager_mode_is_no_start_of_a_graph(tmp_path, framework, ways, reason):
