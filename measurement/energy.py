@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +24,7 @@ from measurement.sampling import Clocks, Control, Variant, no_garbage_collection
 WINDOW_SECONDS = 10.0
 IDLE_SECONDS = 3.0
 READ_SECONDS = 0.02  # between readings of an idle counter
-LOOK_SECONDS = 0.1  # between looks at the host's speed, which take 2 ms, or 20 at most if it is slow
-POWER_SECONDS = 0.25  # between readings of the power, which take milliseconds
+LOOK_SECONDS = 0.25  # between looks at the power and the host's speed: 2 to 7 ms, or 25 at most if the host is slow
 STILL_SECONDS = 5.0  # a counter unchanged for so long under calls is broken
 POWERCAP = Path("/sys/class/powercap")
 NO_RAPL = "no readable RAPL counter below /sys/class/powercap: let this user read energy_uj, or measure on a GPU"
@@ -87,7 +85,7 @@ def take_windows(
     """Return the energy of one window by variant name.
 
     Every `LOOK_SECONDS` `control` times the host's loop; then `settle`, which also returns its seconds, may move this
-    thread to a faster CPU.
+    thread to a faster CPU. As in sampling, the slower of the loops before and after calls is theirs.
     Raises Unmetered if calls need new inputs or the counter stops.
     """
     if any(variant.get_ready for variant in variants):
@@ -97,7 +95,7 @@ def take_windows(
     with no_garbage_collection():
         for variant in order.sample(variants, len(variants)):
             on_window(variant)
-            window = Window(variant, meter, clocks, lambda: (*control(), *settle()))
+            window = Window(variant, meter, clocks, control, settle)
             found[variant.name] = replace(window.energy(), source=meter.source, idle_w=idle)
     return found
 
@@ -114,22 +112,27 @@ class Mark(NamedTuple):
 class Window:
     """Calls of one mode between two changes of the counter, which has no information between changes."""
 
-    def __init__(self, variant: Variant, meter: Counter, clocks: Clocks, look: Control):
-        self._variant, self._meter, self._clocks, self._look = variant, meter, clocks, look
-        self._calls, self._within_s, self._looked = 0, 0.0, -math.inf
+    def __init__(self, variant: Variant, meter: Counter, clocks: Clocks, control: Control, settle: Control):
+        self._variant, self._meter, self._clocks = variant, meter, clocks
+        self._control, self._settle = control, settle
+        self._calls, self._within_s = 0, 0.0
+        self._before: Sequence[float] = ()  # the loops after the last look
         self._loops: list[float] = []
         self._powers: list[tuple[float, float]] = []  # s, W
 
     def energy(self) -> Energy:
         """Return the energy of the window. Raises Unmetered."""
+        self._look()
         first = self._change()
-        start = read = self._clocks.wall()
+        start = looked = self._clocks.wall()
         while (now := self._clocks.wall()) - start < WINDOW_SECONDS:
-            if now - read >= POWER_SECONDS:
+            if now - looked >= LOOK_SECONDS:
                 self._read_power(now)
-                read = now
+                self._look()
+                looked = now
             self._call()
         last = self._change()
+        self._look()
         seconds, within_s = last.moment - first.moment, last.within_s - first.within_s
         return Energy(
             joules=(last.joules - first.joules,),
@@ -140,10 +143,13 @@ class Window:
             host_loop_s=(harmonic_mean(self._loops),) if self._loops else (),
         )
 
+    def _look(self) -> None:
+        loops = self._control()
+        if self._before:
+            self._loops.append(max(*self._before, *loops))
+        self._before = self._settle() or loops
+
     def _call(self) -> None:
-        if self._clocks.wall() - self._looked >= LOOK_SECONDS:
-            self._loops += self._look()
-            self._looked = self._clocks.wall()
         count = self._variant.calls_per_sample
         self._within_s += count * time_calls(self._variant, count, self._clocks)
         self._calls += count

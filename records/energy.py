@@ -41,15 +41,22 @@ def calls(result: CellResult, energy: Energy) -> list[Call]:
     The time between calls and the wait that a slow core adds draw the idle power, but no more than the window's.
     """
     found = []
-    for place, count in enumerate(energy.calls):
-        call = Call(energy.joules[place] / count, energy.seconds[place] / count)
-        if energy.idle_w is not None and energy.between_s:
-            call = _without(call, energy.between_s[place] / count, energy.idle_w)
+    for place in range(len(energy.calls)):
+        call = _counted(energy, place)
         if energy.idle_w is not None and energy.host_loop_s:
             seconds = result.call_at_full_speed(call.seconds, energy.host_loop_s[place])
             call = _without(call, call.seconds - seconds, energy.idle_w)
         found.append(call)
     return found
+
+
+def _counted(energy: Energy, place: int) -> Call:
+    """Return the mean call of a window, without the time between calls where the idle power is known."""
+    count = energy.calls[place]
+    call = Call(energy.joules[place] / count, energy.seconds[place] / count)
+    if energy.idle_w is None or not energy.between_s:
+        return call
+    return _without(call, energy.between_s[place] / count, energy.idle_w)
 
 
 def _without(call: Call, seconds: float, idle_w: float) -> Call:
@@ -96,12 +103,15 @@ def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | Non
 
 
 def integrated_ratio(result: CellResult) -> float | None:
-    """Return the energy from integrated power divided by the counter's, the median of all windows; None without any."""
+    """Return the mean power that was read over that of the counter, the median of all windows; None without any.
+
+    Power is read right after calls, so both are without the time between calls.
+    """
     ratios = [
-        integrated / counted
+        energy.integrated[place] / seconds / _counted(energy, place).watts
         for report in result.reports
-        if report.energy
-        for integrated, counted in zip(report.energy.integrated, report.energy.joules, strict=False)
+        if (energy := report.energy)
+        for place, seconds in enumerate(energy.seconds[: len(energy.integrated)])
     ]
     return median(ratios) if ratios else None
 

@@ -107,6 +107,8 @@ def test_readings_between_calls_are_no_part_of_a_calls_energy(cell, report):
         assert of_mode.between_s[0] > 0.02 * of_mode.seconds[0]
         loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.001, "device_s": 0.004}
         (call,) = columns_of.calls(CellResult(cell(), reports=[report(samples=(0.02,) * 10, **loops)]), of_mode)
+        checked = CellResult(cell(), reports=[report(energy=of_mode)])
+        assert columns_of.integrated_ratio(checked) == pytest.approx(1, rel=0.01)
         assert (call.joules, call.watts) == (pytest.approx(joules, rel=0.005), pytest.approx(watts, rel=0.005))
 
 
