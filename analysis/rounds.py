@@ -9,6 +9,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Generic, TypeVar
 
+from measurement.host import SLOW, full_seconds
 from measurement.starts import EAGER
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from measurement.text import times
@@ -30,16 +31,27 @@ def typical(values: Sequence[float]) -> Interval | None:
 
 
 def least(figures: Mapping[str, Mapping[int, float]]) -> tuple[str, ...]:
-    """Return the strategy with the least geometric mean and those that are not shown to take more, in the order given.
+    """Return the strategy with the least geometric mean and those not shown to take more, in the order of means.
 
     `figures` holds by strategy a figure for each round. A strategy takes more where the ratio to the least, paired by
-    round, has an interval above 1. The result is empty while any strategy has fewer than three rounds.
+    round, has an interval above 1. So does one whose mean is above that of such a strategy. The result is empty while
+    any strategy has fewer than three rounds.
     """
     if not figures or any(len(ones) < ENOUGH_PROCESSES for ones in figures.values()):
         return ()
     means = {name: fmean(map(math.log, ones.values())) for name, ones in figures.items()}
-    best = min(means, key=lambda name: means[name])
-    return tuple(name for name in means if name == best or not _more(figures[name], figures[best]))
+    best, *others = sorted(means, key=lambda name: means[name])
+    more = next((place for place, name in enumerate(others) if _more(figures[name], figures[best])), len(others))
+    return (best, *others[:more])
+
+
+def on_slow_cores(records: Sequence[Row]) -> list[Row]:
+    """Return the processes on slow host cores, by the rule for turns.
+
+    The control loop's full speed is the fastest decile of the processes' medians.
+    """
+    full_ms = full_seconds([one.host_loop_ms for one in records if one.host_loop_ms])
+    return [one for one in records if one.host_loop_ms and full_ms and one.host_loop_ms > SLOW * full_ms]
 
 
 def _more(one: Mapping[int, float], other: Mapping[int, float]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from measurement.host import SLOW, full_seconds
+from analysis.rounds import on_slow_cores
 from measurement.statistics import Interval
 from measurement.text import plain, times
 from records.process import ProcessRecord
@@ -26,17 +26,9 @@ def figure(interval: Interval | None, average: float | None) -> str:
 
 
 def slow_host(records: Sequence[ProcessRecord]) -> list[str]:
-    """Return a sentence on processes on slow host cores, by the rule for turns; nothing without any.
-
-    The control loop's full speed is the fastest decile of the processes' medians.
-    """
-    loops = [one.host_loop_ms for one in records if one.host_loop_ms]
-    slow = sum(loop > SLOW * (full_seconds(loops) or 0.0) for loop in loops)
-    return (
-        [f"The host was slow in {slow} of {times(len(loops), 'process', 'processes')}, whose times count."]
-        if slow
-        else []
-    )
+    """Return a sentence on processes on slow host cores; nothing without any."""
+    timed, slow = sum(1 for one in records if one.host_loop_ms), len(on_slow_cores(records))
+    return [f"The host was slow in {slow} of {times(timed, 'process', 'processes')}, whose times count."] * bool(slow)
 
 
 def cut(text: str) -> str:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from analysis.starts import CALLS, Cell, Range, Strategy
-from measurement.starts import EAGER, PHASES, WARM
+from measurement.starts import EAGER, PHASES, WARM, WAYS
 from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import times
 from reports import rounds
@@ -87,7 +87,7 @@ def choices(cell: Cell, rivals: bool = True) -> str:
 
 def _named(names: Sequence[str], rivals: bool) -> str:
     if len(names) <= MOST_UNDECIDED:
-        return " or ".join(names)
+        return " or ".join(sorted(names, key=[*WAYS].index))
     return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)" if rivals else "inconclusive"
 
 

@@ -64,7 +64,8 @@ def test_advice_is_given_where_intervals_separate():
     )
     (cell,) = analysis.cells(records + planted("warm-cache", 12.0, 5.0, 0.012))
     advice = "For a process that answers 1 to 100 calls: eager; 10,000 to 1,000,000: inconclusive"
-    assert re.fullmatch(rf"{advice} \([a-z-]+, [a-z-]+, …\)\.", words.choices(cell))
+    least = r"inconclusive \([a-z-]+, [a-z-]+, …\)"  # by their means, which may differ with the calls
+    assert re.fullmatch(rf".* eager; 10,000(: {least};)?( to)? 1,000,000: {least}\.", words.choices(cell))
     assert words.choices(cell, rivals=False) == f"{advice}."
     assert f"{advice}." in " ".join(map(str.strip, words.block(cell)))
 
