@@ -12,13 +12,18 @@ from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
 from records.record import Record
 from reports import numbers
 
-# Tolerance of a published ratio, for another GPU of the same kind.
-ABOUT = 0.05
+# Tolerance of a published ratio, for another GPU of the same kind; of a gain, relative to its distance from 1.
+ABOUT, OF_GAIN = 0.05, 0.2
 
 
 def about(times: float) -> tuple[float, float]:
     """Return the limits between which a figure is about the published."""
     return times * (1 - ABOUT), times * (1 + ABOUT)
+
+
+def about_gain(times: float) -> tuple[float, float]:
+    """Return the limits between which a ratio's gain, its distance from 1, is about the published."""
+    return 1 + (times - 1) * (1 - OF_GAIN), 1 + (times - 1) * (1 + OF_GAIN)
 
 
 def published_records(rows: Published) -> list[Record]:

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from analysis.rounds import mean
+from analysis.rounds import Row, mean, on_slow_cores
 from experiments.evidence import Evidence
-from experiments.judge import above, inconclusive
+from experiments.judge import Estimate, above, inconclusive
 from experiments.spec import ALL, Answer, Claim, all_of
-from measurement.statistics import Interval
+from measurement.statistics import ENOUGH_PROCESSES, Interval
+from reports.numbers import SLOWED
 
 
 class Named(Protocol):
@@ -21,14 +22,15 @@ class Named(Protocol):
 
 
 Cell = TypeVar("Cell", bound=Named)
-Judge = Callable[[str, Interval | None], Answer]
+Judge = Callable[[str, Estimate], Answer]
 
 
 def claim(
     sentence: str,
     cells: Callable[[Evidence], Sequence[Cell]],
-    figure: Callable[[Cell], Interval | None],
+    figure: Callable[[Cell], Estimate],
     judge: Judge,
+    devices: tuple[str, ...] = ("cpu", "gpu"),
 ) -> Claim:
     """Return a claim on a figure, checked on every cell."""
 
@@ -36,7 +38,21 @@ def claim(
         answers = [judge(cell_name(cell), figure(cell)) for cell in cells(evidence)]
         return all_of(answers) if answers else inconclusive("not run here")
 
-    return Claim(sentence, check, of=ALL)
+    return Claim(sentence, check, of=ALL, devices=devices)
+
+
+def paired(
+    processes: Sequence[Row], groups: Sequence[tuple[Row, ...]], figures: Callable[..., tuple[float, float]]
+) -> Estimate:
+    """Return the geometric mean of ratios over rounds, each with the `figures` of its group of processes.
+
+    Rounds with a process on a slow core, of all `processes`, do not count; the reason where fewer than three remain.
+    """
+    slow = on_slow_cores(processes)
+    fast = [group for group in groups if not any(one in slow for one in group)]
+    if len(fast) < ENOUGH_PROCESSES <= len(groups):
+        return SLOWED
+    return ratio(figures(*group) for group in fast)
 
 
 def ratio(values: Iterable[tuple[float, float]]) -> Interval | None:

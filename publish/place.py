@@ -201,8 +201,10 @@ def page(place: Path) -> str:
         f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), "
         f"suite {revisions(every)}, {versions}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
-        "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted.",
     ]
+    if any(isinstance(record, Record) for record in every):
+        marked = "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted."
+        lines.append(marked)
     if mean := means(found):
         lines += ["", "## Geometric mean over models", "", *mean]
     for title, alike in grouped(found, lambda one: one[0].title).items():
@@ -366,6 +368,11 @@ def _energy(point: Point) -> str:
     return marked(text, point.record.slowed)
 
 
+def _watts(point: Point) -> str:
+    watts = None if point.excluded or point.record.energy_unchecked else point.record.power_w
+    return marked(text_of(watts), point.record.slowed) if watts else ""
+
+
 def _saving(point: Point) -> str:
     saving = None if point.excluded else point.record.energy_saving
     if not saving or point.record.energy_unchecked:
@@ -394,7 +401,7 @@ COLUMNS: Mapping[str, Callable[[Point], str]] = {
     "file, MB": _megabytes,
     "J per call": _energy,
     "eager's energy over it": _saving,
-    "W": lambda point: text_of(point.record.power_w),
+    "W": _watts,
     "of one rank's speed": _efficiency,
     "processes": lambda point: str(point.record.processes or ""),
 }

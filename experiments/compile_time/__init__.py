@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from analysis.rounds import mean
 from analysis.starts import Cell, Strategy, total_s
 from experiments import rounds
 from experiments.evidence import Evidence
-from experiments.judge import between
+from experiments.judge import Estimate, between
 from experiments.rounds import Judge, at_least, cell_name
 from experiments.spec import Claim, Experiment, Published, Table
 from measurement.starts import COMPILE, REGIONAL, SHIPPED, WARM
@@ -16,7 +17,7 @@ from measurement.statistics import Interval
 from records.starts import StartRecord
 from reports.numbers import estimate
 
-Figure = Callable[[Cell, str, str], Interval | None]
+Figure = Callable[[Cell, str, str], Estimate]
 ALIKE = (0.97, 1.03)
 STEPS = 1_900  # of the training of physical-ai-studio#477
 
@@ -36,23 +37,32 @@ def pairs(cell: Cell, this: str, other: str) -> list[tuple[StartRecord, StartRec
     return [(mine[number], theirs[number], eager[number]) for number in mine if number in theirs and number in eager]
 
 
-def ratio(cell: Cell, this: str, other: str, of: Callable[[StartRecord, StartRecord], float]) -> Interval | None:
+def ratio(cell: Cell, this: str, other: str, of: Callable[[StartRecord, StartRecord], float]) -> Estimate:
     """Return a figure of `this` over that of `other`, paired by round; `of` takes a start and eager mode's."""
-    return rounds.ratio((of(mine, eager), of(theirs, eager)) for mine, theirs, eager in pairs(cell, this, other))
+    return rounds.paired(
+        cell.records,
+        pairs(cell, this, other),
+        lambda mine, theirs, eager: (of(mine, eager), of(theirs, eager)),
+    )
 
 
-def cost(cell: Cell, this: str, other: str) -> Interval | None:
-    """Return the ratio of seconds that two strategies add to eager mode's first answer."""
-    seconds = lambda start, eager: (start.first_answer_s or 0.0) - (eager.first_answer_s or 0.0)  # noqa: E731
-    return ratio(cell, this, other, seconds)
+def added_s(start: StartRecord, eager: StartRecord) -> float:
+    """Return the seconds that a strategy adds to eager mode's first answer, without imports, as the sources count."""
+    mine, theirs = ((one.first_answer_s or 0.0) - (one.imports_s or 0.0) for one in (start, eager))
+    return mine - theirs
 
 
-def steady(cell: Cell, this: str, other: str) -> Interval | None:
+def cost(cell: Cell, this: str, other: str) -> Estimate:
+    """Return the ratio of the seconds that two strategies add."""
+    return ratio(cell, this, other, added_s)
+
+
+def steady(cell: Cell, this: str, other: str) -> Estimate:
     """Return the ratio of times per call after the first answer."""
     return ratio(cell, this, other, lambda start, _: start.steady_ms or 0.0)
 
 
-def total(cell: Cell, this: str, other: str) -> Interval | None:
+def total(cell: Cell, this: str, other: str) -> Estimate:
     """Return the ratio of seconds until `STEPS` calls are answered."""
     return ratio(cell, this, other, lambda start, _: total_s(start, STEPS))
 
@@ -97,18 +107,23 @@ CLAIMS = (
 )  # fmt: skip
 
 
+def added(one: Strategy) -> Interval | None:
+    """Return the mean of the seconds that a strategy adds without imports."""
+    return mean([added_s(start, eager) for start, eager in one.pairs])
+
+
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Return our starts by cell and strategy, and the published rows."""
     rows = [
         (
             cell_name(cell),
             one.name,
-            *(estimate(figure, "") if figure else "" for figure in (one.first, one.difference, one.steady)),
+            *(estimate(figure, "") if figure else "" for figure in (one.first, one.difference, added(one), one.steady)),
         )
         for cell in evidence.starts
         for one in cell.strategies
     ]
-    titles = ("cell", "strategy", "first answer, s", "more than eager, s", "then a call, ms")
+    titles = ("cell", "strategy", "first answer, s", "more than eager, s", "of that not imports, s", "then a call, ms")
     columns = ("source", "what", "eager", "whole", "regional", "other")
     theirs = tuple(tuple(row[name] for name in columns) for row in published)
     ours = [Table("Starts (mean over processes)", titles, tuple(rows))] if rows else []

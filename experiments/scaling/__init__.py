@@ -25,17 +25,17 @@ SHARDED: dict[str, Any] = {"mode": "inductor", "strategy": "fsdp", "workload": (
 CLAIMS = (
     Claim(
         "Compiled by block, FSDP2 trains 8.31 % faster on two GPUs.",
-        gains.times_as_fast(*gains.about(1.0831), **SHARDED),
+        gains.times_as_fast(*gains.about_gain(1.0831), **SHARDED),
         devices=("gpu",),
     ),
     Claim(
         "Compiled, ResNet-50 trains 33.6 % faster on several GPUs.",
-        gains.times_as_fast(*gains.about(1.336), mode="inductor", workload="resnet50", strategy="ddp"),
+        gains.times_as_fast(*gains.about_gain(1.336), mode="inductor", workload="resnet50", strategy="ddp"),
         devices=("gpu",),
     ),
     Claim(
         "Compiled, BERT trains 26.8 % faster on several GPUs.",
-        gains.times_as_fast(*gains.about(1.2675), mode="inductor", workload="bert-base", strategy="ddp"),
+        gains.times_as_fast(*gains.about_gain(1.2675), mode="inductor", workload="bert-base", strategy="ddp"),
         devices=("gpu",),
     ),
 )

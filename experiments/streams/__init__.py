@@ -8,49 +8,65 @@ from pathlib import Path
 from analysis.streams import Arm, Cell
 from experiments import rounds
 from experiments.evidence import Evidence
+from experiments.judge import Estimate
 from experiments.rounds import at_least, cell_name
 from experiments.spec import Claim, Experiment, Published, Table
 from measurement.starts import EAGER
-from measurement.statistics import Interval
 from measurement.streams import COLD
 from records.streams import StreamRecord
 from reports.numbers import estimate, text_of
 
+GPU = ("gpu",)  # whose graphs are recorded
 REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce-overhead", plain and padded
 
 
+Figure = Callable[[Cell], Estimate]
+
+
 def arm(cell: Cell, name: str) -> Arm | None:
-    """Return a strategy with cold caches; None where no process of it was right, or one fell back to eager mode."""
-    return next((one for one in cell.compared(COLD) if one.name == name and one.records), None)
+    """Return a strategy with cold caches; None where no process of it was right."""
+    return next((one for one in cell.with_caches(COLD) if one.name == name and one.records), None)
 
 
-def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Interval | None:
-    """Return a figure of `this` over that of `other`, paired by round."""
+def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Estimate:
+    """Return a figure of `this` over that of `other`, paired by round, or why there is none."""
     mine, theirs = arm(cell, this), arm(cell, other)
     if mine is None or theirs is None:
-        return None
-    known = {record.round: of(record) or 0.0 for record in theirs.records}
-    return rounds.ratio((of(record) or 0.0, known[record.round]) for record in mine.records if record.round in known)
+        return f"{this if mine is None else other} has no figures"
+    known = {record.round: record for record in theirs.records}
+    groups = [(record, known[record.round]) for record in mine.records if record.round in known]
+    return rounds.paired(cell.records, groups, lambda *both: tuple(of(one) or 0.0 for one in both))
 
 
-def total(this: str, other: str) -> Callable[[Cell], Interval | None]:
+def timed(this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Figure:
+    """Return a function that returns the ratio of times, but the reason where a strategy fell back to eager mode."""
+
+    def figure(cell: Cell) -> Estimate:
+        compared = {one.name for one in cell.compared(COLD)}
+        fell = [name for name in (this, other) if arm(cell, name) and name not in compared]
+        return f"{fell[0]} fell back to eager mode or failed" if fell else ratio(cell, this, other, of)
+
+    return figure
+
+
+def total(this: str, other: str) -> Figure:
     """Return a function that returns the ratio of total times."""
-    return lambda cell: ratio(cell, this, other, lambda record: record.total_s)
+    return timed(this, other, lambda record: record.total_s)
 
 
-def usual(this: str, other: str) -> Callable[[Cell], Interval | None]:
+def usual(this: str, other: str) -> Figure:
     """Return a function that returns the ratio of median calls, which wait for no compiler."""
-    return lambda cell: ratio(cell, this, other, lambda record: record.p50_ms)
+    return timed(this, other, lambda record: record.p50_ms)
 
 
-def graphs(this: str, other: str) -> Callable[[Cell], Interval | None]:
+def graphs(this: str, other: str) -> Figure:
     """Return a function that returns the ratio of compilations."""
     return lambda cell: ratio(cell, this, other, lambda record: record.compilations)
 
 
-def claim(sentence: str, figure: Callable[[Cell], Interval | None], limit: float = 1) -> Claim:
-    """Return a claim on torch that a ratio is above a limit in every cell."""
-    return rounds.claim(sentence, _of_torch, figure, at_least(limit))
+def claim(sentence: str, figure: Figure, devices: tuple[str, ...] = ("cpu", "gpu")) -> Claim:
+    """Return a claim on torch that a ratio is above 1 in every cell."""
+    return rounds.claim(sentence, _of_torch, figure, at_least(1), devices)
 
 
 def _of_torch(evidence: Evidence) -> list[Cell]:
@@ -59,14 +75,15 @@ def _of_torch(evidence: Evidence) -> list[Cell]:
 
 CLAIMS = (
     claim(
-        "With a CUDA graph for each size a stream takes longer than eager (pytorch#188150: 25 and 22 s a step).",
-        total(REDUCED, EAGER),
+        "With a CUDA graph for each size a call takes longer than eager (pytorch#188150: 25 and 22 s a step).",
+        usual(REDUCED, EAGER),
+        GPU,
     ),
-    claim("Padded to a fixed length, CUDA graphs are faster than eager (pytorch#188150).", total(EAGER, PADDED)),
-    claim("Without CUDA graphs compiling brings less than that (pytorch#188150).", total("automatic", PADDED)),
+    claim("Padded to a fixed length, CUDA graphs are faster than eager (pytorch#188150).", usual(EAGER, PADDED), GPU),
+    claim("Without CUDA graphs compiling brings less than that (pytorch#188150).", usual("automatic", PADDED), GPU),
     claim(
-        "Padded to the longest, a stream takes longer than unpadded (open-instruct#1445: 2.48 times).",
-        total("longest", "automatic"),
+        "Padded to the longest, a call takes longer than unpadded (open-instruct#1445: 2.48 times a step).",
+        usual("longest", "automatic"),
     ),
     claim(
         "Padding saves compilations (open-instruct#1445: 48 instead of 396).",
@@ -75,10 +92,12 @@ CLAIMS = (
     claim(
         "Buckets with CUDA graphs serve the usual call faster than dynamic shapes (fairchem#2161).",
         usual("dynamic", "multiples-of-64-cuda-graphs"),
+        GPU,
     ),
     claim(
         "Fewer recorded sizes take less time (vLLM: 67, later 35): powers of two against multiples of 64.",
         total("multiples-of-64-cuda-graphs", "powers-of-two-cuda-graphs"),
+        GPU,
     ),
     claim(
         "Padding to the model's longest input is slower than not compiling (sentence-transformers).",

@@ -129,6 +129,7 @@ def on_the_readme(changes: dict, monkeypatch) -> bool:
 
 def in_a_correlation(changes: dict) -> bool:
     def cell(joules: float, **changes) -> Record:
+        changes = {"batch_size": int(joules), **changes}
         row = dict.fromkeys(("energy_j_per_call", "energy_ci_low", "energy_ci_high"), joules) | {"power_w": 1.0}
         return record("alpha", "graph", latency=joules, **row, **changes)
 

@@ -27,11 +27,13 @@ LINE = [(float(ms), ms * 0.5) for ms in range(1, 31)]
         (LINE, HOLDS),
         ([*LINE[:10], (11.0, 4.0), (12.0, 3.5)], OPEN),  # two of twelve are out of order
         ([(ms, 1 / ms) for ms, _ in LINE], FAILS),
-        (LINE[:11], OPEN),
+        (LINE[:4], OPEN),
+        ([*LINE[:3], *[LINE[3]] * 9], OPEN),  # modes of one shape are one
     ],
 )
 def test_energy_follows_time_where_both_rank_cells_alike(cells, expected):
-    assert verdict("energy", "Energy and time", [measured(*cell) for cell in cells]) == expected
+    found = [measured(*cell, workload=f"w{cell[0]}") for cell in cells]
+    assert verdict("energy", "Energy and time", found) == expected
 
 
 @pytest.mark.parametrize(("savings", "expected"), [((1.1, 4.0), HOLDS), ((1.1, 2.0), FAILS), ((1.1, 3.7), OPEN)])
