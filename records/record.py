@@ -237,7 +237,7 @@ class Record:
     energy_ci_low: float | None = col("95 % interval, lower end", "J")
     energy_ci_high: float | None = col("95 % interval, upper end", "J")
     energy_j_per_token: float | None = col("energy_j_per_call over tokens_per_call", "J")
-    power_w: float | None = col("mean power of calls at the host's full speed", "W")
+    power_w: float | None = col("power of calls at full speed", "W")
     idle_power_w: float | None = col("power while no call runs", "W")
     energy_saving_vs_eager: float | None = col("eager mode's energy per call over this mode's")
     energy_saving_ci_low: float | None = col("95 % interval, lower end")
