@@ -33,6 +33,7 @@ DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|multinomial|t
 # Numbers of new input sets, in the order of calls that show what a model keeps. A cache of one or two results serves
 # none of a cell's own sets in turn, nor every repetition here. Numbers of operators that alternate do not fall at each.
 NEW_AND_KNOWN = (0, 0, 1, 0, 1, 2, 0, 1)
+MOST_TRIED = 64  # such sets, until enough have one form
 UNSEEN = 10_000  # from a cell's own seeds to those of such sets
 _NOTHING = object()
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
@@ -348,10 +349,9 @@ class UserModel(Subject):
         return any(DRAWING.search(operation.name) for operation in self.listed or ())
 
     def remembers(self) -> bool:
-        new = functools.cache(self._unseen)
         with contextlib.suppress(Exception):  # such as of a call on the state that another one left
-            if new(0) is not None:
-                return self._remembers_values(new)
+            if sets := self._unseen():
+                return self._remembers_values(sets)
         return self._remembers_objects()
 
     def _remembers_objects(self) -> bool:
@@ -366,7 +366,7 @@ class UserModel(Subject):
             self.restore()
         return again is not None and len(again) < len(self.listed)
 
-    def _remembers_values(self, new: Callable[[int], Inputs | None]) -> bool:
+    def _remembers_values(self, sets: Sequence[Inputs]) -> bool:
         """Compare calls on values that the model has never seen with later calls on the same."""
         prepared = self.fresh if self.writes else lambda inputs: inputs
         first: dict[int, int] = {}  # operators by input set
@@ -374,9 +374,8 @@ class UserModel(Subject):
             self.restore()
             self.call(*prepared(self.sets[0]))  # it may make in its first call what others only read
             for place in NEW_AND_KNOWN:
-                inputs = new(place)
                 self.seed(0)  # of branches that random numbers choose
-                program = None if inputs is None else self.operators_after_others(prepared(inputs))
+                program = self.operators_after_others(prepared(sets[place]))
                 if program is None:
                     return False
                 if place in first and len(program) >= first[place]:
@@ -386,17 +385,29 @@ class UserModel(Subject):
             self.restore()
         return True
 
-    def _unseen(self, number: int) -> Inputs | None:
-        """Return an input set of the first one's form with values of no other; None where `inputs` gives none."""
-        seed = int(self._first_given["seed"]) + UNSEEN + number
-        try:
-            made = self.place({**self._first_given, "seed": np.array(seed)})
-        except Exception:  # the user's own code may give its values once
-            return None
-        arrays = self.values(made).arrays
+    def _unseen(self) -> list[Inputs]:
+        """Return new input sets of one form with values of no other, or none where `inputs` gives too few.
+
+        Of one form, since a model may keep what depends on shapes alone. It need not be that of the cell's own sets,
+        whose lengths may vary.
+        """
         known = [self.values(inputs).arrays for inputs in self.sets]
-        alike = _forms(arrays) == _forms(known[0])
-        return made if alike and not any(_all_same(arrays, others) for others in known) else None
+        by_form: dict[frozenset, list[Inputs]] = {}
+        first = int(self._first_given["seed"]) + UNSEEN
+        for seed in range(first, first + MOST_TRIED):
+            try:
+                made = self.place({**self._first_given, "seed": np.array(seed)})
+            except Exception:  # the user's own code may give its values once
+                return []
+            arrays = self.values(made).arrays
+            if any(_all_same(arrays, others) for others in known):
+                return []
+            known.append(arrays)
+            alike = by_form.setdefault(_form(arrays), [])
+            alike.append(made)
+            if len(alike) > max(NEW_AND_KNOWN):
+                return alike
+        return []
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None
@@ -552,8 +563,12 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
-def _forms(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple]:
-    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
+def _form(arrays: Mapping[str, np.ndarray]) -> frozenset:
+    """Return the shapes and types of arrays by name; texts of other lengths are alike."""
+    return frozenset(
+        (name, array.shape, array.dtype.kind if array.dtype.kind in "US" else array.dtype)
+        for name, array in arrays.items()
+    )
 
 
 def _all_same(arrays: Mapping[str, np.ndarray], others: Mapping[str, np.ndarray]) -> bool:
