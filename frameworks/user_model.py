@@ -12,7 +12,7 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,7 @@ class UserModel(Subject):
     ways: Mapping[str, Callable[[], contextlib.AbstractContextManager]] = {"": contextlib.nullcontext}
     compiler = ""  # the compiler that is removed from a compiled model
     wanted = ""  # what `model` must return
+    arrays_change = True  # whether a call may write to an array of its inputs, as graphs do as well
 
     def __init__(
         self,
@@ -146,6 +147,7 @@ class UserModel(Subject):
         self.settings: dict[str, Any] = {}
         self.removed: list[str] = []  # the places from which the compiler was removed
         self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
+        self.keeps: tuple[str, ...] = ()  # those that get other arrays, with new values that a call does not return
         self._first: Values | None = None  # the first call's outputs, with seed 0, until they are read
         self.autograd = next(iter(self.ways.values()))
         self.seed(self.seed_of_weights)
@@ -289,18 +291,24 @@ class UserModel(Subject):
                     f"the model returned {kind(output)}, which holds no tensor or array: return one, a tuple or a dict."
                 )
             after, left = self.values(inputs).arrays, dict(_entries(inputs))
+            new = {name: one for name, one in after.items() if name not in before or not _same(before[name], one)}
+            known = [*before.values(), *self.values(output).arrays.values()] if new else []
         finally:
             self.restore()
-        changed = [
-            _shown(name)
-            for name in (*before, *after)
-            if name not in before or name not in after or not _same(before[name], after[name])
-        ]
+        changed = [name for name in (*before, *after) if name in new or name not in after]
         # A dict with another object of equal values, too: a later call would find what the first one left.
-        changed += [
-            _shown(name) for name in (*entries, *left) if entries.get(name, _NOTHING) is not left.get(name, _NOTHING)
-        ]
-        self.writes = tuple(dict.fromkeys(changed))
+        others = [name for name in (*entries, *left) if entries.get(name, _NOTHING) is not left.get(name, _NOTHING)]
+        self.writes = tuple(dict.fromkeys(map(_shown, [*changed, *others])))
+        put = [name for name in new if name in others or not self.arrays_change]
+        kept = [name for name in put if not any(_same(new[name], one) for one in known)]
+        self.keeps = tuple(dict.fromkeys(map(_shown, kept)))
+
+    def not_written(self, graph: str) -> str:
+        """Return the reason why a graph that leaves containers of its inputs as they are cannot run the model."""
+        return (
+            f"a call puts new values into {', '.join(self.keeps)}, which {graph} does not write to: return the values, "
+            "or write to a copy."
+        )
 
     def keep_what_is_made_once(self, parts: Iterable[Any]) -> bool:
         """Fill empty buffers of modules with values that one call stores and later calls keep, such as a mask.
@@ -545,10 +553,16 @@ def _sample(array: np.ndarray) -> np.ndarray:
 
 
 def _entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield the values in nested lists, tuples and dicts by name; `within` has the ids of the containers around."""
+    """Yield the values in nested lists, tuples, dicts and dataclasses by name; `within` has ids of those around."""
     if id(value) in within:
         return
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list | tuple):
+        parts = enumerate(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [(each.name, getattr(value, each.name, None)) for each in fields(value)]
     for key, part in parts:
         path = f"{name}.{key}" if name else str(key)
         yield path, part

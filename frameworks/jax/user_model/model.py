@@ -210,7 +210,7 @@ class Applied:
 class Model(user_model.UserModel):
     """A user's model in the cell's dtype on its device."""
 
-    rules, compiler = JaxRules(), "jit"
+    rules, compiler, arrays_change = JaxRules(), "jit", False
     wanted = "(function, parameters), a Flax module with __call__, or a function"
 
     def opened(self, workload: UserModel) -> user_file.UserFile:
@@ -330,9 +330,14 @@ class Model(user_model.UserModel):
 
 
 class Jitted:
-    """A call of a model's graph, which holds its state where a call writes to it."""
+    """A call of a model's graph, which holds its state where a call writes to it.
+
+    Raises Unsupported where the graph would not fill the inputs as a call does.
+    """
 
     def __init__(self, model: Model, graph: Callable):
+        if model.keeps:
+            raise Unsupported(model.not_written("jit"))
         self._model, self._graph, self._writes = model, graph, model.applied.writes
         self._first = self._params = Partitioned.from_parameters(model.module)
         # Inputs that were made for one call are partitioned within it.

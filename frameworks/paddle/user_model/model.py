@@ -163,8 +163,10 @@ class Model(user_model.UserModel):
         """Return the layer that one graph mode captures: copies of the layers, with the user's parameters and buffers.
 
         `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within, which eager
-        mode and the other graphs share.
+        mode and the other graphs share. Raises Unsupported where a graph would not fill the inputs as a call does.
         """
+        if self.keeps:
+            raise Unsupported(self.not_written("a graph"))
         self.restore()  # a call of eager mode may have bound other buffers, which nothing restores
         return self.copy(*self.module.parameters(), *self.module.buffers())
 
