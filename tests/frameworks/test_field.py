@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first row of a 
 
 # Modes that compile nothing where a compiler takes seconds a file.
 MODES = {"torch": "eager,dynamo"}
-# Files that leave a switch on, which the process of all others must not have.
+# Files that leave a switch on, each in its own process.
 ALONE = ("checks_leaks.py", "checks_nan.py")
 ROWS = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
 CASES = [
@@ -81,7 +81,7 @@ def measured_once(rows: list[Row], out: Path) -> Found:
             for flags, some in together.items()
         }
         patch.setattr(plan, "cells_of", lambda sweep: [cell for cells in cells_of.values() for cell in cells])
-        patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework, cell.workload in ALONE))
+        patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework, *{cell.workload}.intersection(ALONE)))
         patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
         patch.setattr(early_checks, "check", lambda *words: None)  # a process for each file
         patch.setattr(local, "worker_command", frozen(local.worker_command))
