@@ -14,6 +14,7 @@ from frameworks import adapter as boundary
 from frameworks import generating, values
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
+from frameworks.tensorflow.inspect import program
 from frameworks.tensorflow.models import layers, lstm
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
@@ -165,6 +166,11 @@ class Adapter(boundary.Adapter):
             layers.refuse_channels_first(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
         if of_suite and cell.parameter("cell") == "fused":
             lstm.refuse_fused(cell, tf.as_dtype(boundary.DTYPES[cell.dtype]))
+        if program.is_watched():
+            raise boundary.Unsupported(
+                "the model's file follows each operator by tf.debugging, which slows down eager mode more than graphs: "
+                "remove enable_check_numerics() or enable_dump_debug_info()"
+            )
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 exists on GPUs only")
         if cell.ranks > 1 and cell.shapes == "dynamic":

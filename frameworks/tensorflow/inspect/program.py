@@ -88,6 +88,11 @@ def graphs_called(call: Callable, inputs: tuple) -> list[list[tuple[FrameType, i
     return stacks
 
 
+def is_watched() -> bool:
+    """Return whether a callback of others follows each operator, as `tf.debugging.enable_check_numerics` has it."""
+    return context is not None and bool(context.context().op_callbacks)
+
+
 def _watch(call: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:
     """Call eagerly, and `keep` each operator that it runs."""
     if op_callbacks is None:
