@@ -39,6 +39,8 @@ TENSORS = (tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 # Whose own functions are part of eager mode.
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
 SAVED_MODEL = "tensorflow.python.saved_model"
+# Modules of Keras 3 and Keras 2 with functions that run a user's model in a graph: `predict` and others.
+TRAINERS = (".trainer", ".training", ".training_v1")
 # Modules through which TensorFlow runs a graph that others call.
 RUNS_GRAPHS = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.util", SAVED_MODEL)
 # Largest difference of a tensor computed in another dtype; one that is drawn in it differs by more than 1.
@@ -290,6 +292,11 @@ class Model(user_model.UserModel):
             called = [holder for frame, _ in stack if isinstance(holder := frame.f_locals.get("self"), FUNCTION)]
             code = getattr(called[0].python_function, "__code__", None) if called else None
             caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
+            if called and _is_trainers(called[0]):
+                raise Unsupported(
+                    f"the model calls {caller.f_code.co_name} of Keras, a tf.function, so its eager mode would run a "
+                    "graph: call the model itself."
+                )
             if code and _is_users(called[0].python_function.__module__):
                 place = user_file.short_place(code.co_filename, code.co_firstlineno, self.source)
                 raise Unsupported(
@@ -392,7 +399,7 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
         raise Unsupported("model() returned a graph, which has no eager mode: return the original model.")
     for owner in _reached(made):
         for name, value in list(getattr(owner, "__dict__", {}).items()):
-            if _has_original(value):
+            if _has_original(value) and not _is_trainers(value):
                 if isinstance(owner, type):
                     setattr(owner, name, value.python_function)
                 else:
@@ -404,6 +411,12 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
 def _has_original(value: Any) -> bool:
     """Return whether a value is a tf.function that was made from a Python function, not from a SavedModel."""
     return isinstance(value, FUNCTION) and hasattr(value, "python_function") and not _is_restored(value)
+
+
+def _is_trainers(function: Any) -> bool:
+    """Return whether a tf.function is one that Keras makes for `predict` and other methods of training."""
+    module = getattr(function.python_function, "__module__", None) or ""
+    return module.endswith(TRAINERS) and not _is_users(module)
 
 
 def _module_of(frame: types.FrameType) -> str:
