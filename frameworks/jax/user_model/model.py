@@ -488,7 +488,7 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
     if _is_pair(made):
         return _with_parameters(reached, *made), "a function and its parameters"
     if _is_module(made):
-        (made.train if trains else made.eval)()
+        (nnx.Module.train if trains else nnx.Module.eval)(made)  # a class may have methods of these names
         if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
             raise Unsupported(STATEFUL)
         for _, node in nnx.iter_graph(made):
