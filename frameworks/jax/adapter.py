@@ -29,6 +29,8 @@ PRECISION = {
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
+# Other names of these precisions.
+SYNONYMS = {"float32": "highest", "bfloat16": "default", "fastest": "default", None: "default"}
 CAST_THERE = 1 << 20  # values: from this size on the device casts, since NumPy is slow
 READ_BACK = (
     "jax_default_matmul_precision",
@@ -44,6 +46,7 @@ class Adapter(boundary.Adapter):
     def __init__(self):
         super().__init__()
         self.compilations = graphs.Compilations()
+        self._precision = ""  # of products, which a user's file may not change
         self.sharded: dict[str, tuple] = {}  # by group, whose modes train one state, as `modes.training.built` makes it
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -58,9 +61,9 @@ class Adapter(boundary.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         self.device = runtime.find(cell.device)
-        dtype, precision = PRECISION[cell.dtype]
+        dtype, self._precision = PRECISION[cell.dtype]
         jax.config.update("jax_default_device", self.device)
-        jax.config.update("jax_default_matmul_precision", precision)
+        jax.config.update("jax_default_matmul_precision", self._precision)
         values = getattr(jax.config, "values", {})  # no part of JAX's API, and some switches are nowhere else
         settings = {name: values.get(name, getattr(jax.config, name, None)) for name in READ_BACK}
         settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
@@ -92,9 +95,18 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set, which changes eager mode and jit: unset it")
         if slowing := [name for name in DEBUGGING if getattr(jax.config, name, False)]:
             raise Unsupported(f"{slowing[0]} is set, which slows down eager mode more than jit: unset it")
+        self._refuse_precision(cell)
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")
+
+    def _refuse_precision(self, cell: Cell) -> None:
+        """Raise Unsupported where a user's file changed the precision of products, and set it again."""
+        now = jax.config.jax_default_matmul_precision
+        if self._precision and SYNONYMS.get(now, now) != self._precision:
+            jax.config.update("jax_default_matmul_precision", self._precision)
+            self._changed[cell.workload] = "jax_default_matmul_precision"
+        self.refuse_changed(cell)
 
     def tensor(self, array: np.ndarray, dtype: str) -> jax.Array:
         # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.

@@ -32,6 +32,7 @@ class Adapter(boundary.Adapter):
         super().__init__()
         self._device = self.device = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
+        self._tf32: bool | None = None  # once it is set; a user's file may not change it
         self._count = 0  # of visible GPUs: one for each rank
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -59,7 +60,7 @@ class Adapter(boundary.Adapter):
     def configure(self, cell: Cell) -> boundary.Effective:
         self._open(cell.device, cell.threads * cell.ranks)
         tf.config.experimental.enable_tensor_float_32_execution(cell.dtype == "tf32")
-        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        tf32 = self._tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
         with tf.device(self.device):
             denormal = tf.constant(1e-37) * tf.constant(1e-3)
         settings = {name: os.environ.get(name) for name in _RECORDED} | {
@@ -171,12 +172,20 @@ class Adapter(boundary.Adapter):
                 "the model's file follows each operator by tf.debugging, which slows down eager mode more than graphs: "
                 "remove enable_check_numerics() or enable_dump_debug_info()"
             )
+        self._refuse_precision(cell)
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 exists on GPUs only")
         if cell.ranks > 1 and cell.shapes == "dynamic":
             raise boundary.Unsupported("TensorFlow trains several ranks at one shape: use SHAPES=static")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
+
+    def _refuse_precision(self, cell: Cell) -> None:
+        """Raise `Unsupported` where a user's file changed whether products may be in TF32, and set it again."""
+        if self._tf32 not in (None, tf.config.experimental.tensor_float_32_execution_enabled()):
+            tf.config.experimental.enable_tensor_float_32_execution(self._tf32)
+            self._changed[cell.workload] = "enable_tensor_float_32_execution"
+        self.refuse_changed(cell)
 
 
 class Meter(boundary.Meter):

@@ -32,7 +32,6 @@ class Adapter(adapter.Adapter):
         self.device = torch.device("cpu")
         self.sharded: dict[str, Any] = {}  # by group, whose modes train one set of shards
         self._switches: dict[str, Any] = {}  # that a user's file may not change
-        self._changed: dict[str, str] = {}  # by model, the first switch that its file changed
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)

@@ -163,3 +163,29 @@ def test_a_start_from_a_cache_without_the_model_is_refused(tmp_path):
             jax.clear_caches()
         """,
     )
+
+
+def test_a_file_that_changes_the_precision_of_products_is_refused():
+    run_in(
+        "jax",
+        MODELS,
+        REFUSED,
+        """
+        import jax
+        from frameworks.jax.adapter import Adapter
+
+        parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+        cell, other = (Cell("jax", name, "plain", "inference", "cpu", "fp32", 1, parameters, "jit") for name in "ab")
+        adapter = Adapter()
+        adapter.configure(cell)
+        for name in ("float32", "highest"):
+            jax.config.update("jax_default_matmul_precision", name)
+            adapter.refuse(cell)
+        for name in ("bfloat16", "tensorfloat32", None):
+            jax.config.update("jax_default_matmul_precision", name)
+            for _ in range(2):  # another shape of that file, which runs once
+                assert "changes jax_default_matmul_precision: remove" in refused(adapter.refuse, cell)
+            assert jax.config.jax_default_matmul_precision == "highest"
+            adapter.refuse(other)
+        """,
+    )

@@ -109,3 +109,26 @@ def test_a_start_from_a_cache_without_the_model_is_refused(tmp_path):
         assert "the persistent cache has no code of the model" in refused(step.capture), refused(step.capture)
         """,
     )
+
+
+def test_a_file_that_allows_tf32_is_refused():
+    run_in(
+        "tensorflow",
+        MODELS,
+        REFUSED,
+        """
+        import tensorflow as tf
+        from frameworks.tensorflow.adapter import Adapter
+
+        shape = (("batch_size", 1),)
+        cell, other = (Cell("tensorflow", name, "own", "inference", "cpu", "fp32", 1, shape, "eager") for name in "ab")
+        adapter = Adapter()
+        adapter.configure(cell)
+        adapter.refuse(cell)
+        tf.config.experimental.enable_tensor_float_32_execution(True)
+        for _ in range(2):  # another shape of that file, which runs once
+            assert "changes enable_tensor_float_32_execution: remove" in refused(adapter.refuse, cell)
+        assert not tf.config.experimental.tensor_float_32_execution_enabled()
+        adapter.refuse(other)
+        """,
+    )
