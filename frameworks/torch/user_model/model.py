@@ -296,16 +296,16 @@ def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
     Raises Unsupported for TorchScript, which has no eager mode.
     """
     removed = []
-    while hasattr(module, "_orig_mod"):
-        module, removed = module._orig_mod, ["the model"]
+    while (original := _original(module)) is not None:
+        module, removed = original, ["the model"]
     for path, part in module.named_modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise Unsupported(
                 f"{path or 'what model() returned'} is TorchScript, which has no eager mode: use the original module."
             )
         for child_name, child in list(part._modules.items()):
-            if hasattr(child, "_orig_mod"):
-                part._modules[child_name] = child._orig_mod
+            if (original := _original(child)) is not None:
+                part._modules[child_name] = original
                 removed.append(f"{path}.{child_name}".strip("."))
         if getattr(part, "_compiled_call_impl", None) is not None:
             part._compiled_call_impl = None
@@ -313,6 +313,13 @@ def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
         owners = [part, *type(part).__mro__, sys.modules.get(type(part).__module__)]
         removed += [found for owner in owners if owner is not None for found in _without_compile(owner)]
     return module, list(dict.fromkeys(removed))
+
+
+def _original(module: Any) -> torch.nn.Module | None:
+    """Return the module that torch.compile wrapped into this one; None for one that only delegates to such a part."""
+    if not isinstance(module, torch.nn.Module) or "_orig_mod" not in module._modules:
+        return None
+    return module._modules["_orig_mod"]
 
 
 def _without_compile(owner: Any) -> Iterator[str]:
