@@ -23,7 +23,7 @@ from frameworks.adapter import Unsupported
 from frameworks.torch.adapter import Adapter
 from frameworks.torch.inspect import counting
 from frameworks.torch.modes import cuda_graph, graphs
-from frameworks.torch.user_model import hubs, training
+from frameworks.torch.user_model import graph_breaks, hubs, training
 from frameworks.torch.user_model import model as user_model
 from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
@@ -92,6 +92,18 @@ def check_what_dynamo_leaves_alone_is_named(device: str) -> str:
         assert "no part of it is compiled, lstm.py:10: Dynamo does not support RNN, GRU, or LSTM" in detail, detail
     assert step.user_model.cost().flops == 2 * 3 * 2 * (16 * 4 + 16 * 4)
     return detail
+
+
+def check_breaks_that_are_not_logged_are_counted(device: str) -> str:
+    step = prepared("logging_configured", "inductor")
+    graph_breaks._journal.emit = lambda record: None
+    try:
+        step()
+    finally:
+        del graph_breaks._journal.emit
+    captured = step.capture()
+    assert (captured.whole, captured.graphs, captured.detail) == (False, 1, graph_breaks.UNSEEN), captured
+    return captured.detail
 
 
 def check_outputs_are_compared_with_eager_mode_in_float64_from_the_same_state(device: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
+UNSEEN = "torch counts graph breaks that it does not log: remove code that changes torch's loggers"
 _PYTHON = f"{Path(os.__file__).parent}/"
 
 
@@ -45,10 +48,19 @@ class _Journal(logging.Handler):
         self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch reports the stop
         self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch reports once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
-        logging.getLogger("torch._dynamo.convert_frame").addHandler(self)  # warns where it gives up
+        self._follow("convert_frame", logging.WARNING)  # which warns where torch gives up
         for artifact, modules in _LOGS.items():
             for module in modules:
-                logging.getLogger(f"torch._dynamo.{module}.__{artifact}").addHandler(self)
+                self._follow(f"{module}.__{artifact}", logging.DEBUG)
+
+    def _follow(self, name: str, level: int) -> None:
+        """Receive the records of a logger of Dynamo from a level up, even where a user's file switches logging off.
+
+        `logging.disable` acts in `isEnabledFor`, and `disable_existing_loggers` of logging.config in `handle`.
+        """
+        logger = logging.getLogger(f"torch._dynamo.{name}")
+        logger.addHandler(self)
+        vars(logger).update(isEnabledFor=partial(operator.le, level), handle=logger.callHandlers)
 
     def emit(self, record: logging.LogRecord) -> None:
         if self.current is not None:
@@ -74,6 +86,7 @@ class Backend(graphs.CountingBackend):
         self._entered = True  # whether the latest call ran a graph
         self._calls_outside = 0  # calls before it that ran none
         self._gave_up = ""
+        self._counted_before = self._count_breaks()
         global _journal
         _journal = self._journal = _journal or _Journal()
 
@@ -153,11 +166,16 @@ class Backend(graphs.CountingBackend):
             gave_up=self._gave_up,
         )
         if not breaks:
-            return capture
+            unseen = self._count_breaks() > self._counted_before
+            return replace(capture, whole=False, detail=UNSEEN) if unseen and capture.whole else capture
         detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
         if not capture.graphs:
             detail = "no part of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
         return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
+
+    def _count_breaks(self) -> int:
+        """Return Dynamo's own count of the process's graph breaks."""
+        return sum(self._counters["graph_break"].values())
 
     def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
         """Return the operators of the one graph, called under `context`; a text if several."""
