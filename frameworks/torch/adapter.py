@@ -61,7 +61,14 @@ class Adapter(adapter.Adapter):
         )
 
     def refuse(self, cell: Cell) -> None:
-        """Raise Unsupported where a user's file changed a switch that the cell sets, and set it again."""
+        """Raise Unsupported where a user's file changed a switch that the cell sets, and set it again.
+
+        Raise it, too, where a switch for debugging is on.
+        """
+        if torch.is_anomaly_enabled():
+            raise Unsupported(
+                "torch.autograd.set_detect_anomaly is on, which slows down eager mode more than graphs: turn it off"
+            )
         now = gpu.switches()
         changed = [name for name, value in self._switches.items() if now.get(name) != value]
         if changed:
