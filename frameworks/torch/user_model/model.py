@@ -115,7 +115,7 @@ class Model(user_model.UserModel):
         module, self.removed = plain(made)
         if any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers())):
             raise Fault(f"model() of {self.file.name} returned {ON_META}")
-        module.train(self.trains)
+        (module.train if self.trains else module.eval)()  # either may be the user's own, and return nothing
         if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
             self._initialize(module)
         if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
