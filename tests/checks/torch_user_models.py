@@ -106,6 +106,20 @@ def check_breaks_that_are_not_logged_are_counted(device: str) -> str:
     return captured.detail
 
 
+def check_packages_of_aotinductor_are_refused(device: str) -> str:
+    """Without one, whose compilation takes 30 s."""
+    loader = torch._C._aoti.AOTIModelPackageLoader
+    own = loader.run, loader.boxed_run
+    try:
+        with prepared("forces").user_model.refusing():
+            loader.boxed_run(None, [])
+    except Unsupported as refusal:
+        assert "forces.py calls a package of AOTInductor" in str(refusal), refusal
+        assert (loader.run, loader.boxed_run) == own
+        return str(refusal)
+    raise AssertionError(own)
+
+
 def check_outputs_are_compared_with_eager_mode_in_float64_from_the_same_state(device: str) -> str:
     step = prepared("extra_state")
     assert largest_difference(outputs(step, 2), outputs(step, 2)) == 0

@@ -163,7 +163,7 @@ class Model(user_model.UserModel):
     def refusing(self) -> Iterator[None]:
         before = _compiled_frames()
         try:
-            with _refusing_scripts(self.file.name):
+            with _refusing_graphs(self.file.name):
                 yield
         finally:
             if _compiled_frames() - before:
@@ -347,24 +347,32 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 @contextlib.contextmanager
-def _refusing_scripts(name: str) -> Iterator[None]:
-    """Raise Unsupported within the block where a TorchScript function or method is called."""
-    kinds = [torch._C.ScriptFunction, torch._C.ScriptMethod]
-    before = [kind.__call__ for kind in kinds]
+def _refusing_graphs(name: str) -> Iterator[None]:
+    """Raise Unsupported within the block where TorchScript or a package of AOTInductor is called."""
 
-    def refuse(script: Any, *_: Any, **__: Any) -> NoReturn:
+    def refuse_script(script: Any, *_: Any, **__: Any) -> NoReturn:
         raise Unsupported(
             f"{name} calls {script.name}, which is TorchScript, so its eager mode would run a graph: remove "
             "torch.jit.script and torch.jit.trace from it, or set PYTORCH_JIT=0."
         )
 
-    for kind in kinds:
-        kind.__call__ = refuse
+    def refuse_package(*_: Any, **__: Any) -> NoReturn:
+        raise Unsupported(
+            f"{name} calls a package of AOTInductor, so its eager mode would run compiled code: call the original "
+            "module."
+        )
+
+    calls = [(kind, "__call__", refuse_script) for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod)]
+    packages = [(kind, call) for kind in vars(torch._C._aoti).values() for call in ("run", "boxed_run")]
+    calls += [(kind, call, refuse_package) for kind, call in packages if hasattr(kind, call)]
+    before = [(kind, call, getattr(kind, call)) for kind, call, _ in calls]
+    for kind, call, refuse in calls:
+        setattr(kind, call, refuse)
     try:
         yield
     finally:
-        for kind, call in zip(kinds, before, strict=True):
-            kind.__call__ = call
+        for kind, call, own in before:
+            setattr(kind, call, own)
 
 
 def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
