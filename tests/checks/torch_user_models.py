@@ -391,6 +391,17 @@ def check_what_a_cast_leaves_keeps_its_memory_and_copies_may_lack_parameters(dev
     assert not hasattr(user_model.deep_copy(module), "left_out")
 
 
+def check_dicts_whose_keys_are_attributes_are_copied_once(device: str) -> None:
+    bunch = type("Bunch", (dict,), {"__getattr__": dict.__getitem__})
+    module = torch.nn.Linear(1, 1)
+    module.first = module.second = first = bunch(scale=torch.ones(1), module=module)
+    first["itself"], first.kept = first, 1
+    copied = user_model.deep_copy(module)
+    assert copied.first is copied.second is copied.first.itself and copied.first.module is copied is not module
+    assert type(copied.first) is bunch and vars(copied.first) == {"kept": 1}
+    assert copied.first is not first and copied.first.scale is not first.scale
+
+
 def check_gradients_are_compared_with_the_largest_one(device: str) -> None:
     nan, inf, noise = torch.tensor([float("nan"), 1.0]), torch.tensor([float("inf"), 1.0]), torch.full((2,), 1e-11)
     assert training.alike(nan, nan.clone(), 0.0) and not training.alike(inf, torch.tensor([float("inf"), 9.0]), 0.0)

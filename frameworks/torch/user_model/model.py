@@ -136,6 +136,9 @@ class Model(user_model.UserModel):
     def cast(self, inputs: Inputs, dtype: str) -> Inputs:
         return moved(inputs, self.device, getattr(torch, dtype))
 
+    def fresh(self, inputs: Inputs) -> Inputs:
+        return copy.deepcopy(inputs, _with_dicts(walk(inputs, _parts), {}))
+
     def copied(self, dtype: str) -> torch.nn.Module:
         return _cast_module(deep_copy(self.module), getattr(torch, dtype))
 
@@ -381,9 +384,9 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     copy.deepcopy keeps plain functions, such as hooks, and weak references, which hold the original: they get the copy.
     It drops the hooks of parameters, and separates parameters that share their memory.
     """
-    kept = [value for part in module.modules() for value in walk(vars(part), _entries) if _is_tensor(value)]
-    copies = {id(value): value.detach().clone() for value in kept if not value.is_leaf}
-    copied = copy.deepcopy(module, copies)
+    kept = [value for part in module.modules() for value in walk(vars(part), _entries)]
+    copies = {id(value): value.detach().clone() for value in kept if _is_tensor(value) and not value.is_leaf}
+    copied = copy.deepcopy(module, _with_dicts(kept, copies))
     named = dict(copied.named_parameters(remove_duplicate=False))  # a class may leave some out
     made = [(named[name], one) for name, one in module.named_parameters() if name in named]
     for group in _overlapping(one for _, one in made):
@@ -405,6 +408,27 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
         for hook in (parameter._post_accumulate_grad_hooks or {}).values():
             new.register_post_accumulate_grad_hook(_of_copies(hook, copies))
     return copied
+
+
+def _with_dicts(values: Iterable[Any], copies: dict[int, Any]) -> dict[int, Any]:
+    """Add the copies of dicts whose `__getattr__` is `__getitem__` to a memo of copy.deepcopy; return it.
+
+    copy.deepcopy itself fails: their KeyError of `__deepcopy__` is no AttributeError.
+    """
+    found = [value for value in values if isinstance(value, dict) and _raises_key_error(value)]
+    copies |= {id(value): type(value).__new__(type(value)) for value in found}  # first, since one may hold another
+    for value in found:
+        dict.update(copies[id(value)], copy.deepcopy(dict(value), copies))
+        vars(copies[id(value)]).update(copy.deepcopy(vars(value), copies))
+    return copies
+
+
+def _raises_key_error(value: dict[Any, Any]) -> bool:
+    try:
+        hasattr(value, "__deepcopy__")
+    except KeyError:
+        return True
+    return False
 
 
 def _overlapping(tensors: Iterable[torch.Tensor]) -> list[list[torch.Tensor]]:
@@ -557,14 +581,14 @@ def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
         here = leaf if here is None else here  # which may have moved in place
         for inner in filter(_is_tensor, walk(here, _parts)):
             one(inner, inner.device if itself else where)
-        return copy.deepcopy(here, made)
+        return copy.deepcopy(here, _with_dicts(walk(here, _parts), made))
 
     return pytree.tree_map(one, inputs, is_leaf=_moves_itself)
 
 
 def _moves_itself(value: Any) -> bool:
     """Return whether a value is no tensor but has a method to move to a device, like packed sequences and graphs."""
-    return not isinstance(value, torch.Tensor | type) and callable(getattr(value, "to", None))
+    return not isinstance(value, torch.Tensor) and callable(getattr(type(value), "to", None))
 
 
 def _parts(value: Any) -> list[Any]:
