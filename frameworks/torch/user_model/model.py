@@ -60,6 +60,8 @@ class TorchRules(Rules):
     def parts(self, value: Any) -> Mapping[str, Any] | None:
         if isinstance(value, torch.device | torch.dtype):
             return {}
+        if isinstance(value, torch.Generator):
+            return {"state": value.get_state()}  # which calls change, as they change a buffer
         if not isinstance(value, torch.Tensor):
             return self._registered(value)
         if value.layout in (torch.sparse_coo,):
@@ -78,7 +80,7 @@ class TorchRules(Rules):
         return None
 
     def opaque(self, value: Any) -> bool:
-        return isinstance(value, torch.nn.Module | torch.Generator)
+        return isinstance(value, torch.nn.Module)
 
     @staticmethod
     def _registered(value: Any) -> Mapping[str, Any] | None:
@@ -260,8 +262,8 @@ class Fixed:
         holding = [leaf for leaf in rest if _is_object(leaf) and model.values(leaf).arrays]
         if holding:
             raise Unsupported(
-                f"a {type(holding[0]).__name__} in the inputs contains tensors that {kind} cannot see: pass them as "
-                f"arguments."
+                f"a {type(holding[0]).__name__} in the inputs contains values that {kind} cannot see: pass them as "
+                f"tensors."
             )
         self._sets = {id(kwargs) for _, kwargs in model.sets}
         self.made = by_tensors(self._call, tensors)
