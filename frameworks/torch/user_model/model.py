@@ -125,6 +125,8 @@ class Model(user_model.UserModel):
         with _sharing_memory(module):
             module.to(self.device)  # in place: a user's own may return nothing
         _cast_module(module, getattr(torch, self.dtype))
+        if torch.get_default_dtype() != torch.float32:  # which the file chose for all that it makes
+            torch.set_default_dtype(getattr(torch, self.dtype))
         self._state = State(module, parameters=False)
         return module
 
