@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from frameworks.torch.inspect.program import uncompiled
+from frameworks.torch.inspect.program import IN_NUMPY, taken_to_numpy, uncompiled
 from frameworks.user_model import Counted, Uncounted
 
 # Namespaces outside of which kernels are third-party; and ATen's own operators that torch does not count.
@@ -129,8 +129,10 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     flops.mod_tracker = _NoModules()
     moved = _Bytes(flops.flop_registry)
     given, inputs = fresh(), fresh()
-    with uncompiled(), _taken_apart(), flops:
+    with uncompiled(), _taken_apart(), flops, taken_to_numpy() as taken:
         call(*given)
+    if taken:
+        raise Uncounted(IN_NUMPY)
     with uncompiled(), moved:
         output = call(*inputs)
     if moved.uncounted:

@@ -31,6 +31,7 @@ _KINDS = {
     "softmax": r"softmax",
     "normalisation": r"(layer|batch|group|instance|rms)_norm",
 }
+IN_NUMPY = "eager mode converts a tensor to NumPy during the call, and torch does not list NumPy's operators."
 READING = "_local_scalar_dense"  # dispatched by `item()` and a branch on a tensor's value
 # They rename memory, as views do, though their schemas do not show it.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
@@ -52,6 +53,30 @@ def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: boo
     with uncompiled(), recorder, seen:
         call(*inputs)
     return tuple(listed)
+
+
+def shown(call: Callable[..., Any], inputs: Sequence[Any], autograd: bool = False) -> Program | str:
+    """Return the operators of a call in eager mode, as `executed` does; a text where NumPy computes some of them."""
+    with taken_to_numpy() as taken:
+        listed = executed(call, inputs, autograd)
+    return IN_NUMPY if taken else listed
+
+
+@contextlib.contextmanager
+def taken_to_numpy() -> Iterator[list[torch.Size]]:
+    """Collect the shapes of tensors that a block turns into arrays; Dynamo captures NumPy's functions as torch's."""
+    taken: list[torch.Size] = []
+    own = torch.Tensor.numpy  # which np.asarray calls too
+
+    def noted(tensor: torch.Tensor, *arguments: Any, **named: Any) -> Any:
+        taken.append(tensor.shape)
+        return own(tensor, *arguments, **named)
+
+    torch.Tensor.numpy = noted
+    try:
+        yield taken
+    finally:
+        torch.Tensor.numpy = own
 
 
 def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program:

@@ -223,7 +223,8 @@ def step(
         return Step(
             trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=user_model
         )
-    loss, fields = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
+    shown = partial(program.shown, objective, first, autograd=True)  # the rest follows from it
+    loss, fields = objective, {"program": shown}
     if cell.mode != "eager":
         loss, capture, graph = compiled(objective)
         fields = {"capture": capture, "program": graph}

@@ -184,6 +184,13 @@ class Model(user_model.UserModel):
     def operators(self, inputs: Inputs) -> program.Program:
         return program.executed(self.call, inputs)
 
+    def shown(self) -> program.Program | str:
+        """Return the operators of a call in eager mode; a text where NumPy computes some of them."""
+        try:
+            return program.shown(self.call, self.fresh(self.sets[0]))
+        finally:
+            self.restore()
+
     def cost(self) -> Counted:
         try:
             return counted(self.call, self.module, lambda: self.fresh(self.sets[0]))
@@ -221,7 +228,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step reports where."""
     fields: dict[str, Any] = {"restore": model.restore, "user_model": model}
     if cell.mode == "eager":
-        return Step(model.call, model.sets, program=lambda: model.listed, **fields)
+        return Step(model.call, model.sets, program=model.shown, **fields)
     if cell.mode == cuda_graph.MODE:
         replayed = Replayed(model, model.call, cuda_graph.Recorder(model.device), model.restore)
         listed = partial(replayed.operations, program.executed)
