@@ -101,6 +101,7 @@ SAME_ON_A_CPU = {
     "286b6b20f4": "so does this",
     "9eed720a19": "and this",
     "370ee7864e": "and this",
+    "c4593d0779": "leaves programs of user models open",
     "c81f4b5acf": "changes reasons in messages",
     "40efbc0bb8": "changes energy, which no CPU has",
     "645103de92": "changes processes with several modes of JAX or TensorFlow",
