@@ -40,14 +40,6 @@ from reports import terminal
 
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
-# No table measures a user's model.
-NOT_OF_TABLES = (
-    "frameworks/user_model.py",
-    "frameworks/user_file.py",
-    "frameworks/*/user_model/*",
-    "worker/user_model_reference.py",
-    "plan/user_models.py",
-)
 # Commits, ten digits each, that change this code and no figure of a page or claim, and the reason.
 SAME_FIGURES: dict[str, str] = {
     "3b8eaa570e": "the rule for slow turns leaves all figures of h100-second and h100-x2 as they are",
@@ -76,8 +68,10 @@ SAME_FIGURES: dict[str, str] = {
     "dd691cb4fc": "starts the first worker while eager mode is profiled: bounds alone could change; no page shows them",
     "017160959e": "may shorten first calls of forms where the shell forbids stored modules; no GPU has forms",
     "e72e96e87b": "restricts both",
+    "b90aca558f": "rewords a message",
     "2a89dfeb3d": "blames no cell for the death of a worker that waits",
     "1af5793473": "reads the compute mode of GPUs, written shorter",
+    "7ae10d259a": "compares gradients of user models where there is room; no table trains one",
     "f35b1f12b7": "the same, written shorter",
 }
 # The same for figures of CPUs alone.
@@ -93,18 +87,8 @@ SAME_ON_A_CPU = {
     "5845d23428": "changes break-evens, which no page of a place shows",
     "33c8308018": "adds a property of records of energy",
     "8528bc0a2e": "refuses user models, and none of a table",
-    "67b7774824": "changes a reason",
-    "4b5df31b84": "changes energy",
-    "0a13a8c6fc": "changes claims, and energy on pages",
-    "b4e0d72ad0": "names a column otherwise",
-    "dc64cb8c1c": "refuses switches that no model of the suite sets",
-    "286b6b20f4": "so does this",
-    "9eed720a19": "and this",
-    "370ee7864e": "and this",
-    "c4593d0779": "leaves programs of user models open",
+    "d430d3d4b4": "changes training of user models, and none is in a table",
     "c81f4b5acf": "changes reasons in messages",
-    "40efbc0bb8": "changes energy, which no CPU has",
-    "645103de92": "changes processes with several modes of JAX or TensorFlow",
 }
 
 
@@ -221,15 +205,11 @@ def check_code(place: Path) -> None:
 
 
 def changed_since(revision: str, on_a_cpu: bool) -> list[str] | None:
-    """Return commits after a revision that change the code of tables, and perhaps figures.
-
-    None for an unknown revision.
-    """
+    """Return commits after a revision that change `CODE`, and perhaps figures; None for an unknown revision."""
     same = {**SAME_FIGURES, **(SAME_ON_A_CPU if on_a_cpu else {})}
     if revision.endswith("+"):
         return None
     command = ["git", "log", "--format=%h %s", "--abbrev=10", f"{revision}..HEAD", "--", *CODE]
-    command += [f":(exclude){path}" for path in NOT_OF_TABLES]
     said = programs.answer(command, cwd=SUITE)
     return None if said is None else [line for line in said.splitlines() if line.split()[0] not in same]
 
