@@ -11,14 +11,18 @@ from experiments.evidence import Evidence
 from experiments.judge import Estimate, above, inconclusive
 from experiments.spec import ALL, Answer, Claim, all_of
 from measurement.statistics import ENOUGH_PROCESSES, Interval
+from records.process import ProcessRecord
 from reports.numbers import SLOWED
 
 
 class Named(Protocol):
-    """A cell, by its full name."""
+    """A cell, by its full name, and its processes."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def records(self) -> Sequence[ProcessRecord]: ...
 
 
 Cell = TypeVar("Cell", bound=Named)
@@ -30,12 +34,14 @@ def claim(
     cells: Callable[[Evidence], Sequence[Cell]],
     figure: Callable[[Cell], Estimate],
     judge: Judge,
+    compared: Sequence[str],
     devices: tuple[str, ...] = ("cpu", "gpu"),
 ) -> Claim:
-    """Return a claim on a figure, checked on every cell."""
+    """Return a claim on a figure of `compared` strategies, checked on every cell in which all of them ran."""
 
     def check(evidence: Evidence) -> Answer:
-        answers = [judge(cell_name(cell), figure(cell)) for cell in cells(evidence)]
+        ran = [cell for cell in cells(evidence) if {one.strategy for one in cell.records} >= set(compared)]
+        answers = [judge(cell_name(cell), figure(cell)) for cell in ran]
         return all_of(answers) if answers else inconclusive("not run here")
 
     return Claim(sentence, check, of=ALL, devices=devices)

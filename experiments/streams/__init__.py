@@ -20,7 +20,8 @@ GPU = ("gpu",)  # whose graphs are recorded
 REDUCED, PADDED = "automatic-cuda-graphs", "longest-cuda-graphs"  # mode="reduce-overhead", plain and padded
 
 
-Figure = Callable[[Cell], Estimate]
+Figure = Callable[[Cell, str, str], Estimate]
+Column = Callable[[StreamRecord], float | None]
 
 
 def arm(cell: Cell, name: str) -> Arm | None:
@@ -28,45 +29,41 @@ def arm(cell: Cell, name: str) -> Arm | None:
     return next((one for one in cell.with_caches(COLD) if one.name == name and one.records), None)
 
 
-def ratio(cell: Cell, this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Estimate:
-    """Return a figure of `this` over that of `other`, paired by round, or why there is none."""
+def pairs(cell: Cell, this: str, other: str) -> list[tuple[StreamRecord, StreamRecord]]:
+    """Return the streams of two strategies in each round that has both."""
     mine, theirs = arm(cell, this), arm(cell, other)
-    if mine is None or theirs is None:
-        return f"{this if mine is None else other} has no figures"
-    known = {record.round: record for record in theirs.records}
-    groups = [(record, known[record.round]) for record in mine.records if record.round in known]
-    return rounds.paired(cell.records, groups, lambda *both: tuple(of(one) or 0.0 for one in both))
+    known = {record.round: record for record in theirs.records} if theirs else {}
+    return [(record, known[record.round]) for record in (mine.records if mine else ()) if record.round in known]
 
 
-def timed(this: str, other: str, of: Callable[[StreamRecord], float | None]) -> Figure:
-    """Return a function that returns the ratio of times, but the reason where a strategy fell back to eager mode."""
-
-    def figure(cell: Cell) -> Estimate:
-        compared = {one.name for one in cell.compared(COLD)}
-        fell = [name for name in (this, other) if arm(cell, name) and name not in compared]
-        return f"{fell[0]} fell back to eager mode or failed" if fell else ratio(cell, this, other, of)
-
-    return figure
+def timed(cell: Cell, this: str, other: str, of: Column) -> Estimate:
+    """Return a time of `this` over that of `other`, but the reason where one fell back to eager mode or failed."""
+    compared = {one.name for one in cell.compared(COLD)}
+    if fell := [name for name in (this, other) if name not in compared]:
+        return f"{fell[0]} fell back to eager mode or failed"
+    return rounds.paired(cell.records, pairs(cell, this, other), lambda *both: tuple(of(one) or 0.0 for one in both))
 
 
-def total(this: str, other: str) -> Figure:
-    """Return a function that returns the ratio of total times."""
-    return timed(this, other, lambda record: record.total_s)
+def total(cell: Cell, this: str, other: str) -> Estimate:
+    """Return the ratio of total times."""
+    return timed(cell, this, other, lambda record: record.total_s)
 
 
-def usual(this: str, other: str) -> Figure:
-    """Return a function that returns the ratio of median calls, which wait for no compiler."""
-    return timed(this, other, lambda record: record.p50_ms)
+def usual(cell: Cell, this: str, other: str) -> Estimate:
+    """Return the ratio of median calls, which wait for no compiler."""
+    return timed(cell, this, other, lambda record: record.p50_ms)
 
 
-def graphs(this: str, other: str) -> Figure:
-    """Return a function that returns the ratio of compilations."""
-    return lambda cell: ratio(cell, this, other, lambda record: record.compilations)
+def graphs(cell: Cell, this: str, other: str) -> Estimate:
+    """Return the ratio of compilations, which depend on no host's speed."""
+    counts = ((mine.compilations or 0.0, theirs.compilations or 0.0) for mine, theirs in pairs(cell, this, other))
+    return rounds.ratio(counts)
 
 
-def claim(sentence: str, figure: Figure, devices: tuple[str, ...] = ("cpu", "gpu")) -> Claim:
+def claim(sentence: str, figure: Figure, this: str, other: str, devices: tuple[str, ...] = ("cpu", "gpu")) -> Claim:
     """Return a claim on torch that a ratio is above 1 in every cell."""
-    return rounds.claim(sentence, _of_torch, figure, at_least(1), devices)
+    judged = lambda cell: figure(cell, this, other)  # noqa: E731
+    return rounds.claim(sentence, _of_torch, judged, at_least(1), (this, other), devices)
 
 
 def _of_torch(evidence: Evidence) -> list[Cell]:
@@ -76,36 +73,50 @@ def _of_torch(evidence: Evidence) -> list[Cell]:
 CLAIMS = (
     claim(
         "With a CUDA graph for each size a call takes longer than eager (pytorch#188150: 25 and 22 s a step).",
-        usual(REDUCED, EAGER),
+        usual,
+        REDUCED,
+        EAGER,
         GPU,
     ),
-    claim("Padded to a fixed length, CUDA graphs are faster than eager (pytorch#188150).", usual(EAGER, PADDED), GPU),
-    claim("Without CUDA graphs compiling brings less than that (pytorch#188150).", usual("automatic", PADDED), GPU),
+    claim("Padded to a fixed length, CUDA graphs are faster than eager (pytorch#188150).", usual, EAGER, PADDED, GPU),
+    claim("Without CUDA graphs compiling brings less than that (pytorch#188150).", usual, "automatic", PADDED, GPU),
     claim(
         "Padded to the longest, a call takes longer than unpadded (open-instruct#1445: 2.48 times a step).",
-        usual("longest", "automatic"),
+        usual,
+        "longest",
+        "automatic",
     ),
     claim(
         "Padding saves compilations (open-instruct#1445: 48 instead of 396).",
-        graphs("automatic", "longest"),
+        graphs,
+        "automatic",
+        "longest",
     ),
     claim(
         "Buckets with CUDA graphs serve the usual call faster than dynamic shapes (fairchem#2161).",
-        usual("dynamic", "multiples-of-64-cuda-graphs"),
+        usual,
+        "dynamic",
+        "multiples-of-64-cuda-graphs",
         GPU,
     ),
     claim(
         "Fewer recorded sizes take less time (vLLM: 67, later 35): powers of two against multiples of 64.",
-        total("multiples-of-64-cuda-graphs", "powers-of-two-cuda-graphs"),
+        total,
+        "multiples-of-64-cuda-graphs",
+        "powers-of-two-cuda-graphs",
         GPU,
     ),
     claim(
         "Padding to the model's longest input is slower than not compiling (sentence-transformers).",
-        usual("longest", EAGER),
+        usual,
+        "longest",
+        EAGER,
     ),
     claim(
         "dynamic=True compiles less often than a graph for each length (sentence-transformers).",
-        graphs("static", "dynamic"),
+        graphs,
+        "static",
+        "dynamic",
     ),
 )
 

@@ -64,6 +64,13 @@ def test_a_strategy_that_fell_back_to_eager_mode_is_no_evidence():
         assert verdict("streams", "Padding saves compilations", found) == FAILS  # compilations are counted anyway
 
 
+def test_a_cell_without_a_strategy_changes_no_answer():
+    with_both = [*planted("longest", *SLOW, 0.01), *planted("automatic", *FAST, 0.01)]
+    without = [replace(one, cell=f"{one.cell}6") for one in planted("longest", *SLOW, 0.01)]
+    found = Evidence(Records(()), streams=tuple(cells([*with_both, *without])))
+    assert verdict("streams", "Padded to the longest", found) == HOLDS
+
+
 def test_rounds_on_slow_cores_are_no_evidence():
     """The pair of the first round has the slow process: four remain, and with three slow ones too few."""
     for slow, expected in ((1, HOLDS), (3, OPEN)):
