@@ -11,7 +11,7 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from measurement.energy import Energy
+from measurement.energy import Energy, Rapl
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from records import figures
 from records.cell_result import CellResult
@@ -56,12 +56,13 @@ def _counted(energy: Energy, place: int) -> Call:
     call = Call(energy.joules[place] / count, energy.seconds[place] / count)
     if energy.idle_w is None or not energy.between_s:
         return call
-    return _without(call, energy.between_s[place] / count, energy.idle_w)
+    watts = call.watts if energy.source == Rapl.source else energy.idle_w  # a CPU works between calls too
+    return _without(call, energy.between_s[place] / count, watts)
 
 
-def _without(call: Call, seconds: float, idle_w: float) -> Call:
-    """Return a call without this part of its time, in which the device waits."""
-    return Call(call.joules - min(idle_w, call.watts) * seconds, call.seconds - seconds)
+def _without(call: Call, seconds: float, watts: float) -> Call:
+    """Return a call without this part of its time, in which the device draws these watts."""
+    return Call(call.joules - min(watts, call.watts) * seconds, call.seconds - seconds)
 
 
 def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, tokens: int | None) -> dict[str, Any]:

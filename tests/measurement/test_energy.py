@@ -112,6 +112,14 @@ def test_readings_between_calls_are_no_part_of_a_calls_energy(cell, report):
         assert (call.joules, call.watts) == (pytest.approx(joules, rel=0.005), pytest.approx(watts, rel=0.005))
 
 
+def test_a_cpu_works_between_calls_too(cell, report):
+    taken_there = Energy(Rapl.source, (100.0,), (1.25,), (100.0,), between_s=(0.25,), idle_w=10.0)
+    (call,) = columns_of.calls(CellResult(cell(), reports=[report()]), taken_there)
+    assert call == (pytest.approx(0.8), pytest.approx(0.01))
+    (call,) = columns_of.calls(CellResult(cell(), reports=[report()]), replace(taken_there, source="NVML"))
+    assert call.joules == pytest.approx(0.975)
+
+
 def test_a_counter_that_stands_still_is_no_energy_of_zero():
     with pytest.raises(Unmetered, match="stood still"):
         taken(Still)
