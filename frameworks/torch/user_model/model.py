@@ -91,6 +91,35 @@ class TorchRules(Rules):
         return {str(index): child for index, child in enumerate(children)}
 
 
+class File(user_file.UserFile):
+    """A user's file, whose functions run with the default dtype that it set; calls of the model have the cell's."""
+
+    _defaults: dict[str, torch.dtype] = {}  # noqa: RUF012 - by path, of the process
+
+    def __init__(self, path: str):
+        with self._by_its_default(path):
+            super().__init__(path)
+
+    @property
+    def default(self) -> torch.dtype:
+        """Return torch's default dtype as the file set it."""
+        return self._defaults[self.path]
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        with self._by_its_default(self.path):
+            return super().call(function, **arguments)
+
+    @contextlib.contextmanager
+    def _by_its_default(self, path: str) -> Iterator[None]:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(self._defaults.get(path, torch.float32))
+        try:
+            yield
+        finally:
+            self._defaults[path] = torch.get_default_dtype()
+            torch.set_default_dtype(before)
+
+
 class Model(user_model.UserModel):
     """A user's module. Each mode trains a copy of it, and inference runs the module itself."""
 
@@ -103,7 +132,7 @@ class Model(user_model.UserModel):
         return self.adapter.device
 
     def opened(self, workload: UserModel) -> Any:
-        return user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
+        return File(workload.source) if workload.is_file else hubs.Library(workload.source)
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
@@ -125,8 +154,8 @@ class Model(user_model.UserModel):
         with _sharing_memory(module):
             module.to(self.device)  # in place: a user's own may return nothing
         _cast_module(module, getattr(torch, self.dtype))
-        if torch.get_default_dtype() != torch.float32:  # which the file chose for all that it makes
-            torch.set_default_dtype(getattr(torch, self.dtype))
+        chosen = isinstance(self.file, File) and self.file.default != torch.float32
+        torch.set_default_dtype(getattr(torch, self.dtype) if chosen else torch.float32)
         self._state = State(module, parameters=False)
         return module
 
@@ -269,11 +298,15 @@ class Fixed:
         tensors, self._held = flat.apart(model.sets[0])
         rest = [leaf for leaf in self._held[0] if not isinstance(leaf, flat.Given)]
         holding = [leaf for leaf in rest if _is_object(leaf) and model.values(leaf).arrays]
+        if isinstance(next(iter(holding), None), torch.Generator):
+            raise Unsupported(f"{kind} takes no generator: draw the numbers in inputs(), or make it in the model.")
         if holding:
             raise Unsupported(
-                f"a {type(holding[0]).__name__} in the inputs contains values that {kind} cannot see: pass them as "
-                f"tensors."
+                f"a {type(holding[0]).__name__} in the inputs contains tensors that {kind} cannot see: pass them as "
+                f"arguments."
             )
+        if model.keeps:
+            raise Unsupported(model.not_written(kind))
         self._sets = {id(kwargs) for _, kwargs in model.sets}
         self.made = by_tensors(self._call, tensors)
 
