@@ -146,7 +146,7 @@ class Window:
     def _look(self) -> None:
         loops = self._control()
         if self._before:
-            self._loops.append(max(*self._before, *loops))
+            self._loops.append(max((*self._before, *loops)))
         self._before = self._settle() or loops
 
     def _call(self) -> None:
