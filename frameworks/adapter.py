@@ -145,7 +145,7 @@ class Adapter(ABC):
     def __init__(self) -> None:
         self.user_models: dict[str, Any] = {}  # by group, whose modes share one
         self.models: dict[str, Any] = {}  # the same of the suite's models, where modes can share them
-        self._changed: dict[str, str] = {}  # by model, the first switch of precision that its file changed
+        self._changed: dict[str, str] = {}  # by model, the first switch that its file changed
 
     @abstractmethod
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -217,7 +217,8 @@ class Adapter(ABC):
         """Raise `Unsupported` where the model's file changed a switch, in this shape or an earlier one."""
         if switch := self._changed.get(cell.workload):
             raise Unsupported(
-                f"the model's file changes {switch}: remove that line, and choose with DTYPE (DTYPE=tf32 allows TF32)"
+                f"the model's file changes {switch}: remove that line, and choose with THREADS and DTYPE "
+                "(DTYPE=tf32 allows TF32)"
             )
 
     def on_device(self) -> contextlib.AbstractContextManager:

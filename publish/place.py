@@ -38,6 +38,7 @@ KEPT = (
     *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
     *(name for form in (start.FORM, stream.FORM) for name in (form.manifest, form.journal.lines)),
 )
+SLOWED_MEANS = "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted."
 
 
 class Rounds(NamedTuple):
@@ -203,8 +204,7 @@ def page(place: Path) -> str:
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
     ]
     if any(isinstance(record, Record) for record in every):
-        marked = "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted."
-        lines.append(marked)
+        lines.append(SLOWED_MEANS)
     if mean := means(found):
         lines += ["", "## Geometric mean over models", "", *mean]
     for title, alike in grouped(found, lambda one: one[0].title).items():

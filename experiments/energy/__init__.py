@@ -63,7 +63,7 @@ def saves_most(evidence: Evidence) -> Answer:
     """
     cells = [one for one in evidence.records.where(mode=REPLAYED).included if one.energy_saving]
     answers = [
-        above(f"{gains.named(one)} {one.mode}:", omitted(one) or of_several(one, len(cells)), 1 / (1 - SAVED), "×")
+        above(f"{gains.named(one)} {one.mode}:", omitted(one) or jointly(one, len(cells)), 1 / (1 - SAVED), "×")
         for one in cells
     ]
     verdicts = {answer.verdict for answer in answers}
@@ -71,7 +71,7 @@ def saves_most(evidence: Evidence) -> Answer:
     return replace(all_of(answers), verdict=Verdict.HOLDS if Verdict.HOLDS in verdicts else decided)
 
 
-def of_several(record: Record, count: int) -> Interval | None:
+def jointly(record: Record, count: int) -> Interval | None:
     """Return a cell's saving with an interval that holds together with those of `count` cells."""
     from scipy.stats import t
 

@@ -73,12 +73,8 @@ class Adapter(adapter.Adapter):
         changed = [name for name, value in self._switches.items() if now.get(name) != value]
         if changed:
             gpu.set_switches_again(cell, self._switches)
-            self._changed.setdefault(cell.workload, changed[0])
-        if switch := self._changed.get(cell.workload):
-            raise Unsupported(
-                f"the model's file changes torch.{switch}: remove that line, and choose with THREADS and DTYPE "
-                "(DTYPE=tf32 allows TF32)"
-            )
+            self._changed.setdefault(cell.workload, f"torch.{changed[0]}")
+        self.refuse_changed(cell)
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse_device(cell, self.device)
