@@ -203,19 +203,17 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """Register user models for one test alone, since messages list every workload of the process."""
+    monkeypatch.setattr(workloads, "_USER_MODELS", dict(workloads._USER_MODELS))
+
+
 @pytest.fixture
 def many_processors(monkeypatch):
-    """Plan for a machine with as many processors as any sweep asks for; models of libraries are forgotten after it."""
+    """Plan for a machine with as many processors as any sweep asks for."""
     from measurement import machine
     from plan import hosts
 
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     for module in (machine, hosts):
         monkeypatch.setattr(module, "usable_cpus", lambda: 64, raising=False)
-
-
-@pytest.fixture
-def forgotten():
-    """Forget the users' models that a test made known to this process."""
-    yield
-    workloads._USER_MODELS.clear()

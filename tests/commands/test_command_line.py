@@ -8,7 +8,6 @@ import pytest
 from conftest import ROOT
 
 import runner
-import workloads
 from commands import command_line, table
 from eager_vs_graph import action, interface
 from measurement import refusals
@@ -35,7 +34,6 @@ def test_a_parameter_is_given_by_p_or_by_its_name_and_the_last_one_counts():
 
 
 def test_a_parameter_of_a_users_model_is_given_by_p(tmp_path, monkeypatch):
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     model = tmp_path / "net.py"
     model.write_text("def model(): ...\ndef inputs(batch_size=1, hidden_size=4): ...")
     assert parsed("bench", "--workload", str(model), "-p", "hidden_size=8")["hidden_size"] == "8"

@@ -106,8 +106,6 @@ def unmeasured(monkeypatch):
 
     monkeypatch.setattr(repeatability.bench, "begin", begin)
     monkeypatch.setattr(repeatability.bench, "execute", lambda campaign, run, context: DONE)
-    yield
-    workloads._USER_MODELS.clear()
 
 
 def asked_for(folder, **flags) -> list[list[dict]]:

@@ -30,9 +30,6 @@ def inputs(batch_size, seq_len):
 """
 
 
-pytestmark = pytest.mark.usefixtures("forgotten")
-
-
 @pytest.fixture
 def net(tmp_path) -> Path:
     path = tmp_path / "net.py"

@@ -31,7 +31,6 @@ def launched(cell, report, tmp_path, monkeypatch):
     """Make one launch of a user's model; what happens to its file while each of the workers measures, in turn."""
     file = tmp_path / "net.py"
     file.write_text(NET)
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     workloads.add({"net.py": str(file)})
     result = CellResult(cell(workload="net.py"))
     group = Group((result.cell,), frozenset({result.cell.id}))

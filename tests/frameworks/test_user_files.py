@@ -34,7 +34,7 @@ def inputs(batch_size, seq_len, width=64, *, kind="causal"):
 """
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forgotten")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-import workloads
 from execution.alternation import paired
 from frameworks.user_imports import SUITE
 from plan import plan, sweep
@@ -29,12 +28,6 @@ def inputs(batch_size=8):
     return None
 """
 LATE = "def model():\n    return late\n\n\ndef late():\n    import {module}\n\n    return {module}.answer()\n"
-
-
-@pytest.fixture(autouse=True)
-def forgotten():
-    yield
-    workloads._USER_MODELS.clear()
 
 
 def found(file: Path) -> dict:

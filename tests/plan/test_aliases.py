@@ -11,7 +11,6 @@ import pytest
 from conftest import ROOT
 
 import runner
-import workloads
 from commands import published, table
 from measurement import machine
 from plan import sweep
@@ -235,7 +234,6 @@ def test_sweep_files_and_plans_are_read_under_former_names(tmp_path):
 
 
 def test_a_user_s_parameter_keeps_a_former_name(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     model = tmp_path / "repeating.py"
     model.write_text("import torch\ndef model(): ...\ndef inputs(batch_size=1, repeat=4): ...")
     assert runner.parse(["bench", f"WORKLOAD={model}", "REPEAT=8"])[1].repeat == "8"

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-import workloads
 from execution.preparation import estimate
 from measurement.places import SUITE
 from plan.plan import COMPILE_SECONDS, LOAD_SECONDS, START_SECONDS, at_unseen_length, plan
@@ -70,7 +69,6 @@ AXES = "the axes of user inputs that may change are unknown"
     [("torch", {}), ("tensorflow", {"function": AXES, "function-xla": "XLA compiles for each shape"})],
 )
 def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, reasons, tmp_path, monkeypatch):
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})  # the file is no workload of other tests
     file = tmp_path / "mine.py"
     file.write_text(f"import {framework}\n\n\ndef model(): ...\n\n\ndef inputs(batch_size): ...\n")
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))

@@ -334,7 +334,6 @@ def test_a_gpu_is_measured_in_the_recommended_modes_unless_others_are_named(fram
 
 def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path, monkeypatch, capsys):
     """On a command line and in a sweep file; the parameter of another workload it may share."""
-    monkeypatch.setattr(workloads, "_USER_MODELS", {})
     model, file = tmp_path / "net.py", tmp_path / "sweep.toml"
     file.write_text(f'workload = "{model}"')
     for command, name in (("bench", "nodes"), ("explain", "dry_run"), ("ab", "versions"), ("bench", "threads")):
