@@ -80,14 +80,15 @@ class Explanation(GroupWork):
         return member
 
     def sample(self, members: list[Member]) -> None:
-        """Time the modes in turn, before profiling, since some frameworks' profilers have lasting effects."""
+        """Time the modes in turn on fast CPUs, before profiling: some frameworks' profilers have lasting effects."""
         job, cells = self.context.job, [member.cell for member in members]
         if not members:
             return
         self.channel.phase(cells[0], "sampling")
         order = random.Random(f"{job.seed}/{cells[0].group_id}")
-        with self.context.reporting(cells) as trouble:
-            take_rounds([member.variant for member in members], EXPLAINED, self.context.clocks, order)
+        variants, control = [member.variant for member in members], self.context.control(cells[0])
+        with self.context.reporting(cells) as trouble, self.context.on_fast_cpus(cells[0]) as settle:
+            take_rounds(variants, EXPLAINED, self.context.clocks, order, control=control, settle=settle)
         if trouble:
             members.clear()
 

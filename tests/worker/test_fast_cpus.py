@@ -5,11 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from doubles.clock import TICK, Machine
 
 from measurement import machine
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 from worker.context import Context
+from worker.explanation import Explanation
 
 
 class Moving:
@@ -91,3 +93,14 @@ def test_processes_of_one_host_have_cpus_of_their_own(monkeypatch):
     assert context(None, processes=1).own_cpus(cell(2)) == list(range(8))  # one process for both GPUs
     assert context(None, processes=2, elsewhere=(("srun",),)).own_cpus(cell(2)) == list(range(8))  # the step's share
     assert context(None, processes=9).own_cpus(cell(9)) == []
+
+
+def test_an_explanation_times_modes_on_fast_cpus():
+    cores, clock, explanation = Moving(), Machine(), Explanation.__new__(Explanation)
+    explanation.context = made = context(cores)
+    made.clocks, made.channel = clock.clocks, SimpleNamespace(phase=lambda *words: None)
+    explanation.channel, made.job = made.channel, SimpleNamespace(seed=0, elsewhere=(), user_models={})
+    members = [SimpleNamespace(cell=cell(), variant=clock.variant(name, 100 * TICK)) for name in "ab"]
+    explanation.sample(members)
+    assert set(cores.asked[:-1]) == {"settle"} and cores.asked[-1] == "release"
+    assert all(len(member.variant.samples) == len(member.variant.loops) > 0 for member in members)
