@@ -143,39 +143,45 @@ class Form:
         if campaign.request.dry_run:
             return DONE
         with contextlib.ExitStack() as held:
+            resumed = self.resumed(campaign, more, held)
             campaign.prepare()
-            run = self.opened(campaign, more, held)
+            run = resumed or self.created(campaign, more, held)
             facts = run.read("machine.json")
             on = facts["machine_id"], facts["cpu"]
             return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, on))
 
-    def opened(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
-        """Return the run in OUT, `held`: a new one, or a resumed one. Raises UsageError where it has other settings.
+    def resumed(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run | None:
+        """Return the run in OUT, `held`; None if OUT is free. Raises UsageError where it has other settings.
 
         `more` are deciding settings in addition to the campaign's options; strategies may change when a run is resumed.
         """
         out = campaign.request.out
         path = Path(out) / self.manifest if out else None
-        given = json.loads(json.dumps(user_models.kept({**campaign.given, **more}), default=str))  # as it is read back
         if path is None or not path.exists():
-            run = runs.Run.create(out)
-            held.enter_context(run.held())
-            cells = [cell.id for cell in campaign.plan.cells]
-            content: dict[str, Any] = {"given": given, "cells": cells, "python": campaign.python, "command": sys.argv}
-            content |= {"own": user_models.digests(campaign.sweep.user_models)} if campaign.sweep.user_models else {}
-            content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
-            manifest.write(run.folder / self.manifest, content)
-            run.write("machine.json", machine.facts())
-            return run
+            runs.check_free(out)
+            return None
         run = runs.Run(path.parent.resolve())
         held.enter_context(run.held())
         before = manifest.read(path)
         asked = {name: value for name, value in user_models.kept(before["given"]).items() if name != "strategy"}
-        if (asked, before.get("python")) != (given, campaign.python):
+        if (asked, before.get("python")) != (_settings(campaign, more), campaign.python):
             raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
         user_models.check_unchanged(campaign.sweep.user_models, before.get("own", {}))
         if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
             raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
+        return run
+
+    def created(self, campaign: Campaign, more: Mapping[str, Any], held: contextlib.ExitStack) -> runs.Run:
+        """Return a new run, `held`, in OUT or under `results/runs`, with its manifest."""
+        run = runs.Run.create(campaign.request.out)
+        held.enter_context(run.held())
+        cells = [cell.id for cell in campaign.plan.cells]
+        content: dict[str, Any] = {"given": _settings(campaign, more), "cells": cells}
+        content |= {"python": campaign.python, "command": sys.argv}
+        content |= {"own": user_models.digests(campaign.sweep.user_models)} if campaign.sweep.user_models else {}
+        content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
+        manifest.write(run.folder / self.manifest, content)
+        run.write("machine.json", machine.facts())
         return run
 
     def measure(self, campaign: Campaign, rounds: Rounds) -> int:
@@ -205,3 +211,9 @@ class Form:
         rounds.say(f"CSV: {run.folder / journal.table}  Page: {page}")
         ended = {record.status for record in records}
         return DONE if "ok" in ended and ended <= {"ok", "unsupported"} else INCOMPLETE
+
+
+def _settings(campaign: Campaign, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that decide the result, as a manifest gives them back."""
+    settings: dict[str, Any] = json.loads(json.dumps(user_models.kept({**campaign.given, **more}), default=str))
+    return settings

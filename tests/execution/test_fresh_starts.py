@@ -16,6 +16,7 @@ from doubles.suite import Finished
 import frameworks
 import runner
 from commands import rounds
+from execution.campaign import Campaign
 from measurement.refusals import DONE, UsageError
 from records import manifest, starts
 
@@ -230,7 +231,8 @@ def test_eager_mode_is_no_start_of_a_graph(tmp_path, framework, ways, reason):
 
 
 @pytest.mark.slow
-def test_another_model_needs_another_folder(finished, capsys):
+def test_another_model_needs_another_folder(finished, capsys, monkeypatch):
+    monkeypatch.setattr(Campaign, "prepare", lambda campaign: pytest.fail("weights were made before the refusal"))
     words = ["start", "--out", str(finished.folder), "--workload", "mlp", "--threads", "1"]
     assert runner.main(words) == 2
     assert "was started with other values: repeat them, or choose another OUT." in capsys.readouterr().err
