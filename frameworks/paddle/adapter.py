@@ -16,7 +16,7 @@ from paddle import nn
 from frameworks import adapter, generating, ranks, smoke_test, values
 from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
-from frameworks.paddle.modes import training
+from frameworks.paddle.modes import graphs, training
 from frameworks.paddle.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays
@@ -133,7 +133,12 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.empty_cache()
 
     def meter(self, cell: Cell) -> gpu.Meter | None:
-        return None if cell.device == "cpu" else gpu.Meter()
+        if cell.device == "cpu":
+            return None
+        own = self.user_models.get(cell.group_id) if cell.pass_name == "inference" else None
+        layer = own.module if own else self.models.get(cell.group_id)
+        has_its_own = layer is None or cell.mode in graphs.PREDICTORS
+        return gpu.Meter(() if has_its_own else layer.state_dict().values())
 
 
 def _require(cell: Cell) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from paddle import nn
 
 from frameworks.adapter import DTYPES, Adapter, Step
 from frameworks.paddle.models import build
 from frameworks.paddle.modes import graphs
+from frameworks.paddle.modes.state import copied
 from measurement.cells import Cell
 from workloads import bert, gpt, lstm
 from workloads.spec import Arrays, Workload
@@ -18,8 +20,11 @@ OUTPUTS |= dict.fromkeys(("llama", "resnet", "vit"), ("logits",))
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-    """Return the step of a model in the cell's mode."""
-    model, sets = model_of(workload, cell, weights), [adapter.place(cell, arrays) for arrays in inputs]
+    """Return the step of a model in the cell's mode; a graph captures a copy of the layers with the same weights."""
+    model = adapter.shared(cell, partial(model_of, workload, cell, weights))
+    if cell.mode != "eager":
+        model = copied(model, *model.parameters(), *model.buffers())
+    sets = [adapter.place(cell, arrays) for arrays in inputs]
     return graphs.in_mode(workload, cell, model, sets, names_of(workload))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import paddle
 from paddle import nn
 
@@ -39,3 +41,12 @@ class State:
 def has_memory(tensor: paddle.Tensor) -> bool:
     """Return whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
     return tensor._is_initialized()
+
+
+def copied(layer: nn.Layer, *shared: paddle.Tensor) -> nn.Layer:
+    """Return a copy of a layer that shares the tensors `shared` with it.
+
+    `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within.
+    """
+    empty = [buffer for buffer in layer.buffers() if not has_memory(buffer)]  # those have no copy
+    return copy.deepcopy(layer, {id(tensor): tensor for tensor in (*shared, *empty)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import re
 import sys
@@ -24,7 +23,7 @@ from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.modes import graphs
-from frameworks.paddle.modes.state import State, has_memory
+from frameworks.paddle.modes.state import State, copied, has_memory
 from frameworks.paddle.user_model import trees
 from frameworks.user_model import Inputs
 from frameworks.values import Rules, Values
@@ -162,8 +161,7 @@ class Model(user_model.UserModel):
     def shared(self) -> nn.Layer:
         """Return the layer that one graph mode captures: copies of the layers, with the user's parameters and buffers.
 
-        `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within, which eager
-        mode and the other graphs share. Raises Unsupported where a graph would not fill the inputs as a call does.
+        Raises Unsupported where a graph would not fill the inputs as a call does.
         """
         if self.keeps:
             raise Unsupported(self.not_written("a graph"))
@@ -172,9 +170,8 @@ class Model(user_model.UserModel):
 
     def copy(self, *shared: paddle.Tensor) -> nn.Layer:
         """Return a copy of the user's layer that shares the tensors `shared` with it."""
-        empty = [buffer for buffer in self.module.buffers() if not has_memory(buffer)]  # those have no copy
         try:
-            return copy.deepcopy(self.module, {id(tensor): tensor for tensor in (*shared, *empty)})
+            return copied(self.module, *shared)
         except Exception as error:  # of the user's own attributes
             raise Unsupported(
                 f"the layer cannot be copied ({type(error).__name__}: {error}), which to_static requires: remove "
