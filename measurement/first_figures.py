@@ -45,7 +45,12 @@ def first_figures(
     )  # fmt: skip
     draw = random.Random(0)
     full_s = take_rounds(taken, few, clocks, draw, on_sample=on_sample, control=control, full_s=full_s, settle=settle)
-    good = good_rounds(taken, full_s)[0]
-    kept = [[variant.samples[place] for place in good or range(len(variant.samples))] for variant in taken]
+    return figures_of(taken, full_s)
+
+
+def figures_of(variants: Sequence[Variant], full_s: float | None) -> FirstFigures:
+    """Return figures of sampled variants, as `first_figures` does; `full_s` is the control's time at full speed."""
+    good = good_rounds(variants, full_s)[0]
+    kept = [[variant.samples[place] for place in good or range(len(variant.samples))] for variant in variants]
     ratio = median(a / b for a, b in zip(kept[0], kept[-1], strict=True)) if len(kept) > 1 else None
     return FirstFigures(list(map(median, kept)), ratio, not good, full_s)

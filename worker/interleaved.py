@@ -13,11 +13,12 @@ import numpy as np
 
 import frameworks
 from frameworks.adapter import Step
+from measurement import host
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
 from measurement.energy import Energy, Unmetered, counter, take_windows
-from measurement.first_figures import first_figures
+from measurement.first_figures import ROUNDS, FirstFigures, figures_of, first_figures
 from measurement.gpu import GpuMeter
 from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
@@ -63,6 +64,7 @@ class InterleavedComparison(GroupWork):
         self.user_model: UserModelReport | None = None  # of a user's model
         self.energy: dict[str, Energy] = {}  # by variant
         self.first_full_s = context.full_speed_s  # of the control loop, as far as first figures know
+        self.unshown = False  # whether the last mode has no first figures yet
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees the group's memory."""
@@ -79,7 +81,7 @@ class InterleavedComparison(GroupWork):
             self.adapter.release()
 
     def warm_members(self) -> list[Member]:
-        """Build, compile and warm up the modes, cheapest first; send first figures of each once it is warm.
+        """Build, compile and warm up the modes, cheapest first; send first figures of each while others follow.
 
         Returns the modes that succeeded; none in a job that only fills compile caches.
         """
@@ -104,20 +106,20 @@ class InterleavedComparison(GroupWork):
                 self.refuse_outside(member)
             if not trouble:
                 members.append(member)
-                self.show_first_figures(members)
+                self.unshown = not cells  # sampling sends them
+                if cells:
+                    self.take_first_figures(members)
         return members
 
-    def show_first_figures(self, members: list[Member]) -> None:
+    def take_first_figures(self, members: list[Member]) -> None:
         """Send figures of the last of `members` from a few rounds, interleaved with eager mode.
 
-        Only the first process that measures the group sends them. A member that fails is removed.
+        A member that fails is removed.
         """
-        baseline = members[0] if not self.context.description.mode(members[0].cell.mode).graph else None
-        beside = [members[-1]] if baseline in (None, members[-1]) else [baseline, members[-1]]
-        if self.group.settled or self.group.controls:
+        if not self.has_first_figures:
             return
         self.channel.phase(members[-1].cell, "first figures")
-        at_work = [members[-1].cell]
+        beside, at_work = self.beside(members), [members[-1].cell]
 
         def on_sample(variant: Variant) -> None:
             at_work[0] = next(member.cell for member in beside if member.variant.name == variant.name)
@@ -128,11 +130,25 @@ class InterleavedComparison(GroupWork):
             clocks, control = self.context.clocks, self.context.control(at_work[0])
             figures = first_figures(variants, self.profile, clocks, on_sample, control, self.first_full_s, settle)
             self.first_full_s = figures.full_s
-            for member, seconds in zip(beside, figures.seconds, strict=True):
-                speedup = figures.speedup if member is members[-1] else None
-                self.channel.send(Provisional(member.cell.id, seconds, speedup, figures.slowed))
+            self.send_first_figures(beside, figures)
         if trouble:
             members[:] = [member for member in members if member.cell is not at_work[0]]
+
+    @property
+    def has_first_figures(self) -> bool:
+        """Return whether figures are shown before the process ends: in the first one that measures the group."""
+        return not (self.group.settled or self.group.controls)
+
+    def beside(self, members: list[Member]) -> list[Member]:
+        """Return the last of `members`, after eager mode if it was measured."""
+        first, last = members[0], members[-1]
+        return [last] if first is last or self.context.description.mode(first.cell.mode).graph else [first, last]
+
+    def send_first_figures(self, beside: list[Member], figures: FirstFigures) -> None:
+        """Send figures of a mode and of eager mode `beside` it."""
+        for member, seconds in zip(beside, figures.seconds, strict=True):
+            speedup = figures.speedup if member is beside[-1] else None
+            self.channel.send(Provisional(member.cell.id, seconds, speedup, figures.slowed))
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and measure its peak memory and synchronization before any timing."""
@@ -207,6 +223,11 @@ class InterleavedComparison(GroupWork):
 
         def on_round(rounds: int) -> None:
             nonlocal last_progress, last_reading
+            if rounds == ROUNDS and self.unshown and self.has_first_figures:
+                self.unshown, beside = False, self.beside(members)
+                loops = [loop for member in members for loop in member.variant.loops]
+                full_s = host.full_seconds(loops, self.first_full_s)
+                self.send_first_figures(beside, figures_of([member.variant for member in beside], full_s))
             if gpu and time.perf_counter() - last_reading >= GPU_READING_SECONDS:
                 last_reading = time.perf_counter()
                 gpu.read()
