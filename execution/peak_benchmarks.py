@@ -11,7 +11,7 @@ from pathlib import Path
 from measurement import durable, places
 from measurement.cells import Cell
 from measurement.checked import Misfit, read
-from measurement.flags import OTHER_LOAD_CORES, STEAL_SHARE
+from measurement.flags import disturbances
 from measurement.peaks import Peaks
 from plan.plan import Group, baseline_of, known_obstacle
 from records.cell_result import CellResult
@@ -105,8 +105,7 @@ def kept(cell: Cell, machine_id: str, policies: Mapping[str, str]) -> Kept | Non
 def keep(cell: Cell, machine_id: str, policies: Mapping[str, str], results: Iterable[CellResult], peaks: Peaks) -> None:
     """Store peaks for later runs, unless another program or the hypervisor disturbed their measurement."""
     measured = list(results)
-    noise = [report.noise for result in measured for report in result.reports]
-    if any((n.other_load_cores or 0) > OTHER_LOAD_CORES or (n.steal_share or 0) > STEAL_SHARE for n in noise):
+    if any(any(disturbances(report.noise).values()) for result in measured for report in result.reports):
         return
     hello = measured[0].hello
     CACHE.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from execution import artefacts
 from execution.launcher import Launcher
 from launchers import local
 from measurement import protocol
+from measurement.flags import disturbances
 from measurement.protocol import Ended, Failed, Filled, Hello, ProtocolError
 from measurement.starts import Start, StartJob
 from measurement.streams import Stream, StreamJob
@@ -182,7 +183,9 @@ def failure(ended: Ended | str) -> dict[str, str]:
 
 
 def judged(found: Start | Stream, wrong: str, flags: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the columns on correct outputs, with the reason `wrong` if they are not, and on the flags that hold."""
+    """Return the columns on correct outputs, with the reason `wrong` if not, on noise, and on flags that hold."""
+    noise = found.noise
+    flags = {**flags, **(disturbances(noise) if noise else {})}
     return {
         "status": "ok" if found.right else "mismatch",
         "reason": None if found.right else wrong,
@@ -190,4 +193,6 @@ def judged(found: Start | Stream, wrong: str, flags: Mapping[str, bool]) -> dict
         "parity": found.parity,
         "tolerance": found.tolerance,
         "host_loop_ms": 1000 * median(found.host_loop_s) if found.host_loop_s else None,
+        "other_load_cores": noise.other_load_cores if noise else None,
+        "steal_share": noise.steal_share if noise else None,
     }

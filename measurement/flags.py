@@ -13,6 +13,7 @@ PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_o
 HOST_SLOWED = "host_slowed"
 ENERGY_UNCHECKED = "energy_unchecked"
 EAGER_COMPILES = "eager_compiles"
+OTHER_LOAD, STEAL = "other_load", "steal"
 DRIFT_ROUNDS = 10  # fewer give too few batches to test for drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
@@ -74,6 +75,14 @@ def _above(value: float | None, limit: float) -> bool:
 
 def _noise(field: str, limit: float) -> Callable[[Observation], bool]:
     return lambda o: o.noise is not None and _above(getattr(o.noise, field), limit)
+
+
+def disturbances(noise: Noise) -> dict[str, bool]:
+    """Return, by flag, whether other programs and the hypervisor took more than their limits."""
+    return {
+        OTHER_LOAD: _above(noise.other_load_cores, OTHER_LOAD_CORES),
+        STEAL: _above(noise.steal_share, STEAL_SHARE),
+    }
 
 
 def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
@@ -161,7 +170,7 @@ FLAGS = (
         host_bound_only=True,
     ),
     Flag(
-        "other_load",
+        OTHER_LOAD,
         f"other processes kept more than {OTHER_LOAD_CORES} cores busy",
         "They competed for cores, caches and memory.",
         "Stop other work on the machine.",
@@ -169,7 +178,7 @@ FLAGS = (
         (LATENCY,),
     ),
     Flag(
-        "steal",
+        STEAL,
         f"the hypervisor took more than {STEAL_SHARE:.0%} of a core",
         "Another virtual machine used it.",
         "Measure on a dedicated host.",

@@ -152,10 +152,23 @@ def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None
     return (user + nice + system + irq + soft) / tick, steal / tick
 
 
-def cpu_seconds(process: int) -> float:
-    """Return the CPU time of a process so far, in seconds; 0 if it has ended."""
+def cpu_seconds(process: int, waited: bool = False) -> float:
+    """Return the CPU time of a process so far, in seconds, with `waited` also of children that it waited for.
+
+    0 if it has ended.
+    """
     fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+    return sum(map(int, fields[11 : 15 if waited else 13])) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants() -> list[int]:
+    """Return the living processes that this one started, and those that they started."""
+    below = {os.getpid()}
+    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+        fields = _read(f"{folder}/stat").rpartition(")")[2].split()
+        if fields and int(fields[1]) in below:
+            below.add(int(folder.name))
+    return sorted(below - {os.getpid()})
 
 
 def cpu_assignment(threads: int, exactly: bool) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from measurement.gpu import GpuState
-from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks
+from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks, descendants
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,21 @@ class NoiseMeter:
 
     `cpus` are the CPUs whose load disturbs: None for all, since memory and clocks are shared. A process passes its own
     CPUs if similar processes run at the same time on separate CPUs. The load of `processes`, the other ranks, does not
-    count.
+    count; nor does that of descendants, with `whole`.
     """
 
-    def __init__(self, cpus: Collection[int] | None = None, processes: Collection[int] = ()) -> None:
-        self._cpus, self._processes = cpus, processes
+    def __init__(
+        self, cpus: Collection[int] | None = None, processes: Collection[int] = (), whole: bool = False
+    ) -> None:
+        self._cpus, self._processes, self._whole = cpus, processes, whole
         self._start = self._read()
 
     def _read(self) -> tuple:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         own_s = time.process_time() + sum(map(cpu_seconds, self._processes))
+        if self._whole:
+            ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+            own_s += ended.ru_utime + ended.ru_stime + sum(cpu_seconds(one, waited=True) for one in descendants())
         return time.perf_counter(), own_s, cpu_ticks(self._cpus), usage.ru_nivcsw, cpu_megahertz()
 
     def stop(self) -> Noise:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from measurement.checked import Count, Duration, Positive
+from measurement.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -106,3 +107,4 @@ class Start:
     samples: tuple[Positive, ...] = ()  # of the steady state, seconds per call
     host_loop_s: tuple[Positive, ...] = ()
     compilations: int | None = None  # after the first answer
+    noise: Noise | None = None  # until the last sample

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from measurement.checked import Count, Duration, Positive
+from measurement.noise import Noise
 from measurement.starts import EAGER
 
 SMALLEST, MULTIPLE, PARTS = 16, 64, 8  # of buckets: the smallest power of two, the multiple, the number of quantiles
@@ -107,3 +108,4 @@ class Stream:
     device_before_bytes: int | None = None
     device_bytes: int | None = None
     host_loop_s: tuple[Positive, ...] = ()
+    noise: Noise | None = None  # during the stream

@@ -35,6 +35,8 @@ class ProcessRecord:
     parity: float | None = col("smallest relative tolerance that the outputs meet")
     tolerance: float | None = col("relative tolerance of the outputs")
     host_loop_ms: float | None = col("median time of the control loop", "ms")
+    other_load_cores: float | None = col("cores kept busy by other processes", "cores")
+    steal_share: float | None = col("cores that the hypervisor took", "cores")
 
     @property
     def is_right(self) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 
 from analysis.rounds import on_slow_cores
+from measurement.flags import OTHER_LOAD, STEAL
 from measurement.statistics import Interval
 from measurement.text import plain, times
 from records.process import ProcessRecord
@@ -25,10 +27,18 @@ def figure(interval: Interval | None, average: float | None) -> str:
     return text_of(average) if interval is None else f"{text_of(interval.value)} {plus_minus(interval)}"
 
 
-def slow_host(records: Sequence[ProcessRecord]) -> list[str]:
-    """Return a sentence on processes on slow host cores; nothing without any."""
-    timed, slow = sum(1 for one in records if one.host_loop_ms), len(on_slow_cores(records))
-    return [f"The host was slow in {slow} of {times(timed, 'process', 'processes')}, whose times count."] * bool(slow)
+def conditions(records: Sequence[ProcessRecord]) -> list[str]:
+    """Return a sentence on processes on slow host cores or with other work on the machine; nothing without any."""
+    raised = Counter(name for one in records for name in (one.flags or "").split(";"))
+    counts = {
+        "the host was slow in": len(on_slow_cores(records)),
+        "other programs ran in": raised[OTHER_LOAD],
+        "the hypervisor took CPU time in": raised[STEAL],
+    }
+    parts = [f"{words} {count}" for words, count in counts.items() if count]
+    found = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    timed = times(sum(1 for one in records if one.host_loop_ms), "process", "processes")
+    return [f"{found[0].upper()}{found[1:]} of {timed}, whose times count."] if found else []
 
 
 def cut(text: str) -> str:

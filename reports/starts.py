@@ -104,7 +104,7 @@ def warm(cell: Cell) -> str:
 def notes(cell: Cell) -> list[str]:
     """Return a line for each strategy with figures of which some processes failed, and one on slow hosts."""
     failed = [f"{one.name}: {one.reason}" for one in cell.strategies if one.records and one.reason]
-    return [*failed, *rounds.slow_host(cell.records)]
+    return [*failed, *rounds.conditions(cell.records)]
 
 
 def sentences(cell: Cell) -> list[str]:

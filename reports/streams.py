@@ -96,7 +96,7 @@ def notes(cell: Cell) -> list[str]:
             found[arm.name] = f"{arm.name}: {arm.reason}"
         elif arm.fell_back:
             found[arm.name] = f"{arm.name} runs eager mode's code for new lengths from call {arm.fell_back} on."
-    return [*found.values(), *rounds.slow_host(cell.records)]
+    return [*found.values(), *rounds.conditions(cell.records)]
 
 
 def sentences(cell: Cell) -> list[str]:

@@ -19,6 +19,8 @@ import frameworks
 import worker
 from frameworks import start as strategies
 from frameworks.adapter import Step, Unsupported
+from measurement.machine import descendants
+from measurement.noise import NoiseMeter
 from measurement.parity import TIMES_EAGER, differences, tolerance_needed
 from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
@@ -67,6 +69,7 @@ class ProcessStart(GroupWork):
 
     def __init__(self, context: Context):
         self.began = float(os.environ.get(EXEC, worker.BEGAN))
+        self.meter = NoiseMeter(whole=True)
         self.phases, self.job = Phases(Imports()), context.job.start or StartJob("", "")
         self.phases.add("interpreter", worker.BEGAN - self.began)
         self.phases.add("suite", time.monotonic() - worker.BEGAN)
@@ -128,7 +131,7 @@ class ProcessStart(GroupWork):
         wall = time.monotonic() - self.began
         usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         programs, waited = self.programs_started.summary(), self.programs_started.seconds
-        steady = self.steady(step)
+        steady, noise = self.steady(step), self.meter.stop()
         captured = step.capture()
         if self.job.strategy != EAGER and (captured.graphs, captured.compilations) == (0, 0):
             raise Unsupported(f"{self.job.strategy} captured nothing, so eager mode ran: {captured.detail}")
@@ -149,6 +152,7 @@ class ProcessStart(GroupWork):
                     samples=tuple(steady.samples),
                     host_loop_s=tuple(steady.loops),
                     compilations=since(steady),
+                    noise=noise,
                 ),
             )
         )
@@ -239,13 +243,12 @@ def since(variant: Variant) -> int | None:
 
 def living_children() -> int:
     """Return the highest peak of memory among living descendants, in bytes."""
-    below, peak = {os.getpid()}, 0
-    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+    peak = 0
+    for process in descendants():
         with contextlib.suppress(OSError, ValueError):
-            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
-            if int(lines["PPid"]) in below:
-                below.add(int(folder.name))
-                peak = max(peak, 1024 * int(lines.get("VmHWM", "0").split()[0]))
+            text = Path(f"/proc/{process}/status").read_text()
+            lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+            peak = max(peak, 1024 * int(lines.get("VmHWM", "0").split()[0]))
     return peak
 
 

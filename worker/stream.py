@@ -14,6 +14,7 @@ from frameworks import stream as strategies
 from frameworks.adapter import Step, Unsupported
 from measurement.cells import Cell
 from measurement.host import loop_seconds
+from measurement.noise import NoiseMeter
 from measurement.parity import differences, tolerance_needed
 from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
@@ -92,11 +93,11 @@ class StreamWork(GroupWork):
         memory, device = resident_bytes(), server.device_bytes()
         before = server.counts()
         self.channel.phase(self.cell, "stream")
-        begin = time.perf_counter()
+        meter, begin = NoiseMeter(whole=True), time.perf_counter()
         server.setup()
         setup = time.perf_counter() - begin
         seconds, fell_back = self.timed([kept[call] for call in self.calls])
-        after = server.counts()
+        noise, after = meter.stop(), server.counts()
         refuse_unrecorded(self.job.strategy, after.recorded - before.recorded)
         memory_after, device_after = resident_bytes(), server.device_bytes()
         loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
@@ -120,6 +121,7 @@ class StreamWork(GroupWork):
                 device_before_bytes=device,
                 device_bytes=device_after,
                 host_loop_s=tuple(loops),
+                noise=noise,
             ),
         )
 

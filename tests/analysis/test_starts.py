@@ -110,6 +110,12 @@ def test_processes_on_a_slow_host_are_counted():
     assert words.notes(cell) == ["The host was slow in 2 of 5 processes, whose times count."]
     (cell,) = analysis.cells(made[:3])
     assert words.notes(cell) == []
+    disturbed = [StartRecord(**{**vars(one), "flags": "unaccounted;other_load;steal"}) for one in made[3:]]
+    (cell,) = analysis.cells(made[:3] + disturbed)
+    assert words.notes(cell) == [
+        "The host was slow in 2, other programs ran in 2 and the hypervisor took CPU time in 2 of 5 processes, "
+        "whose times count."
+    ]
 
 
 def test_a_strategy_that_is_shown_to_lose_from_some_calls_says_so():

@@ -17,6 +17,7 @@ import frameworks
 import runner
 from commands import rounds
 from execution.campaign import Campaign
+from measurement.flags import OTHER_LOAD_CORES
 from measurement.refusals import DONE, UsageError
 from records import manifest, starts
 
@@ -78,6 +79,8 @@ def test_every_way_to_start_gives_the_right_answer(finished):
         assert record.status == "ok", (name, record.reason)
         assert abs(record.unaccounted) < MOST_UNACCOUNTED, name
         assert record.parity <= record.tolerance and record.steady_ms > 0 and record.memory_bytes > 1e7, name
+        assert record.other_load_cores >= 0 and record.steal_share >= 0
+        assert ("other_load" in (record.flags or "")) == (record.other_load_cores > OTHER_LOAD_CORES)
     compiled = records["compile"]
     assert compiled.trace_s > 0 and compiled.lowering_s > 0 and compiled.kernels_s > 0
     assert records["eager"].programs is None and records["eager"].trace_s is None

@@ -103,6 +103,24 @@ def test_another_process_is_other_load():
     assert (seen.other_load_cores + seen.steal_share) * seen.seconds > child / 3
 
 
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux's counters")
+def test_the_work_of_descendants_is_a_process_s_own():
+    """Of those that ended and were waited for, by whichever of them, and of those that live."""
+    run = f"subprocess.run([sys.executable, '-c', {SPIN!r}], check=True)"
+    inner = f"import subprocess, sys\n{run}\nprint('done', flush=True)\ninput()"
+    meter = noise.NoiseMeter(whole=True)
+    subprocess.run([sys.executable, "-c", SPIN], check=True)
+    ended = meter._read()[1] - meter._start[1]
+    child = subprocess.Popen([sys.executable, "-c", inner], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with child:
+        assert child.stdout.readline() == "done\n"
+        assert child.pid in machine.descendants()
+        both = meter._read()[1] - meter._start[1]
+        child.communicate("\n")
+    assert ended >= 0.5 and both - ended >= 0.45  # counted in ticks
+    assert child.pid not in machine.descendants()
+
+
 def test_only_a_part_of_the_machine_s_cpus_is_an_allotment(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
