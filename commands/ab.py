@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         for one, word in zip(campaigns, pair.words, strict=True):
             one.prepare_with(interpreters_of(one, word))
         pair = pair if pair.made else begin(pair, has_one_python(campaigns), arguments.out, held)
-        console.print(f"Run {pair.folder}", highlight=False, soft_wrap=True)
+        console.print(f"Run {pair.folder}", soft_wrap=True)
         sides = [start(one, pair.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
         try:
             measure(campaigns, sides, console)
@@ -104,7 +104,7 @@ def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Consol
     """Print the plan, and make the checks of the run; return the exit code. Raises UsageError."""
     campaigns[0].show_plan()
     total = duration(sum(estimates(campaigns).values()))
-    console.print(f"Processes of A and B alternate; about {total} in total.", highlight=False)
+    console.print(f"Processes of A and B alternate; about {total} in total.")
     refuse_a_pair(out)
     with runs.Run.begin(out) if pair.made is None else contextlib.nullcontext():
         for one, word in zip(campaigns, pair.words, strict=True):
@@ -137,9 +137,9 @@ def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Pa
     if word is None or not versions.is_version(word):
         return one.make_environments()
     keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
-    report, make = lambda text: one.console.print(text, highlight=False, markup=False), not one.request.dry_run
+    make = not one.request.dry_run
     try:
-        found = {key: versions.ensure(*key, word, report=report, make=make) for key in keys}
+        found = {key: versions.ensure(*key, word, report=one.console.print, make=make) for key in keys}
     except SetupError as error:
         raise UsageError(f"{word}: {error}") from None
     return {key: interpreter for key, interpreter in found.items() if interpreter}
@@ -180,7 +180,7 @@ def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, C
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {pair.folder}.", soft_wrap=True)
     again = foreign.command("ab", pair.folder, pair.programs())
-    console.print(f"Resume with: {again}", highlight=False, soft_wrap=True)
+    console.print(f"Resume with: {again}", soft_wrap=True)
     return INTERRUPTED
 
 

@@ -84,9 +84,9 @@ def bench(request: Request, then: Callable[[runs.Run], None] = lambda run: None,
             return submit(campaign, more)
         campaign.show_plan(cells=False)
         run, context = begin(campaign, held)
-        console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+        console.print(f"Run {run.folder}", soft_wrap=True)
         if why := unfit_to_publish(run.folder, context.git_revision):
-            console.print(why, style="yellow", highlight=False, soft_wrap=True)
+            console.print(why, style="yellow", soft_wrap=True)
         code = measure(campaign, run, context)
         if code != INTERRUPTED:
             then(run)
@@ -117,9 +117,9 @@ def submit(campaign: Campaign, more: Sequence[str] = ()) -> int:
     words, further = ([*submission.words_of(options(), values), *more] for values in (start, again))
     text = submission.script(folder, words, further, request.nodes or 1, request.job)
     number = submission.submit(folder, text)
-    console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
+    console.print(f"Run {folder}: submitted as job {number}.", soft_wrap=True)
     watch = make_command("report", {"RUN": str(folder), "WATCH": "1"})
-    console.print(f"Next: {watch}", highlight=False, soft_wrap=True)
+    console.print(f"Next: {watch}", soft_wrap=True)
     return DONE
 
 
@@ -142,13 +142,13 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     records = run.records()
     terminal.closing(by_setting(Points(records), modes.labels()), records, console)
     ladder.show(ladders.of_run(run.folder, records), console)
-    console.print(campaign.breakdown.sentence(), highlight=False)
-    console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    console.print(campaign.breakdown.sentence())
+    console.print(f"CSV: {run.csv_path}", soft_wrap=True)
     if any(record.status in LOGGED for record in records):
-        console.print(f"Logs: {run.folder}/processes/*/worker.log", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Logs: {run.folder}/processes/*/worker.log", soft_wrap=True)
     if not campaign.request.again:
         steps = next_steps(run, measured_cells(records))
-        console.print(f"Next: {steps}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Next: {steps}", soft_wrap=True)
     return exit_code([record.status for record in records])
 
 
@@ -170,8 +170,8 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
-        console.print(f"Stopped. {kept(run, cells)}.", highlight=False, soft_wrap=True)
-        console.print(f"Resume with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
+        console.print(f"Stopped. {kept(run, cells)}.", soft_wrap=True)
+        console.print(f"Resume with: {going_on(run, campaign)}", soft_wrap=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output has left
         raise

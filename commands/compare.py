@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     b.check_measured()
     ours, theirs = (select.chosen(source.records, {}, arguments.filter) for source in (a, b))
     for remark in (*a.remarks, *b.remarks):
-        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+        console.print(remark, style="yellow", soft_wrap=True)
     comparison = changes.compare(ours, theirs, limit)
     if not comparison.in_both:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
@@ -88,7 +88,7 @@ def write(comparison: Comparison, path: str | Path, console: Console) -> int:
         durable.replace(Path(path), comparing.page(comparison).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}; name another path.") from None
-    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    console.print(f"Written: {path}", soft_wrap=True)
     return code(comparison)
 
 
@@ -109,14 +109,14 @@ def share(text: str) -> float:
 
 def show(comparison: Comparison, console: Console) -> None:
     """Print the answer, differences of the runs, the cells, those that changed first, and why some are open."""
-    console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
+    console.print(comparing.title(comparison), style="bold")
     for caution in comparison.cautions:
-        console.print(caution, style="yellow", highlight=False)
+        console.print(caution, style="yellow")
     names = comparing.names_of(comparison)
     for letter, side in zip("AB", comparison.sides, strict=True):
-        console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
+        console.print(f"{letter}: {' · '.join((side.name, *side.facts))}")
     if names.shared:
-        console.print(f"\nAll cells: {names.shared}", highlight=False, markup=False)
+        console.print(f"\nAll cells: {names.shared}")
     decided = [cell for verdict in DECIDED for cell in comparison.with_verdict(verdict)]
     content = comparing.table(decided[:MOST_CELLS_PRINTED], names, beside_eager=True)
     rows = [[part if isinstance(part, str) else part.text for part in row.cells] for row in content.rows]
@@ -126,9 +126,9 @@ def show(comparison: Comparison, console: Console) -> None:
     if rows:
         console.print(grid(content.columns, rows, console.width, (*dropped, last), (0, last), styles))
     if len(decided) > MOST_CELLS_PRINTED:
-        console.print(f"The first {MOST_CELLS_PRINTED} of {times(len(decided), 'cell')}.", highlight=False)
+        console.print(f"The first {MOST_CELLS_PRINTED} of {times(len(decided), 'cell')}.")
     for line in comparing.undecided(comparison, names):
-        console.print(line, highlight=False, markup=False)
+        console.print(line)
     method = comparing.METHOD_IN_TURN if comparison.in_turn else comparing.METHOD
-    console.print(method, highlight=False, markup=False, style="dim")
-    console.print(comparing.summary(comparison), style="bold", highlight=False)
+    console.print(method, style="dim")
+    console.print(comparing.summary(comparison), style="bold")

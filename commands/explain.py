@@ -94,18 +94,18 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
         take(campaign.plan, launcher, console)
         controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
         if controls.bundles:
-            console.print("A graph mode is slower than eager mode: measuring controls.", highlight=False)
+            console.print("A graph mode is slower than eager mode: measuring controls.")
             campaign.make(group for bundle in controls.bundles for group in bundle.groups)
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
-        console.print(f"Stopped. Finished profiles are kept in {folder}.", highlight=False, soft_wrap=True)
+        console.print(f"Stopped. Finished profiles are kept in {folder}.", soft_wrap=True)
         if request.again:  # by itself the command begins again
-            console.print(f"Resume with: {request.again}", highlight=False, soft_wrap=True)
+            console.print(f"Resume with: {request.again}", soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)
     durable.replace(folder / "explanation.md", explanation.markdown(entries).encode("utf-8", "backslashreplace"))
-    console.print(f"Written: {folder / 'explanation.md'}", highlight=False, soft_wrap=True)
+    console.print(f"Written: {folder / 'explanation.md'}", soft_wrap=True)
     ended = [entry["status"] for entry in entries if not entry.get("control")]
     done = "explained" in ended and set(ended) <= {"explained", "unsupported"}
     return DONE if done else INCOMPLETE
@@ -117,14 +117,14 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
     done = done_in(folder)
     for cell in planned.cells:
         if reason := planned.impossible.get(cell.id):
-            console.print(f"{cell.id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"{cell.id}: unsupported: {reason}", soft_wrap=True)
             if control and cell.id not in done:  # that a control cannot be had is a part of the answer
                 entry = entry_of(cell, Failed(cell.id, "unsupported", reason))
                 launcher.run.append_profile(entry | {"control": True})
     for bundle in planned.bundles:
         for entry in profiled(launcher, bundle, done):
             launcher.run.append_profile({**entry, "control": True} if control else entry)
-            console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
+            console.print(explanation.line(entry), soft_wrap=True)
 
 
 def control_cells(entries: list[Profile]) -> list[Cell]:

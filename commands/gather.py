@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise UsageError(f"GATHER={path} cannot be written: {error.strerror}; name another path.") from None
     for remark in source.remarks:
-        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+        console.print(remark, style="yellow", soft_wrap=True)
     machines = times(len(set(columns["machine_id"])), "machine")
     counted = f"{times(len(rows), 'record')} of {times(len(source.names), 'run')} and {machines}"
-    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", soft_wrap=True)
     return 0

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
             durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
-        console.print(f"Written: {folder / name}", highlight=False, soft_wrap=True)
+        console.print(f"Written: {folder / name}", soft_wrap=True)
     return 0
 
 

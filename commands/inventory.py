@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not models and not named:
         console.print(_presets())
     if named or not models:
-        console.print(_machine(), highlight=False)
+        console.print(_machine())
         for name in named[0] if named else frameworks.NAMES:
             for device in ("cpu", *(f"gpu:{gpu['index']}" for gpu in machine.gpus())):
                 with console.status(f"asking {name} about {device} …"):
@@ -101,7 +101,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
     console.print(title.append(f": {NOT_MEASURED}" if description.is_reference else "", style="not bold"))
     if isinstance(answer, str):
-        console.print(f"  {answer}", highlight=False)
+        console.print(f"  {answer}")
     table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
     for mode, text in _answers(description, device, answer):
         words = modes.words_for(description.name, mode.name)

@@ -92,7 +92,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
     by_run = []
     for number in range(1, repeats + 1):
         out = folder / f"{given['profile']}-{number:02}"
-        console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
+        console.print(f"{given['profile']}: run {number} of {repeats} …")
         resumes = (out / runs.PLAN).exists()
         place: dict[str, Any] = {"python": python, "resume" if resumes else "out": str(out)}
         again = f"the same command, with {make_word('OUT', str(folder))}"
@@ -129,12 +129,12 @@ def repeat(arguments: argparse.Namespace) -> int:
     for one in agreed:
         table.add_row(*one.row)
     console.print(table)
-    console.print(verdict(agreed), highlight=False)
+    console.print(verdict(agreed))
     kept = {name: [[summary_of(record) for record in run] for run in whole] for name, whole in records.items()}
     content: dict[str, Any] = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
     content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
     durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
-    console.print(f"Written: {folder / FILE}; each run is in the same folder.", highlight=False, soft_wrap=True)
+    console.print(f"Written: {folder / FILE}; each run is in the same folder.", soft_wrap=True)
     return int(not agreed or any(map(_disagree, agreed)))
 
 

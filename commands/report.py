@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:
-        console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+        console.print(f"Written: {path}", soft_wrap=True)
     return 0
 
 

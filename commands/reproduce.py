@@ -100,7 +100,7 @@ def show_all(console: Console) -> int:
                 grid.add_row(name, experiment.title, kind, *size_text(chosen))
         grid.add_section()
     console.print(grid)
-    console.print("make reproduce TABLE=… DEVICE=cpu|gpu [OUT=…] [RESUME=…] [FROM=…]", highlight=False, markup=False)
+    console.print("make reproduce TABLE=… DEVICE=cpu|gpu [OUT=…] [RESUME=…] [FROM=…]")
     return 0
 
 
@@ -220,9 +220,9 @@ def measure(
     part: Sweep, folder: Path | None, python: str | None, arguments: argparse.Namespace, console: Console
 ) -> int:
     """Run one sweep with the command that measures it, or resume it; the exit code."""
-    console.print(f"{part.name}: {shown(part.path)}", style="bold", highlight=False)
+    console.print(f"{part.name}: {shown(part.path)}", style="bold")
     if part.about.get("scaled_down"):
-        console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
+        console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow")
     again = foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None
     request = Request(part.flags, timeout=arguments.timeout, python=python, dry_run=arguments.dry_run, again=again)
     return run_sweep(part, request, folder / part.name if folder else None)
@@ -310,4 +310,4 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path,
     out.mkdir(parents=True, exist_ok=True)
     path = page.write(experiment, chosen, evidence, out)
     page.show(experiment, evidence, console)
-    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    console.print(f"Written: {path}", soft_wrap=True)

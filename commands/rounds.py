@@ -8,11 +8,10 @@ import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-
-from rich.console import Console
 
 from execution import campaign, neighbours
 from execution.campaign import Campaign, Request
@@ -97,12 +96,7 @@ def show(
     kinds = " and kind of caches" if max(each, default=1) > 1 else ""
     head = f"{total}, {processes} of each strategy{kinds}: {', '.join(strategies)}"
     lines = "\n  ".join((head, *(cell.group_id for cell in cells)))
-    campaign.console.print(lines, highlight=False, markup=False, soft_wrap=True)
-
-
-def voice(console: Console) -> Callable[[str], None]:
-    """Return a function that prints a line for each process."""
-    return lambda text: console.print(text, highlight=False, soft_wrap=True)
+    campaign.console.print(lines, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,7 @@ class Form:
         """
         console = campaign.console
         show(campaign, self.command, strategies, processes, arms)
-        say = voice(console)
+        say = partial(console.print, soft_wrap=True)
         if note:
             say(note)
         if campaign.request.dry_run:

@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     failed = False
     for name in names:
         try:
-            console.print(environments.ensure(name, device, modes=modes), highlight=False, soft_wrap=True)
+            console.print(environments.ensure(name, device, modes=modes), soft_wrap=True)
         except environments.SetupError as error:
-            console.print(f"{name}: {error}", style="red", markup=False, highlight=False)
+            console.print(f"{name}: {error}", style="red")
             failed = True
     return int(failed)

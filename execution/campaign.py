@@ -127,7 +127,7 @@ class Campaign:
         if resolved.user_models:  # they are found again from any folder that the run is resumed in
             given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
-            console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+            console.print(remark, style="yellow", soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
         campaign = cls(request, console, given, resolved, plan.plan(resolved, finished), python, resumed, finished)
         if resumed:
@@ -253,9 +253,8 @@ class Campaign:
 
     def make(self, groups: Iterable[Group], seeded: bool = False, references: str = NOW) -> None:
         """Make the reference data of some groups. Raises UsageError."""
-        report = lambda text: self.console.print(text, highlight=False)  # noqa: E731
         try:
-            self.store.prepare(list(groups), report, seeded, references)
+            self.store.prepare(list(groups), self.console.print, seeded, references)
         except ReferenceDataError as error:
             again = " Run the same command again." if isinstance(error, Unkept) else ""
             raise UsageError(f"{error}{again}") from None
@@ -323,7 +322,7 @@ class Campaign:
             command |= {"own": user_models.digests(self.sweep.user_models)} if self.sweep.user_models else {}
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
-            self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
+            self.console.print(unchanged.ANOTHER_MACHINE, soft_wrap=True)
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         return self.context(
             run.id,
@@ -357,9 +356,8 @@ def with_requirements(path: str, request: Request, resolved: Sweep, console: Con
     if request.resume is not None or request.python is not None:
         other = "RESUME, which continues in the run's environment" if request.resume is not None else "PYTHON"
         raise UsageError(f"REQUIREMENTS makes an environment: remove it, or {other}.")
-    report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
     asked = resolved.axes["framework"], resolved.axes["device"]
-    return requirements.interpreter(path, *asked, report, make=not request.dry_run)
+    return requirements.interpreter(path, *asked, console.print, make=not request.dry_run)
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:

@@ -64,13 +64,13 @@ def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float
     if not busy.disturbs:
         return
     ending = f"Waiting up to {WAIT:.0f} s for them to stop; FORCE=1 measures anyway." if waits else "Measuring anyway."
-    console.print(f"{busy.sentence()} {WHY} {ending}", style="yellow", highlight=False, soft_wrap=True)
+    console.print(f"{busy.sentence()} {WHY} {ending}", style="yellow", soft_wrap=True)
     left = WAIT
     while waits and busy.disturbs and left > 0:
         busy, left = watch(LOOK, gpu), left - LOOK
     if waits:
         ending = "Measuring anyway." if busy.disturbs else "Quiet now."
-        console.print(ending, style="yellow", highlight=False)
+        console.print(ending, style="yellow")
 
 
 class _Process(NamedTuple):

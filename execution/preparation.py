@@ -32,12 +32,12 @@ def show_plan(
 ) -> None:
     """Print the plan; for `nodes` of a cluster also the node-hours."""
     for bundle in planned.bundles:
-        console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
+        console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:")
         for group in bundle.groups:
             for cell in group.cells:
-                console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
+                console.print(f"  {cell.id}", soft_wrap=True)
     for cell_id, reason in planned.impossible.items():
-        console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"unsupported: {cell_id}: {reason}", soft_wrap=True)
     show_total(planned, estimates, finished, console, nodes)
 
 
@@ -49,7 +49,7 @@ def show_total(
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
     count = times(len(planned.cells), "cell")
-    console.print(f"{count}{done}, about {total}{cost}, excluding installation.", highlight=False)
+    console.print(f"{count}{done}, about {total}{cost}, excluding installation.")
 
 
 def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
@@ -75,14 +75,13 @@ def environments_of(
         modes.setdefault((cell.framework, cell.device_kind), {})[cell.mode] = None
     for key, asked in modes.items():
         try:
-            report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
             is_reference = frameworks.describe(key[0]).is_reference
             if python and not is_reference:
                 users[key[0]] = interpreters[key] = (
-                    Path(python) if inside else environments.ensure(*key, python=python, report=report)
+                    Path(python) if inside else environments.ensure(*key, python=python, report=console.print)
                 )
             elif found := (
-                environments.ensure(*key, modes=list(asked), report=report)
+                environments.ensure(*key, modes=list(asked), report=console.print)
                 if make
                 else environments.existing(*key, list(asked))
             ):
@@ -90,7 +89,7 @@ def environments_of(
         except environments.SetupError as error:
             if python and not is_reference:
                 raise UsageError(f"PYTHON={python}: {error}") from None
-            console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
+            console.print(f"{key[0]}: {error}", style="red")
             interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")
     if python and users and not inside:
         check_packages(python, users)

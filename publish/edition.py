@@ -282,22 +282,22 @@ def measure(tables: Sequence[Table], arguments: argparse.Namespace, console: Con
     with limited(arguments.minutes):
         for table in tables:
             if codes and time.monotonic() + seconds_left(table) > ends:
-                console.print(f"{table.part.name} does not fit into the time left.", highlight=False)
+                console.print(f"{table.part.name} does not fit into the time left.")
                 continue
-            console.print(f"{table.part.name}: {table.title}", style="bold", highlight=False)
+            console.print(f"{table.part.name}: {table.title}", style="bold")
             table.folder.parent.mkdir(parents=True, exist_ok=True)
             request = Request(table.part.flags, timeout=arguments.timeout, python=arguments.python, again=again)
             try:
                 codes.append(reproduce.run_sweep(table.part, request, table.folder))
             except KeyboardInterrupt:  # before it measures, or after
-                console.print(f"Stopped. Resume with: {again}", highlight=False, soft_wrap=True)
+                console.print(f"Stopped. Resume with: {again}", soft_wrap=True)
                 return INTERRUPTED
             if codes[-1] == INTERRUPTED:
                 return INTERRUPTED
             table.clear()
     if not any(table.lacks for table in tables):
         return max(codes, default=DONE)
-    console.print(f"Resume with: {again}", highlight=False, soft_wrap=True)
+    console.print(f"Resume with: {again}", soft_wrap=True)
     return INCOMPLETE
 
 

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = folder_for(arguments.site, Path(arguments.site))
     pages = [_page(folder, out) for folder in folders()]
     _write(out / "index.html", index(pages, _history()))
-    console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
+    console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs")
     return 0
 
 

@@ -203,7 +203,7 @@ def show(entries: Sequence[Profile], console: Console) -> None:
     """Print every shape's table, its longest kernels and the differences."""
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
-        console.print(f"\n{title(name, group)}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"\n{title(name, group)}", soft_wrap=True)
         table = Table("ms per call", "FLOPs", *modes)
         for row in rows(group):
             table.add_row(*row)
@@ -214,10 +214,10 @@ def show(entries: Sequence[Profile], console: Console) -> None:
                 longest.add_row(*row)
             console.print(longest)
         for sentence in sentences(group, entries):
-            console.print(sentence, highlight=False, markup=False)
+            console.print(sentence)
     for entry in entries:
         if entry["status"] != "explained":
-            console.print(line(entry), highlight=False, markup=False)
+            console.print(line(entry))
 
 
 def markdown(entries: Sequence[Profile]) -> str:

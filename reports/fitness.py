@@ -33,8 +33,8 @@ def show(checks: Sequence[Check], trials: Sequence[Trial], repeats: int, console
         holds = "yes" if check.holds else Text("no", style="red")
         table.add_row(check.framework, question_of(check), found_in(check), holds)
     console.print(table)
-    console.print(verdict(checks, repeats), highlight=False)
-    console.print(trusted(trials), style="bold", highlight=False)
+    console.print(verdict(checks, repeats))
+    console.print(trusted(trials), style="bold")
 
 
 def question_of(check: Check) -> str:

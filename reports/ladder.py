@@ -93,7 +93,7 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
         # A rung's addition is dropped first, then redundant columns; digits and names of modes never are.
         console.print(grid(content.columns, rows, console.width, dropped=(1, 5, 4), left=(0, 1)))
         for sentence in sentences(ladder):
-            console.print(sentence, highlight=False)
+            console.print(sentence)
 
 
 def lines(ladders: Sequence[Ladder], most: int) -> list[str]:

@@ -119,9 +119,9 @@ def step(mark: Mark, run: str) -> str:
 def show(history: History, console: Console) -> None:
     """Print a line per cell: its first and its last latency, the range between, and its steps."""
     for caution in history.cautions:
-        console.print(caution, style="yellow", highlight=False)
+        console.print(caution, style="yellow")
     for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):
-        console.print(f"{number}: {label}: {moment.name}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{number}: {label}: {moment.name}", soft_wrap=True)
     grid = Grid(title=history.names.shared or None, title_justify="left")
     for title in ("cell", "ms", "over the runs", "steps"):
         justify: JustifyMethod = "right" if title == "ms" else "left"
@@ -132,8 +132,8 @@ def show(history: History, console: Console) -> None:
         steps = "\n".join(step(mark, str(mark.at + 1)).partition(" (")[0] for mark in line.steps)
         grid.add_row(history.name(line), line.ends, line.bars, steps, style=style)
     console.print(grid)
-    console.print(METHOD, highlight=False, style="dim")
-    console.print(answer(history) + ".", style="bold", highlight=False)
+    console.print(METHOD, style="dim")
+    console.print(answer(history) + ".", style="bold")
 
 
 def bars(values: Sequence[float | None]) -> str:

@@ -21,7 +21,7 @@ BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
 def terminal(data: ReportData, records: Sequence[Record], console: Console) -> None:
     """Print remarks, the answers at every shape, and the ladders."""
     for remark in data.remarks:
-        console.print(remark, highlight=False, markup=False)
+        console.print(remark)
     closing(data.answers, records, console)
     ladder.show(data.ladders, console)
 
