@@ -18,7 +18,7 @@ from measurement.flags import FLAGS
 from measurement.statistics import ENOUGH_PROCESSES
 from records.record import Record
 
-# Flags on the machine while it measured; they change no answer.
+# Flags on the machine while it measured; of these only host_slowed changes answers.
 CONDITIONS = ("other_load", "steal", "frequency", "host_slowed", "throttled")
 
 

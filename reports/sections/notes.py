@@ -102,7 +102,7 @@ def flags_section(data: ReportData) -> Section | None:
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
     measured = data.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
-    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} have a warning; warnings change no answer."
+    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} have a warning."
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
