@@ -29,7 +29,7 @@ from plan import sweep, versions
 from plan.options import Option, without
 from records import foreign, runs
 from records.cell_result import Context, Failure
-from records.manifest import PAIR, in_order
+from records.manifest import PAIR
 from records.manifest import read as read_manifest
 from records.manifest import write as write_manifest
 from records.record import Record
@@ -214,24 +214,21 @@ def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
 def opened(arguments: argparse.Namespace) -> Pair:
     """Return the pair of runs to resume. Raises UsageError."""
     name = arguments.resume
-    if name == "newest":
-        folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
-        name = folders[-1] if folders else name
-    for folder in (Path(name), runs.RUNS / name):
-        if (folder / PAIR).exists():
-            content = read_manifest(folder.resolve() / PAIR)
-            sides = content.get("sides", [])
-            if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
-                raise UsageError(f"{folder / PAIR} was changed: it no longer names two sides; start a new pair.")
-            pair = Pair(folder.resolve(), (sides[0], sides[1]), content["given"])
-            given, words = options_of(arguments), words_of(arguments)
-            again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
-            foreign.check_named("ab", pair.folder, pair.programs(), again)
-            meant = words[0] or pair.words[0], words[1] or pair.words[1]
-            if meant != pair.words or sweep.resolve(pair.given | given) != sweep.resolve(pair.given):
-                raise UsageError(f"{folder.name} was started with other values: omit them, or start a new pair.")
-            return pair
-    raise UsageError(f"{name} contains no pair of runs ({PAIR} is missing); `make ab A=… B=…` makes one.")
+    folder = runs.found(name, PAIR)
+    if folder is None:
+        raise UsageError(f"{name} contains no pair of runs ({PAIR} is missing); `make ab A=… B=…` makes one.")
+    content = read_manifest(folder / PAIR)
+    sides = content.get("sides", [])
+    if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
+        raise UsageError(f"{folder / PAIR} was changed: it no longer names two sides; start a new pair.")
+    pair = Pair(folder.resolve(), (sides[0], sides[1]), content["given"])
+    given, words = options_of(arguments), words_of(arguments)
+    again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
+    foreign.check_named("ab", pair.folder, pair.programs(), again)
+    meant = words[0] or pair.words[0], words[1] or pair.words[1]
+    if meant != pair.words or sweep.resolve(pair.given | given) != sweep.resolve(pair.given):
+        raise UsageError(f"{folder.name} was started with other values: omit them, or start a new pair.")
+    return pair
 
 
 def begin(pair: Pair, one_python: bool, out: str | None, held: contextlib.ExitStack) -> Pair:

@@ -197,14 +197,10 @@ def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
 
 def open_folder(name: str) -> Path:
     """Return the folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
+    if folder := runs.found(name, FILE):
+        return folder
     if name in ("", "newest"):
-        folders = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
-        if not folders:
-            raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
-        return folders[-1]
-    for candidate in (Path(name), runs.RUNS / name):
-        if (candidate / FILE).exists():
-            return candidate.resolve()
+        raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
     raise UsageError(f"{name} contains no reproduction ({FILE} is missing).")
 
 

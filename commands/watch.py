@@ -107,10 +107,8 @@ def _job_in(path: Path) -> str:
 
 def folder_of(name: str | None) -> Path:
     """Return the folder of a run, which may still wait for its job. Raises UsageError."""
-    for place in (Path(name), runs.RUNS / name) if name else ():
-        if (place / SUBMITTED).exists():
-            return place.resolve()
-    return runs.Run.open(name).folder
+    submitted = runs.found(name, SUBMITTED) if name and name != "newest" else None
+    return submitted or runs.Run.open(name).folder
 
 
 def options() -> list[Option]:

@@ -119,16 +119,13 @@ class Run:
     @classmethod
     def open(cls, folder: str | None) -> Run:
         """Return an existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
-        if folder in (None, "", "newest"):
-            folders = manifest.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
-            if not folders:
-                raise UsageError(f"There is no run under {shown(RUNS)} yet; `make bench` makes one.")
-            return cls(folders[-1])
-        path = Path(folder)
-        for candidate in (path, RUNS / folder):
-            if (candidate / PLAN).exists():
-                return cls(candidate.resolve())
-        raise UsageError(f"{path} contains no run (plan.json is missing): name a run of {shown(RUNS)}, or `newest`.")
+        if there := found(folder, PLAN):
+            return cls(there)
+        if not folder or folder == "newest":
+            raise UsageError(f"There is no run under {shown(RUNS)} yet; `make bench` makes one.")
+        raise UsageError(
+            f"{Path(folder)} contains no run (plan.json is missing): name a run of {shown(RUNS)}, or `newest`."
+        )
 
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file of the run atomically."""
@@ -257,6 +254,13 @@ class Run:
 def _unheld() -> bool:
     """Return True: no process holds the run, and none can take its place meanwhile."""
     return True
+
+
+def found(name: str | None, file: str) -> Path | None:
+    """Return the folder of this name that holds `file`, or the newest (no name, `newest`); None without one."""
+    if not name or name == "newest":
+        return next(reversed(manifest.in_order(path.parent for path in RUNS.glob(f"*/{file}"))), None)
+    return next((place.resolve() for place in (Path(name), RUNS / name) if (place / file).exists()), None)
 
 
 def check_free(out: str | None) -> None:
