@@ -118,7 +118,7 @@ def ladders_of(records: Iterable[Record], samples: Iterable[SampleLine]) -> Iter
     """Return a ladder for each shape of a framework that was measured with rungs."""
     groups: dict[str, dict[str, Record]] = {}
     for record in records:
-        groups.setdefault(record.cell.removesuffix(f"/{record.mode}"), {})[record.mode] = record
+        groups.setdefault(record.group, {})[record.mode] = record
     taken = list(samples)
     for modes in groups.values():
         if any(map(is_rung, modes.values())):

@@ -115,7 +115,7 @@ def speedups_by_process(samples: Iterable[SampleLine], record: Record, eager: st
 
 def baselines(records: Iterable[Record]) -> dict[str, str]:
     """Return the cell of each group's eager mode by the group."""
-    return {record.cell.rpartition("/")[0]: record.cell for record in records if record.is_baseline}
+    return {record.group: record.cell for record in records if record.is_baseline}
 
 
 def change(a: ByProcess, b: ByProcess) -> tuple[Interval | None, int]:

@@ -250,7 +250,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
         taken = recordfile.load(path).records if path.exists() else []
         samples |= dict.fromkeys(taken, runs.Run(place).samples())
         groups = baselines(taken)
-        eager |= {record: groups.get(record.cell.rpartition("/")[0], "") for record in taken}
+        eager |= {record: groups.get(record.group, "") for record in taken}
         records += taken
     entries = [entry for place in places for entry in explain.entries_in(place)]
     profiles = [entry for entry in entries if not entry.get("control")]
@@ -285,11 +285,11 @@ def paired(samples: dict[Record, list[SampleLine]], this: Record, other: Record)
     None for two sweeps, two shapes, and records that are excluded or that a slow host limits. `samples` are those of
     each record's sweep.
     """
-    cells = this.cell, other.cell
     if any(one.excluded or one.slowed for one in (this, other)) or samples[this] is not samples[other]:
         return None
-    if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
+    if this.group != other.group:
         return None
+    cells = this.cell, other.cell
     return Series.from_samples(samples[this], dict(zip(cells, cells, strict=True))).ratio(
         {cells[0]: 1.0, cells[1]: -1.0}
     )

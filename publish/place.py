@@ -233,7 +233,7 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
     samples, eager = {folder: runs.Run(folder).samples() for folder in set(folders.values())}, baselines(folders)
 
     def by_process(record: Record) -> dict[tuple, float]:
-        return speedups_by_process(samples[folders[record]], record, eager.get(record.cell.rpartition("/")[0], ""))
+        return speedups_by_process(samples[folders[record]], record, eager.get(record.group, ""))
 
     graphs = grouped(
         (record for record in folders if not record.is_baseline),

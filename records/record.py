@@ -283,6 +283,11 @@ class Record:
         return {name: getattr(self, field) for name, field in FIELDS.items()}
 
     @property
+    def group(self) -> str:
+        """Return the name of the cell without its mode."""
+        return self.cell.rpartition("/")[0]
+
+    @property
     def is_measured(self) -> bool:
         """Return whether the cell was measured and its outputs agree with the reference."""
         return self.status in MEASURED

@@ -66,7 +66,7 @@ def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict
             alone[_kind(record), record.cell] = record
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if record.is_baseline and not record.excluded:
-            eager_ms[_kind(record), _group(record)] = record.median_ms
+            eager_ms[_kind(record), record.group] = record.median_ms
         if (found := _BATCH.search(record.cell)) and int(found[1]) % 2 == 0:
             doubles[_kind(record), record.cell] = record
     best = {kind: {name: rate for name, (rate, _) in found.items()} for kind, found in peaks.items()}
@@ -93,11 +93,6 @@ def _is_judged(record: Record) -> bool:
 def _kind(record: Record) -> tuple[Any, ...]:
     """Return the properties, except the framework, that a peak depends on; a growth also needs times of one kind."""
     return record.machine_id, record.device, record.device_name, record.dtype, record.threads
-
-
-def _group(record: Record) -> str:
-    """Return the cell's name without its mode."""
-    return record.cell.rpartition("/")[0]
 
 
 def efficiency(record: Record, alone: Mapping[tuple[Any, ...], Record]) -> dict[str, float | None]:
@@ -133,7 +128,7 @@ def _bounds(
         counts = record.latency_ms_median is not None and not record.excluded
         if counts and flags.exceeds_roofline(1e3 * least_s / record.median_ms):
             refuted.add(kind)
-        if eager := eager_ms.get((kind, _group(record))):
+        if eager := eager_ms.get((kind, record.group)):
             limits[kind, record.cell] = eager / 1e3 / least_s
     return {key: limit for key, limit in limits.items() if key[0] not in refuted}
 
@@ -179,7 +174,7 @@ def bound_earlier(columns: dict[str, list[Any]]) -> None:
         rates = best.setdefault(_kind(record), {"peak_tflops": 0.0, "peak_gb_per_s": 0.0})
         rates |= {name: max(rate, getattr(record, name) or 0.0) for name, rate in rates.items()}
         if record.is_baseline and not record.excluded:
-            eager_ms[_kind(record), _group(record)] = record.median_ms
+            eager_ms[_kind(record), record.group] = record.median_ms
     limits = _bounds(records, best, eager_ms)
     for place, record in enumerate(records):
         if columns["schema_version"][place] < BOUNDED:
