@@ -147,7 +147,7 @@ class Trust:
         measured = [record for record in records if record.is_measured]
         aimed = [record for record in measured if record.target_half_width is not None]
         processes = [record.processes or 1 for record in measured]
-        flags = Counter(name for record in measured for name in (record.flags or "").split(";"))
+        flags = Counter(name for record in measured for name in record.raised)
         targets = {record.target_half_width for record in measured}
         return cls(
             len(measured),

@@ -298,6 +298,11 @@ class Record:
         return statuses.exclusion(self.status, self.program, self.flags)
 
     @property
+    def raised(self) -> tuple[str, ...]:
+        """Return the names of its flags."""
+        return tuple(self.flags.split(";")) if self.flags else ()
+
+    @property
     def merged(self) -> bool:
         """Return whether its compiler merges operators, so that it computes less than is counted.
 
@@ -311,7 +316,7 @@ class Record:
 
         Up to version 8 the flag has another meaning, a share of slow rounds, and is ignored.
         """
-        slowed = flags.HOST_SLOWED in (self.flags or "").split(";") and self.schema_version >= earlier.PRECISION
+        slowed = flags.HOST_SLOWED in self.raised and self.schema_version >= earlier.PRECISION
         return self.excluded is None and not slowed
 
     @property
@@ -322,7 +327,7 @@ class Record:
     @property
     def energy_unchecked(self) -> bool:
         """Return whether integrated power contradicts its energy."""
-        return flags.ENERGY_UNCHECKED in (self.flags or "").split(";")
+        return flags.ENERGY_UNCHECKED in self.raised
 
     @property
     def is_baseline(self) -> bool:

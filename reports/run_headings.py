@@ -46,7 +46,7 @@ def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     """Return which run's graphs ran another program than eager mode, in how many cells; nothing where none did."""
-    counts = [sum(PROGRAM_DIFFERS in (record.flags or "").split(";") for record in side) for side in (a, b)]
+    counts = [sum(PROGRAM_DIFFERS in record.raised for record in side) for side in (a, b)]
     if not any(counts):
         return []
     sides = " and ".join(f"{times(count, 'cell')} in {letter}" for letter, count in zip("AB", counts, strict=True))

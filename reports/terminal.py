@@ -178,7 +178,7 @@ def in_a_line(record: Record) -> Text:
     if not record.is_baseline and record.speedup_vs_eager is not None:
         gain = numbers.speedup(record.speedup_vs_eager, record.speedup)
         line.append(f" {gain:<15}", style=STYLES.get("" if record.excluded else record.sign or "", ""))
-    flags = [name for name in (record.flags or "").split(";") if name in OF_THE_CELL]
+    flags = [name for name in record.raised if name in OF_THE_CELL]
     if flags:
         line.append(f" {flags[0]}", style=WARNING)
     line.rstrip()

@@ -91,9 +91,8 @@ def flags_section(data: ReportData) -> Section | None:
     """Return the warnings, each with its meaning and its remedy."""
     cells: dict[str, list[Point]] = defaultdict(list)
     for point in data.points.measured:
-        for name in (point.record.flags or "").split(";"):
-            if name:
-                cells[name].append(point)
+        for name in point.record.raised:
+            cells[name].append(point)
     if not cells:
         return None
     rows = []
