@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     source = report.read(arguments.run)
     path = Path(arguments.gather)
     path = path / GATHERED if path.is_dir() else path
-    if path.name == report.TABLE and (path.parent / report.RECORDS).exists():
+    if path.name == recordfile.TABLE and (path.parent / recordfile.RECORDS).exists():
         raise UsageError(f"GATHER={path} is the table of a run; name another file.")
     if path.suffix != ".csv":
         raise UsageError(f"GATHER={path} must end in .csv.")

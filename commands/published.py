@@ -11,14 +11,14 @@ from commands import table
 from measurement.text import make_command
 from plan import sweep
 from plan.options import variable
-from records import jsonfiles
+from records import jsonfiles, manifest
 from workloads import signature
 
 UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
 # Plans of runs and of profiles, and the command that made them.
-PLANS = {"plan.json": "bench", "explanation.json": "explain", "start.json": "start", "stream.json": "stream"}
+PLANS = {manifest.PLAN: "bench", manifest.EXPLANATION: "explain", manifest.STARTS: "start", manifest.STREAMS: "stream"}
 # These hold the plans of runs whose records stand in one file, under `runs`.
-JOINED = ("joined.json", "reproduction.json")
+JOINED = ("joined.json", manifest.REPRODUCTION)
 
 
 def folders(results: Path) -> Iterator[Path]:

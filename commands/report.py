@@ -24,13 +24,13 @@ from plan.sweep import UsageError
 from records import belonging, jsonfiles, lines, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
+from records.recordfile import RECORDS, TABLE
 from records.shapes import MachineFacts, NodeLine, Profile, SampleLine
 from reports import explanation, terminal
 from reports.numbers import listed
 
 RUNS = f"folders of runs (or names in {shown(runs.RUNS)}), CSV or JSONL files of records, or newest"
 FILTER = Option("filter", "only cells whose name contains TEXT or matches it as a wildcard", "TEXT")
-RECORDS, TABLE = "records.jsonl", "results.csv"
 MOST_RUNS = 12  # that a heading names
 
 
@@ -218,7 +218,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     plan = runs.Run(folder).read(runs.PLAN)
     if plan.get("given") is not None:  # empty where the run had no flags
         source.commands[published.command("bench", plan["given"])] = None
-    facts = cast(MachineFacts, runs.Run(folder).read("machine.json"))
+    facts = cast(MachineFacts, runs.Run(folder).read(runs.MACHINE))
     if facts.get("machine_id"):
         known = source.machines.setdefault(facts["machine_id"], facts)
         known.setdefault("controls", []).extend(cast(Iterator[NodeLine], jsonfiles.lines(folder / manifest.NODES)))

@@ -246,7 +246,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     eager: dict[Record, str] = {}
     places = runs_in(chosen, folder)
     for place in places:
-        path = place / "records.jsonl"
+        path = place / runs.RECORDS
         taken = recordfile.load(path).records if path.exists() else []
         samples |= dict.fromkeys(taken, runs.Run(place).samples())
         groups = baselines(taken)
@@ -271,7 +271,7 @@ def runs_in(chosen: list[Sweep], folder: Path) -> list[Path]:
 
 def is_joined(folder: Path) -> bool:
     """Return whether the runs of a reproduction stand in its own folder, as published ones do."""
-    return any((folder / name).exists() for name in ("records.jsonl", runs.EXPLAINED))
+    return any((folder / name).exists() for name in (runs.RECORDS, runs.EXPLAINED))
 
 
 def in_rounds(form: Form, places: list[Path]) -> tuple[Any, ...]:

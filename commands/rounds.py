@@ -140,7 +140,7 @@ class Form:
             resumed = self.resumed(campaign, more, held)
             campaign.prepare()
             run = resumed or self.created(campaign, more, held)
-            facts = run.read("machine.json")
+            facts = run.read(runs.MACHINE)
             on = facts["machine_id"], facts["cpu"]
             return self.measure(campaign, make(campaign.launcher(run), strategies, processes, say, on))
 
@@ -161,7 +161,7 @@ class Form:
         if (asked, before.get("python")) != (_settings(campaign, more), campaign.python):
             raise UsageError(f"{path.parent} was started with other values: repeat them, or choose another OUT.")
         user_models.check_unchanged(campaign.sweep.user_models, before.get("own", {}))
-        if run.read("machine.json").get("machine_id") != machine.facts()["machine_id"]:
+        if run.read(runs.MACHINE).get("machine_id") != machine.facts()["machine_id"]:
             raise UsageError(f"{path.parent} was started on another machine: choose another OUT.")
         return run
 
@@ -175,7 +175,7 @@ class Form:
         content |= {"own": user_models.digests(campaign.sweep.user_models)} if campaign.sweep.user_models else {}
         content |= {"started_at": runs.utc_now(), "number": runs.next_number(run.folder)}
         manifest.write(run.folder / self.manifest, content)
-        run.write("machine.json", machine.facts())
+        run.write(runs.MACHINE, machine.facts())
         return run
 
     def measure(self, campaign: Campaign, rounds: Rounds) -> int:

@@ -39,7 +39,7 @@ class Sight:
 
         They are rewritten whenever a run's table is made: read all again where the last line read lies elsewhere now.
         """
-        path = self.folder / "records.jsonl"
+        path = self.folder / runs.RECORDS
         if not path.is_file():
             return
         with jsonfiles.opened(path) as file:
@@ -79,7 +79,7 @@ class Sight:
 
     def _job(self) -> str:
         """Return the state of the run's Slurm job as text, running or queued."""
-        places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
+        places = [path for name in (runs.MACHINE, SUBMITTED) if (path := self.folder / name).is_file()]
         number = next(filter(str.isdigit, map(_job_in, places)), None)
         if number is None:
             return "not in a Slurm job"

@@ -309,7 +309,7 @@ class Campaign:
     def begin(self, run: runs.Run) -> Context:
         """Write the run's plan and machine into its folder, and return the facts that every record repeats."""
         if self.elsewhere:
-            before = run.read("machine.json")
+            before = run.read(runs.MACHINE)
             self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
             needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
             if needed and not self.python and not self.cluster.facts["gpus"]:
@@ -323,7 +323,7 @@ class Campaign:
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
             self.console.print(unchanged.ANOTHER_MACHINE, soft_wrap=True)
-        run.write("machine.json", {**facts, "environment": variables, "python": self.python})
+        run.write(runs.MACHINE, {**facts, "environment": variables, "python": self.python})
         return self.context(
             run.id,
             machine_id=facts["machine_id"],
@@ -364,7 +364,7 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
     """Return the original flags and interpreter of a resumed run. Raises UsageError if any of them changed."""
     given = user_models.found(run.plan["given"])
     # Older runs name the interpreter in machine.json.
-    content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
+    content = run.plan if "python" in run.plan else {**run.read(runs.MACHINE), **run.plan}
     python = interpreter_in(content, request.python)
     named = foreign.programs(run.folder, given, PYTHON=python)
     foreign.check_named(

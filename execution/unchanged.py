@@ -12,11 +12,10 @@ from execution.recorder import PEAKS
 from measurement.cells import Cell
 from measurement.refusals import UsageError
 from plan import user_models
-from records.runs import VERSIONS, Run
+from records.runs import MACHINE, VERSIONS, Run
 from workloads import signature
 from workloads.user_model import is_file
 
-MACHINE = "machine.json"
 ANOTHER_MACHINE = (
     "This run was started on another machine: unfinished cells are measured again here, and finished cells keep that "
     "machine's figures."

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from commands.published import UNPUBLISHED, command, folders, plans
 from measurement.text import as_code, in_markdown
-from records import jsonfiles
+from records import jsonfiles, runs, starts, streams
 
-RECORDS = ("records.jsonl", "explained.jsonl", "starts.jsonl", "streams.jsonl")
+RECORDS = (runs.RECORDS, runs.EXPLAINED, starts.JOURNAL.lines, streams.JOURNAL.lines)
 NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
@@ -50,13 +50,13 @@ def row(folder: Path, results: Path) -> list[str]:
         ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")}))
         or NOT_RECORDED,
         str(len(entries)),
-        "yes" if (folder / "samples.jsonl.gz").exists() else "no",
+        "yes" if (folder / runs.COMPRESSED_SAMPLES).exists() else "no",
     ]
 
 
 def machine(folder: Path, entries: list[dict]) -> str:
     """Return the processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
-    facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
+    facts = json.loads(path.read_text()) if (path := folder / runs.MACHINE).exists() else {}
     if not facts:
         return (
             ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or NOT_RECORDED

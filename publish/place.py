@@ -16,7 +16,6 @@ from analysis.starts import Cell as Starts
 from analysis.streams import Cell as Streams
 from commands import start, stream
 from commands.rounds import Form
-from execution.unchanged import MACHINE
 from experiments import spec
 from experiments.spec import Sweep
 from measurement.refusals import UsageError
@@ -35,7 +34,7 @@ WITH_START = 10  # the first version of records with `compiler_start_s`
 EDITION = "2026-12"  # which the README and the findings show
 # Files of a measured table; the others can be made from them.
 KEPT = (
-    *(runs.PLAN, runs.COMPRESSED_SAMPLES, MACHINE, "records.jsonl"),
+    *(runs.PLAN, runs.COMPRESSED_SAMPLES, runs.MACHINE, runs.RECORDS),
     *(name for form in (start.FORM, stream.FORM) for name in (form.manifest, form.journal.lines)),
 )
 SLOWED_MEANS = "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted."
@@ -157,7 +156,7 @@ class Table:
 
 def benches(folder: Path) -> list[Record]:
     """Return the records of `bench` in a folder; none without a file."""
-    path = folder / "records.jsonl"
+    path = folder / runs.RECORDS
     return recordfile.load(path).records if path.exists() else []
 
 
@@ -168,7 +167,7 @@ def read_sweeps() -> list[Sweep]:
 
 def read_records(folder: Path) -> Iterator[Record | ProcessRecord]:
     """Yield the records of all runs below a folder."""
-    for path in sorted(folder.glob("**/records.jsonl")):
+    for path in sorted(folder.glob(f"**/{runs.RECORDS}")):
         yield from benches(path.parent)
     for rounds in ROUNDS.values():
         for path in sorted(folder.glob(f"**/{rounds.form.journal.lines}")):

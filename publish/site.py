@@ -11,7 +11,7 @@ from urllib.parse import quote
 from analysis import modes, select
 from analysis.points import COLUMNS_READ, Points
 from commands import history, published, report
-from commands.report import RECORDS, folder_for
+from commands.report import folder_for
 from measurement import durable
 from measurement.text import times
 from plan.options import Option
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 def folders() -> list[Path]:
     """Return the runs of the edition that hold records of `bench`."""
     every = published.folders(recordfile.RESULTS / EDITION)
-    return [folder for folder in every if (folder / RECORDS).exists()]
+    return [folder for folder in every if (folder / runs.RECORDS).exists()]
 
 
 def read(*names: Path) -> ReportData:

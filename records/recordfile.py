@@ -25,6 +25,7 @@ from records.statuses import MEASURED, STATUSES
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
+RECORDS, TABLE = "records.jsonl", "results.csv"  # in the folder of a run
 LineOf = Callable[[int], int]  # the line of a row, counted from 0
 SCHEMA_SUFFIX = ".schema.json"
 # The schema of all tables under results/ except results/runs; `python -m publish` writes it.

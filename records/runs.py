@@ -22,8 +22,10 @@ from measurement.text import make_word
 from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
 from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
 from records.record import NAMES, Record
+from records.recordfile import RECORDS, TABLE
 from records.shapes import SampleLine
 
+MACHINE = "machine.json"
 VERSIONS = "versions.json"  # every package installed with each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
@@ -31,7 +33,7 @@ PROCESSES = "processes"  # the folder that contains one for each worker
 _FORMER_PROCESSES = "launches"  # its name in earlier runs
 LOCK = f"{PROCESSES}/lock"
 MEASURING = ("execution", "frameworks", "launchers", "measurement", "plan", "worker", "workloads")
-_MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, "records.jsonl")
+_MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, RECORDS)
 
 
 class Run:
@@ -39,8 +41,8 @@ class Run:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.records_path = folder / "records.jsonl"
-        self.csv_path = folder / "results.csv"
+        self.records_path = folder / RECORDS
+        self.csv_path = folder / TABLE
         self._reports_path = folder / PROCESSES / "reports.jsonl"
         self._is_ours: Callable[[], bool] = _unheld  # whether `folder` is still the folder that is held
         self._processes: int | None = None  # the highest process number so far
