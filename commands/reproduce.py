@@ -246,8 +246,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     eager: dict[Record, str] = {}
     places = runs_in(chosen, folder)
     for place in places:
-        path = place / runs.RECORDS
-        taken = recordfile.load(path).records if path.exists() else []
+        taken = recordfile.benches(place)
         samples |= dict.fromkeys(taken, runs.Run(place).samples())
         groups = baselines(taken)
         eager |= {record: groups.get(record.group, "") for record in taken}

@@ -23,9 +23,10 @@ from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
 from plan import plan, sweep
 from publish.committed import machine
-from records import manifest, recordfile, runs
+from records import manifest, runs
 from records.process import ProcessRecord
 from records.record import Record
+from records.recordfile import benches
 from reports import starts, streams
 from reports.answers import share_kept
 from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of
@@ -152,12 +153,6 @@ class Table:
         """Say whether this machine can measure something that it lacks."""
         state = self.state()
         return state is not None and state[1] > 0
-
-
-def benches(folder: Path) -> list[Record]:
-    """Return the records of `bench` in a folder; none without a file."""
-    path = folder / runs.RECORDS
-    return recordfile.load(path).records if path.exists() else []
 
 
 def read_sweeps() -> list[Sweep]:

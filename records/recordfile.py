@@ -64,6 +64,12 @@ class Loaded:
         return Record.from_columns(self.columns)
 
 
+def benches(folder: Path) -> list[Record]:
+    """Return the records of `bench` in a folder; none without a file. Raises Unreadable."""
+    path = folder / RECORDS
+    return load(path).records if path.exists() else []
+
+
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """Return the records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
     bound = rooflines.BOUND_OF if "bound_roofline" in only else ()
