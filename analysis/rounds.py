@@ -9,6 +9,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Generic, TypeVar
 
+from analysis.points import grouped
 from measurement.host import SLOW, full_seconds
 from measurement.starts import EAGER
 from measurement.statistics import ENOUGH_PROCESSES, Interval
@@ -90,7 +91,7 @@ AnyArm = TypeVar("AnyArm", bound=Arm)
 
 def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the records of each cell."""
-    return {name: [one for one in records if one.cell == name] for name in dict.fromkeys(one.cell for one in records)}
+    return grouped(records, lambda one: one.cell)
 
 
 def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:

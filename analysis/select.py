@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from analysis.pairs import few_processes, unlike
+from analysis.points import grouped
 from analysis.significance import over_runs
 from measurement.cells import matches
 from measurement.statistics import half_width, sign
@@ -68,10 +68,7 @@ def combined(records: Iterable[Record]) -> list[Record]:
     requires) and headline state. Their intervals include how runs differ. Runs of fewer than three processes are not
     combined. Everything else is the newest run's, but the interval of its break-even, which follows from these figures.
     """
-    groups: dict[tuple, list[Record]] = defaultdict(list)
-    for record in records:
-        groups[_same(record)].append(record)
-    return [of_cell[0] if len(of_cell) == 1 else _over_runs(of_cell) for of_cell in groups.values()]
+    return [of_cell[0] if len(of_cell) == 1 else _over_runs(of_cell) for of_cell in grouped(records, _same).values()]
 
 
 def _combinable(record: Record, newest: Record) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 
-from analysis.points import ALIKE, USUAL, Point, Points, natural
+from analysis.points import ALIKE, USUAL, Point, Points, grouped, natural
 from measurement.text import times
 from records.record import Record
 
@@ -96,10 +96,7 @@ class Setting:
 
 def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
     """Return points by framework and machine, in their order."""
-    groups = defaultdict(list)
-    for point in points:
-        groups[point.record.framework, point.record.machine].append(point)
-    return dict(groups)
+    return grouped(points, lambda point: (point.record.framework, point.record.machine))
 
 
 def words_of(point: Point, known: Known) -> Words:
@@ -113,10 +110,7 @@ def deployed(framework: str, known: Known) -> bool:
 
 
 def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
-    groups = defaultdict(list)
-    for point in points:
-        groups[Shape.from_record(point.record)].append(point)
-    return dict(groups)
+    return grouped(points, lambda point: Shape.from_record(point.record))
 
 
 def settings(points: Points, known: Known) -> list[Setting]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis import losses
+from analysis.points import grouped
 from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.text import as_code, in_markdown, markdown_table
@@ -48,9 +48,7 @@ def total_s(entry: Profile) -> float:
 
 def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
     """Return profiled entries by their common properties except the mode, eager first."""
-    groups = defaultdict(list)
-    for entry in explained(entries):
-        groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
+    groups = grouped(explained(entries), lambda entry: entry["cell"].removesuffix("/" + entry["mode"]))
     return {name: sorted(group, key=lambda entry: not of_baseline(entry)) for name, group in groups.items()}
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from operator import attrgetter
 from statistics import median
 
-from analysis.points import Point, natural
+from analysis.points import Point, grouped, natural
 from measurement.flags import FLAGS
 from measurement.text import plain, times
 from records.shapes import MachineFacts
@@ -121,9 +121,7 @@ def failures_section(data: ReportData) -> Section | None:
     if len(failed) <= MOST_ROWS_OF_A_TABLE:
         rows = [_failure(point, f"{point.setting}, {point.shape}", point.tags) for point in failed]
     else:
-        groups: dict[tuple, list[Point]] = defaultdict(list)
-        for point in failed:
-            groups[point.record.framework, point.record.mode, point.record.status, point.record.reason].append(point)
+        groups = grouped(failed, attrgetter("record.framework", "record.mode", "record.status", "record.reason"))
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(data.points.all):,}. They are in no comparison above."
     return Section("failures", "Cells without figures", (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
