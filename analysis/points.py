@@ -157,7 +157,7 @@ class Points:
         batch, length = record.batch_size, record.seq_len
         parts = [f"batch {batch}"] if batch is not None and without != "batch_size" else []
         parts += [f"{length} tokens"] if length is not None and without != "seq_len" else []
-        parts += [part for part in _parameters(record) if part not in constant]
+        parts += [part for part in record.other_parameters if part not in constant]
         return ", ".join(parts) or ("" if without else "the only shape")
 
     @cached_property
@@ -200,10 +200,6 @@ def natural(value) -> tuple:
     return (1, tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts))
 
 
-def _parameters(record: Record) -> tuple[str, ...]:
-    return tuple(part for part in (record.parameters or "").split(";") if part)
-
-
 def _model(record: Record) -> tuple:
     return record.workload, record.implementation
 
@@ -216,7 +212,7 @@ def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ..
     shared_by_model: dict[tuple, dict[str, None]] = {}
     sized: dict[tuple, bool] = {}
     for record in records:
-        model, here = _model(record), dict.fromkeys(_parameters(record))
+        model, here = _model(record), dict.fromkeys(record.other_parameters)
         shared = shared_by_model.setdefault(model, here)
         if shared is not here and shared.keys() - here.keys():
             shared_by_model[model] = {part: None for part in shared if part in here}
