@@ -156,8 +156,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; on Ctrl-C keep results and return INTERRUPTED. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
     if not campaign.elsewhere:
-        gpu = any(group.cells[0].device_kind == "gpu" for group in campaign.groups)
-        neighbours.await_quiet(console, gpu, campaign.sweep.force)
+        neighbours.await_quiet(console, campaign.on_gpu, campaign.sweep.force)
     launcher = replace(campaign.launcher(run), keeps_bytecode=not campaign.elsewhere)
     try:
         with Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile)) as bar:

@@ -185,8 +185,7 @@ class Form:
         again = make_command(self.command, {"OUT": str(run.folder)})
         for cell, reason in campaign.plan.impossible.items():
             rounds.say(f"{cell}: unsupported: {reason}")
-        gpu = any(cell.device_kind == "gpu" for cell in campaign.plan.cells)
-        neighbours.await_quiet(console, gpu, campaign.sweep.force)
+        neighbours.await_quiet(console, campaign.on_gpu, campaign.sweep.force)
         try:
             rounds.take(campaign.groups)
         except KeyboardInterrupt:

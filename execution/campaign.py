@@ -142,6 +142,11 @@ class Campaign:
         return [group for bundle in self.plan.bundles for group in bundle.groups]
 
     @property
+    def on_gpu(self) -> bool:
+        """Return whether any group is measured on a GPU."""
+        return any(group.cells[0].device_kind == "gpu" for group in self.groups)
+
+    @property
     def unseen(self) -> list[Group]:
         """Return the groups that also run at the unseen sequence length, with that length."""
         return [other for group in self.groups if (other := plan.at_unseen_length(group, self.sweep.unseen_seq))]
@@ -261,8 +266,7 @@ class Campaign:
 
     def launcher(self, run: runs.Run) -> Launcher:
         """Return the launcher of workers for this sweep, with their files in the folder of `run`."""
-        gpu = any(group.cells[0].device_kind == "gpu" for group in self.groups)
-        prefix = self.around.prefix([run.folder], gpu, self.python)
+        prefix = self.around.prefix([run.folder], self.on_gpu, self.python)
         parts = run, self.sweep, self.profile, self.interpreters, self.store.for_worker, self.request.timeout
         return Launcher(*parts, prefix=prefix)
 
@@ -311,8 +315,7 @@ class Campaign:
         if self.elsewhere:
             before = run.read(runs.MACHINE)
             self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
-            needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
-            if needed and not self.python and not self.cluster.facts["gpus"]:
+            if self.on_gpu and not self.python and not self.cluster.facts["gpus"]:
                 raise UsageError("The job's nodes have no NVIDIA GPU: request some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
         variables = {name: value for name, value in os.environ.items() if is_noted(name)}
