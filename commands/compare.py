@@ -119,12 +119,11 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(f"\nAll cells: {names.shared}")
     decided = [cell for verdict in DECIDED for cell in comparison.with_verdict(verdict)]
     content = comparing.table(decided[:MOST_CELLS_PRINTED], names, beside_eager=True)
-    rows = [[part if isinstance(part, str) else part.text for part in row.cells] for row in content.rows]
     styles = [COLOURS.get(cell.verdict) for cell in decided]
     last = len(content.columns) - 1
     dropped = [place for place, title in enumerate(content.columns) if title == comparing.BESIDE_EAGER]
-    if rows:
-        console.print(grid(content.columns, rows, console.width, (*dropped, last), (0, last), styles))
+    if content.rows:
+        console.print(grid(content.columns, content.texts, console.width, (*dropped, last), (0, last), styles))
     if len(decided) > MOST_CELLS_PRINTED:
         console.print(f"The first {MOST_CELLS_PRINTED} of {times(len(decided), 'cell')}.")
     for line in comparing.undecided(comparison, names):

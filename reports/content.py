@@ -55,6 +55,11 @@ class Table:
         return Table(tuple(self.columns[n] for n in kept), rows, self.total)
 
     @property
+    def texts(self) -> list[list[str]]:
+        """Return its cells as text, by row."""
+        return [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in self.rows]
+
+    @property
     def left_out(self) -> int:
         """Return how many rows are cut."""
         return self.total - len(self.rows)

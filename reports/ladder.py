@@ -89,9 +89,8 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
     for ladder in ladders:
         console.print(f"\n{title(ladder)}", style="bold")
         content = table(ladder)
-        rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
         # A rung's addition is dropped first, then redundant columns; digits and names of modes never are.
-        console.print(grid(content.columns, rows, console.width, dropped=(1, 5, 4), left=(0, 1)))
+        console.print(grid(content.columns, content.texts, console.width, dropped=(1, 5, 4), left=(0, 1)))
         for sentence in sentences(ladder):
             console.print(sentence)
 

@@ -62,5 +62,4 @@ def folded(title: str, content: str) -> str:
 def table(content: Table) -> str:
     """Return a table; numbers are aligned to the right."""
     numbers = [index for index in range(len(content.columns)) if content.is_number(index)]
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
-    return "\n".join(markdown_table(content.columns, rows, numbers))
+    return "\n".join(markdown_table(content.columns, content.texts, numbers))
