@@ -11,7 +11,7 @@ from analysis.settings import Known
 from publish import figures
 from publish.site import read
 from reports import drawing
-from reports.numbers import plus_minus, text_of
+from reports.numbers import in_ms
 from reports.report_data import ReportData
 
 WIDTH, TITLE, AXIS, FOOT = 840, 30, 22, 40
@@ -141,7 +141,7 @@ def _track(y: int, height: int, content: str) -> str:
 
 
 def _dot(content: ReportData, point: Point) -> drawing.Dot:
-    text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
+    text = in_ms(point.median_ms, point.latency)
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     name = f"{point.record.framework} {point.record.mode}"
     return drawing.Dot(name, content.look(point), point.median_ms, text, *ends)

@@ -29,7 +29,7 @@ from records.record import Record
 from records.recordfile import benches
 from reports import starts, streams
 from reports.answers import share_kept
-from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of
+from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of, with_width
 
 WITH_START = 10  # the first version of records with `compiler_start_s`
 EDITION = "2026-12"  # which the README and the findings show
@@ -334,7 +334,7 @@ def _time(point: Point) -> str:
     """Return a cell's time, or why it counts for nothing."""
     if point.excluded or point.latency is None:
         return point.excluded or str(point.record.status)
-    return marked(f"{text_of(point.latency.value)} {plus_minus(point.latency)}", point.record.slowed)
+    return marked(with_width(point.latency), point.record.slowed)
 
 
 def _first_call(point: Point) -> str:
@@ -358,7 +358,7 @@ def _energy(point: Point) -> str:
     energy = None if point.excluded else point.record.energy
     if not energy:
         return ""
-    text = UNCHECKED if point.record.energy_unchecked else f"{text_of(energy.value)} {plus_minus(energy)}"
+    text = UNCHECKED if point.record.energy_unchecked else with_width(energy)
     return marked(text, point.record.slowed)
 
 

@@ -79,6 +79,16 @@ def width(share: float) -> str:
     return f"±{percent:.0f} %" if percent >= 0.95 else f"±{percent:.1f} %"
 
 
+def with_width(interval: Interval | None, average: float | None = None) -> str:
+    """Return a figure with its half-width, `4.1 ±8 %`; without an interval the average alone."""
+    return text_of(average) if interval is None else f"{text_of(interval.value)} {plus_minus(interval)}"
+
+
+def in_ms(median_ms: float, interval: Interval | None) -> str:
+    """Return a latency with its half-width, where it has an interval: `4.1 ms ±8 %`."""
+    return f"{text_of(median_ms)} ms {plus_minus(interval)}".rstrip()
+
+
 def speedup(value: float | None, interval: Interval | None) -> str:
     """Return a speedup in a table: `4.76× ±8 %`; empty for None."""
     return "" if value is None else f"{ratio(value)}× {plus_minus(interval)}".rstrip()

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 
 from analysis.rounds import on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
-from measurement.statistics import Interval
 from measurement.text import plain, times
 from records.process import ProcessRecord
-from reports.numbers import plus_minus, text_of
 
 WIDTH = 80
 
@@ -20,11 +18,6 @@ def title(record: ProcessRecord) -> str:
     """Return the framework with its version, and the workload."""
     version = f" {record.framework_version}" if record.framework_version else ""
     return f"{record.framework}{version} {record.workload}"
-
-
-def figure(interval: Interval | None, average: float | None) -> str:
-    """Return a mean with its half-width; without an interval the average alone."""
-    return text_of(average) if interval is None else f"{text_of(interval.value)} {plus_minus(interval)}"
 
 
 def conditions(records: Sequence[ProcessRecord]) -> list[str]:

@@ -12,7 +12,7 @@ from measurement.starts import EAGER, PHASES, WARM, WAYS
 from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import times
 from reports import rounds
-from reports.numbers import speedup, text_of
+from reports.numbers import speedup, text_of, with_width
 
 HEADS = ("", "first, s", "times eager's", "ms a call", "pays, calls")
 MOST_UNDECIDED = 2
@@ -29,8 +29,8 @@ def row(one: Strategy) -> tuple[str, ...]:
     """Return its name, time to the first answer, that over eager's, time per call, and when it pays; or why not."""
     if not one.records:
         return one.name, one.reason
-    first = rounds.figure(one.first, one.average(lambda record: record.first_answer_s))
-    steady = rounds.figure(one.steady, one.average(lambda record: record.steady_ms))
+    first = with_width(one.first, one.average(lambda record: record.first_answer_s))
+    steady = with_width(one.steady, one.average(lambda record: record.steady_ms))
     is_eager = one.name == EAGER
     gain = "" if is_eager or one.ratio is None else speedup(one.ratio.value, one.ratio)
     return one.name, first, gain, steady, "" if is_eager else pays(one)

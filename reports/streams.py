@@ -8,7 +8,7 @@ from analysis.streams import Arm, Cell
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
 from reports import rounds
-from reports.numbers import listed, span, text_of
+from reports.numbers import listed, span, text_of, with_width
 
 MOST_ROWS = 10  # of the table, its heading included
 HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")
@@ -59,7 +59,7 @@ def total(arm: Arm | None) -> str:
     """Return the seconds of a whole stream; with its half-width from three processes on."""
     if arm is None:
         return ""
-    return rounds.figure(arm.total, arm.average(lambda record: record.total_s))
+    return with_width(arm.total, arm.average(lambda record: record.total_s))
 
 
 def recommendation(cell: Cell, caches: str) -> str:

@@ -14,7 +14,7 @@ from measurement.statistics import Interval
 from measurement.text import times
 from reports.content import Figure, Panel, Row, Section, Table
 from reports.names import Names
-from reports.numbers import plus_minus, text_of
+from reports.numbers import text_of, with_width
 
 TITLE = "How it went"
 METHOD = (
@@ -169,4 +169,4 @@ def table(history: History) -> Table:
 def _figure(interval: Interval | None) -> Figure | str:
     if interval is None:
         return ""
-    return Figure(f"{text_of(interval.value)} {plus_minus(interval)}", interval.value)
+    return Figure(with_width(interval), interval.value)

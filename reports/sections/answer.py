@@ -12,7 +12,7 @@ from analysis.settings import Setting, Shape
 from measurement.statistics import Interval
 from reports import answers, drawing
 from reports.content import MOST_CHARTS, Card, Chart, Figure, Item, Panel, Row, Section, Table, number
-from reports.numbers import SLOWED, marked, multiple, plus_minus, text_of
+from reports.numbers import SLOWED, in_ms, marked, multiple, plus_minus
 from reports.numbers import speedup as in_a_table
 from reports.remarks import unequal_machines
 from reports.report_data import ReportData
@@ -79,7 +79,7 @@ def in_words(answer: Answer) -> Iterable[str]:
 def _figures(choice: Choice) -> str:
     """Return `0.768 ms ±0.3 %, 5.27× eager (4.28–6.49)`."""
     point, beside = choice.point, choice.compared
-    parts = [marked(f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip(), point.record.slowed)]
+    parts = [marked(in_ms(point.median_ms, point.latency), point.record.slowed)]
     if beside and beside.speedup and beside.record.headline:
         named = "" if choice.kind == USE else f"{beside.record.mode} "
         parts.append(f"{named}{multiple(beside.speedup).replace('×', '× eager', 1)}")
@@ -102,7 +102,7 @@ def _chart(data: ReportData, answer: Answer, first: bool) -> Chart:
 
 
 def _dot(data: ReportData, point: Point) -> drawing.Dot:
-    text = f"{text_of(point.median_ms)} ms {plus_minus(point.latency)}".rstrip()
+    text = in_ms(point.median_ms, point.latency)
     ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
     note = f"excluded: {point.excluded}" if point.excluded else SLOWED if point.record.slowed else ""
     return drawing.Dot(point.series, data.look(point), point.median_ms, text, *ends, note=note, mode=data.mode(point))
