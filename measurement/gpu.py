@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 POWER_CAP = 0x04  # normal under long compute-bound calls; the other reasons are disturbances
 # Reasons for a reduced clock; idleness and user settings are no disturbance.
@@ -37,9 +36,6 @@ class GpuState:
     throttled_share: float | None  # in which heat, the hardware or the power brake did
     throttles: str | None  # the reasons, separated by ';'
     uuid: str | None = None  # a short hash of it, the same for the same card
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class GpuMeter:

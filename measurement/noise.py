@@ -6,8 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from measurement.gpu import GpuState
 from measurement.machine import cpu_megahertz, cpu_seconds, cpu_ticks, descendants
@@ -24,9 +23,6 @@ class Noise:
     frequency_change: float | None  # relative, end against start
     load_average: float
     gpu: GpuState | None = None  # if a GPU was measured
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class NoiseMeter:

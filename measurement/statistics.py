@@ -65,7 +65,6 @@ class Summary:
     """Absolute latency over samples, in the unit of the samples."""
 
     samples: int
-    median: float
     mean: float
     std: float | None  # None for a single sample
     minimum: float
@@ -81,11 +80,10 @@ def stdev(values: Sequence[float]) -> float:
 
 
 def summarise(samples: Sequence[float]) -> Summary:
-    """Return median, mean, sample standard deviation and minimum of at least one sample."""
+    """Return mean, sample standard deviation and minimum of at least one sample."""
     ordered = sorted(samples)
     return Summary(
         samples=len(ordered),
-        median=median(ordered),
         mean=fmean(ordered),
         std=stdev(ordered) if len(ordered) > 1 else None,
         minimum=ordered[0],

@@ -11,6 +11,7 @@ import pytest
 from frameworks.adapter import Meter, Step
 from frameworks.paddle.fatbin import architectures
 from measurement import gpu, machine
+from measurement.checked import data_of
 from measurement.gpu import GpuMeter, GpuState, summarised, visible
 from measurement.sampling import Clocks
 from records import judgement
@@ -33,7 +34,7 @@ def test_idleness_and_settings_by_the_user_hold_nothing_back():
 
 def test_what_the_driver_does_not_tell_is_none():
     state = summarised([(None, None, None, None, None)])
-    assert set(state.to_json().values()) == {None}
+    assert set(data_of(state).values()) == {None}
     assert summarised([]) is None
 
 

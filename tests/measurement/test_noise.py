@@ -13,6 +13,7 @@ import pytest
 from pytest import approx
 
 from measurement import machine, noise
+from measurement.checked import data_of, read
 from measurement.machine import allotted_cpus
 
 
@@ -69,7 +70,7 @@ def test_what_the_system_does_not_tell_is_missing(counters):
 
 def test_noise_survives_json(counters):
     seen = noise.NoiseMeter().stop()
-    assert noise.Noise(**seen.to_json()) == seen
+    assert read(noise.Noise, data_of(seen)) == seen
 
 
 def test_ticks_are_read_from_proc_stat(monkeypatch):
