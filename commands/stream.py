@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def stream(
-    request: Request, named: list[str], processes: int, distribution: str, calls: int, caches: Sequence[str] = CACHES
+    request: Request, named: list[str], processes: int, distribution: str, calls: int, caches: Sequence[str]
 ) -> int:
     """Serve so many calls in processes of each strategy; the exit code. Raises UsageError before anything starts."""
     rounds.check_from_1("CALLS", calls)

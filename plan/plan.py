@@ -11,8 +11,7 @@ from functools import partial
 import frameworks
 import workloads
 from frameworks.description import Framework
-from measurement.cells import Cell
-from measurement.cells import matches as name_matches
+from measurement.cells import Cell, matches
 from measurement.energy import WINDOW_SECONDS
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
@@ -98,7 +97,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         hint = f" There is PASS={','.join(others)}." if others else ""
         hint += user_models.training_hint(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
-    kept = [cell for cell in cells if matches(cell, sweep.filter)]
+    kept = [cell for cell in cells if not sweep.filter or matches(cell.id, sweep.filter)]
     if not kept:
         raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `DRY_RUN=1` lists the names.")
     return kept
@@ -182,11 +181,6 @@ def measured_modes(framework: str, given: list[str], device_kind: str, pass_name
 def baseline_of(cell: Cell) -> Cell:
     """Return the cell that the speedup of `cell` is relative to."""
     return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
-
-
-def matches(cell: Cell, pattern: str | None) -> bool:
-    """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
-    return not pattern or name_matches(cell.id, pattern)
 
 
 def known_obstacle(cell: Cell) -> str | None:
