@@ -66,6 +66,11 @@ def named(record: Record) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
+def named_with_dtype(record: Record) -> str:
+    """Return the same with the dtype."""
+    return " ".join(filter(None, (named(record), record.dtype)))
+
+
 def make_tables(
     evidence: Evidence,
     published: Published,

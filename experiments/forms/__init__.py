@@ -11,6 +11,7 @@ from typing import Any
 from analysis.significance import independent_ratio
 from experiments import gains
 from experiments.evidence import Evidence, exactly, published, speedup_of
+from experiments.gains import named_with_dtype
 from experiments.judge import above, inconclusive
 from experiments.spec import Answer, Claim, Experiment, Published, all_of
 from measurement.statistics import Interval
@@ -32,13 +33,11 @@ def faster(
         pairs = [pair for pair in _pairs(evidence, mode, other, device) if pair[0].workload in models]
         if not pairs:
             return inconclusive(f"{mode} and {other} were not measured together")
-        return all_of(above(f"{_cell(a)}: {mode} over {other}", _ratio(evidence, a, b), times, "×") for a, b in pairs)
+        return all_of(
+            above(f"{named_with_dtype(a)}: {mode} over {other}", _ratio(evidence, a, b), times, "×") for a, b in pairs
+        )
 
     return check
-
-
-def _cell(record: Record) -> str:
-    return " ".join(filter(None, (gains.named(record), record.dtype)))
 
 
 def _pairs(evidence: Evidence, mode: str, other: str, device: str) -> Iterator[tuple[Record, Record]]:

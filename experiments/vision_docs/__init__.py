@@ -8,19 +8,19 @@ from pathlib import Path
 
 from experiments import gains
 from experiments.evidence import Evidence, gain_of
+from experiments.gains import named_with_dtype
 from experiments.judge import between, greater_of, inconclusive, series_along
 from experiments.spec import Answer, Claim, Experiment, all_of
-from records.record import Record
 
 
 def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
     """Return a check that no graph is slower than eager, and none saves more of its time."""
 
     def check(evidence: Evidence) -> Answer:
-        records = list(evidence.records.graph.included)
-        if not records:
+        graphs = list(evidence.records.graph.included)
+        if not graphs:
             return inconclusive("no graph was measured")
-        return all_of(between(f"{_named(r)} saves", gain_of(r), 0, percent, " % of the time") for r in records)
+        return all_of(between(f"{named_with_dtype(r)} saves", gain_of(r), 0, percent, " % of the time") for r in graphs)
 
     return check
 
@@ -36,13 +36,9 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
             ends += [(by_batch[0], by_batch[-1]) for by_batch in series]
         if not ends:
             return inconclusive(f"{workload} was not measured at two batches")
-        return all_of(greater_of(gain_of, _named(a), a, _named(b), b, " %") for a, b in ends)
+        return all_of(greater_of(gain_of, named_with_dtype(a), a, named_with_dtype(b), b, " %") for a, b in ends)
 
     return check
-
-
-def _named(record: Record) -> str:
-    return " ".join(filter(None, (gains.named(record), record.dtype)))
 
 
 CLAIMS = (
