@@ -14,9 +14,9 @@ from analysis.changes import SAME_WITHIN
 from analysis.significance import Estimates
 from commands import report
 from measurement import durable
+from measurement.refusals import UsageError
 from measurement.statistics import Interval
 from plan.options import Option
-from plan.sweep import UsageError
 from records.record import Record
 from reports import markdown, page, terminal, trend
 from reports.trend import Line, Mark, Moment

@@ -22,9 +22,9 @@ from environments import environments
 from launchers import local
 from measurement import machine, programs
 from measurement.places import CACHE, SUITE
+from measurement.refusals import UsageError
 from measurement.text import make_command
 from plan import sweep
-from plan.aliases import UsageError
 from plan.options import Option, chosen, variable
 from reports import terminal
 

@@ -17,10 +17,11 @@ from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
 from measurement.places import shown
+from measurement.refusals import UsageError
 from measurement.text import make_command
 from plan import sweep
+from plan.aliases import choose
 from plan.options import Option, chosen
-from plan.sweep import UsageError
 from records import belonging, jsonfiles, lines, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
@@ -265,7 +266,7 @@ def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, 
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
         words = [word if word in known else sweep.canonical(flag, word) for word in sweep.split_words(given)]
-        chosen[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
+        chosen[column] = [choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
     return chosen, ", ".join(texts)

@@ -28,6 +28,7 @@ from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import plan, sweep
+from plan.aliases import choose
 from plan.options import Option, chosen
 from records import foreign, recordfile, runs
 from records import manifest as files
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     request, python = existing_request(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if request["table"] is None:
         raise UsageError(f"Name a table: TABLE={'|'.join(experiments.names())}.")
-    experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
+    experiment = experiments.get(choose(request["table"], experiments.names(), "table"))
     chosen = chosen_sweeps(experiment, request)
     codes: list[int] = []
     if from_folder(arguments) is None:
@@ -160,7 +161,7 @@ def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
     FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is skipped. Other flags replace.
     """
     device = request["device"]
-    kind = sweep.choose(device.partition(":")[0], ("cpu", "gpu"), "device")
+    kind = choose(device.partition(":")[0], ("cpu", "gpu"), "device")
     sweeps = []
     for part in experiment.sweeps(kind):
         flags = part.flags | request["flags"]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from environments import environments
 from frameworks import describe
 from plan import sweep
+from plan.aliases import choose
 from plan.options import Option, chosen
 from reports import terminal
 
@@ -25,14 +26,14 @@ def options() -> list[Option]:
 def modes_of(names: Sequence[str], given: str | None) -> list[str]:
     """Return the modes that the option names. Raises UsageError for one that none of the frameworks has."""
     known = [mode.name for name in names for mode in describe(name).modes]
-    return [sweep.choose(mode, known, "mode") for mode in sweep.split_words(given or "")]
+    return [choose(mode, known, "mode") for mode in sweep.split_words(given or "")]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the environments of the frameworks named; the exit code is 1 if one could not be made."""
     console = terminal.PlainConsole()
     names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
-    device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
+    device = choose(arguments.device, ("cpu", "gpu"), "device")
     modes = modes_of(names, arguments.mode)
     failed = False
     for name in names:

@@ -22,8 +22,9 @@ from environments.environments import Recipe
 from environments.uv import SetupError
 from measurement.places import SUITE
 from measurement.text import make_command, shell_word
+from plan.aliases import choose
 from plan.options import Option
-from plan.sweep import choose, resolve
+from plan.sweep import resolve
 
 UV_PINS = "requirements-uv.txt"
 

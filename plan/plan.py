@@ -15,9 +15,10 @@ from measurement.cells import Cell, matches
 from measurement.energy import WINDOW_SECONDS
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
+from measurement.refusals import UsageError
 from plan import user_models
 from plan.options import variable
-from plan.sweep import Sweep, UsageError, takes
+from plan.sweep import Sweep, takes
 from workloads.spec import Parameter, Workload
 
 # Rough figures, used only for the estimate, in seconds on a small machine.

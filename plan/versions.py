@@ -15,7 +15,7 @@ from environments import environments
 from environments.uv import SetupError, environment, uv
 from measurement import durable
 from measurement.places import SUITE, VENVS
-from plan.sweep import UsageError
+from measurement.refusals import UsageError
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
 NEVER = "2100-01-01"  # a cut-off that excludes no package

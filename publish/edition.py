@@ -32,8 +32,9 @@ from measurement.places import INSTALLED, SUITE
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import plan, sweep
+from plan.aliases import choose
 from plan.options import Option, chosen
-from plan.sweep import choose, split_words
+from plan.sweep import split_words
 from publish.place import EDITION, Table, page, read_records, read_sweeps, versions_in
 from records import recordfile, runs
 from reports import terminal

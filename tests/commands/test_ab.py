@@ -24,9 +24,9 @@ from analysis.comparison import SAME, SLOWER, Reason
 from commands.ab import has_one_python, label, titles
 from environments.uv import SetupError
 from execution import turns
+from measurement.refusals import UsageError
 from measurement.statistics import INCONCLUSIVE
 from plan import versions
-from plan.sweep import UsageError
 from records.cell_result import Failure
 from records.record import Record
 from records.runs import Run

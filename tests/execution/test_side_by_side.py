@@ -19,8 +19,8 @@ from execution import slots, time_breakdown
 from execution.recorder import Recorder
 from measurement import machine
 from measurement.profiles import PROFILES
+from measurement.refusals import UsageError
 from plan import hosts, plan, sweep
-from plan.sweep import UsageError
 from records.cell_result import Context
 from records.runs import Run
 from records.statuses import MEASURED

@@ -13,10 +13,11 @@ from conftest import ROOT
 import runner
 from commands import published, table
 from measurement import machine
+from measurement.refusals import UsageError
 from plan import sweep
 from plan.aliases import ALIASES, numbers
 from plan.plan import cells_of
-from plan.sweep import UsageError, presets, question_of, resolve
+from plan.sweep import presets, question_of, resolve
 
 
 def cells(**given):

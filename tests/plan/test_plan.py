@@ -8,8 +8,9 @@ import pytest
 
 from execution.preparation import estimate
 from measurement.places import SUITE
+from measurement.refusals import UsageError
 from plan.plan import COMPILE_SECONDS, LOAD_SECONDS, START_SECONDS, at_unseen_length, plan
-from plan.sweep import UsageError, resolve
+from plan.sweep import resolve
 
 TINY = {"framework": "torch", "workload": "bert-tiny", "mode": "eager,graph", "threads": "1"}
 

@@ -14,8 +14,8 @@ from frameworks import policies
 from measurement.cells import Cell, Effective
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello
+from measurement.refusals import UsageError
 from plan import sweep
-from plan.sweep import UsageError
 from records import assemble
 from records.cell_result import CellResult, Context
 

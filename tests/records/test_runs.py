@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from conftest import ROOT
 
-from plan.sweep import UsageError
+from measurement.refusals import UsageError
 from records import lines, runs
 from records import record as schema
 from records.runs import Run, git_revision, measuring_code
