@@ -21,7 +21,7 @@ from rich.console import Console
 import frameworks
 from analysis import fitness
 from analysis.fitness import Check, Trial
-from commands import repeatability
+from commands import repeatability, rounds
 from environments import environments
 from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
@@ -141,8 +141,7 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
-    if arguments.repeats < 1:
-        raise sweep.UsageError("REPEATS must be a whole number of at least 1.")
+    rounds.check_from_1("REPEATS", arguments.repeats)
     if arguments.workload:
         return repeatability.repeat(arguments)
     console = terminal.console()
