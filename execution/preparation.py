@@ -47,7 +47,7 @@ def show_total(
     """Print the number of cells in a plan and their duration; for `nodes` of a cluster also the node-hours."""
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(seconds := sum(estimates.values()))
-    cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
+    cost = f" on {times(nodes, 'node')}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
     count = times(len(planned.cells), "cell")
     console.print(f"{count}{done}, about {total}{cost}, excluding installation.")
 

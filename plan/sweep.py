@@ -18,6 +18,7 @@ from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.refusals import UsageError, read_text
+from measurement.text import times
 from plan import hosts, options, suggestions, user_models
 from plan.aliases import canonical, choose, numbers, whole_number
 from plan.hosts import ALL_GPUS
@@ -47,7 +48,7 @@ def _device(word: str) -> str:
         raise UsageError(f"DEVICE must be cpu, gpu, gpu:<index> or {ALL_GPUS}, not {word!r}.")
     count = len(gpus())
     if index and count and int(index) >= count:
-        raise UsageError(f"There is no {word}: this machine has {count} GPU{'s' if count > 1 else ''}, from gpu:0.")
+        raise UsageError(f"There is no {word}: this machine has {times(count, 'GPU')}, from gpu:0.")
     return f"gpu:{index or 0}"
 
 

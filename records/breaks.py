@@ -6,6 +6,7 @@ import json
 from statistics import median
 from typing import Any
 
+from measurement.text import times
 from records.cell_result import CellResult
 
 SHOWN = 5  # places in a sentence; the record has all
@@ -45,7 +46,7 @@ def sentence(result: CellResult) -> str | None:
         return None
     shown = "; ".join(f"{place} ({why})" for place, why in list(broken.items())[:SHOWN])
     more = f"; and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
-    count = f"{len(broken)} graph break{'s' if len(broken) > 1 else ''}"
+    count = times(len(broken), "graph break")
     if share is None or share >= 1:
         return f"{count}: {shown}{more}."
     return (

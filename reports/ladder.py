@@ -8,7 +8,7 @@ from rich.console import Console
 
 from analysis.ladders import Crossed, Ladder, Step
 from analysis.settings import Shape
-from measurement.text import in_markdown, markdown_table
+from measurement.text import in_markdown, markdown_table, times
 from reports.content import Row, Table, grid, number
 from reports.numbers import multiple, ratio, text_of
 
@@ -22,7 +22,7 @@ def title(ladder: Ladder) -> str:
     parts += [str(record.pass_name)] if record.pass_name != "inference" else []
     if record.batch_size is not None:
         parts += record.other_parameters
-    parts += [f"{record.device} {record.dtype}", f"{record.threads} thread{'' if record.threads == 1 else 's'}"]
+    parts += [f"{record.device} {record.dtype}", *([times(record.threads, "thread")] if record.threads else [])]
     return ", ".join(parts)
 
 
@@ -35,9 +35,9 @@ def sentences(ladder: Ladder) -> list[str]:
 
 def _sum_up(ladder: Ladder) -> str:
     first, last = ladder.rungs[0], ladder.rungs[-1]
-    times = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
+    both = f"{text_of(first.median_ms)} to {text_of(last.median_ms)} ms"
     whole = f", {multiple(ladder.end_to_end)}" if ladder.end_to_end else ""
-    return f"From {first.mode} to {last.mode}: {times}{whole}."
+    return f"From {first.mode} to {last.mode}: {both}{whole}."
 
 
 def _most(ladder: Ladder) -> str:
