@@ -76,14 +76,14 @@ class Ladder:
 
     @cached_property
     def products(self) -> list[float | None]:
-        """The product of the steps up to each rung; None from a step without a ratio on."""
+        """Return the product of the steps up to each rung; None from a step without a ratio on."""
         ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
         products = itertools.accumulate(ratios, operator.mul, initial=1.0)
         return [None if math.isnan(value) else value for value in products] if self.rungs else []
 
     @property
     def product(self) -> float | None:
-        """The product of all steps."""
+        """Return the product of all steps."""
         return self.products[-1] if self.steps else None
 
     @property

@@ -64,7 +64,7 @@ class Point:
 
     @property
     def tags(self) -> dict[str, str]:
-        """The values by which the page filters a row of it."""
+        """Return the values by which the page filters a row of it."""
         places = {"batch": self.record.batch_size, "tokens": self.record.seq_len}
         return {"mode": self.series} | {name: str(value) for name, value in places.items() if value is not None}
 

@@ -43,7 +43,7 @@ class Picture(NamedTuple):
 
     @property
     def drawn(self) -> bool:
-        """Say whether the edition has two of its modes or more."""
+        """Return whether the edition has two of its modes or more."""
         return bool(self.folders) and len(self.points(read(*self.folders))) > 1
 
     def points(self, content: ReportData) -> list[Point]:

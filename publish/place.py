@@ -150,7 +150,7 @@ class Table:
 
     @property
     def lacks(self) -> bool:
-        """Say whether this machine can measure something that it lacks."""
+        """Return whether this machine can measure something that it lacks."""
         state = self.state()
         return state is not None and state[1] > 0
 
