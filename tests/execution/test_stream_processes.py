@@ -164,7 +164,11 @@ def test_graphs_that_a_switch_turns_off_are_a_fall_back(tmp_path, framework):
     words = ("--framework", framework, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "static")
     done, found = streamed(tmp_path, *words)
     assert done.code == DONE, done.output
-    assert (found["static"].fell_back, found["static"].flags, found["static"].compilations) == (1, "fell_back", 0)
+    assert (found["static"].fell_back, found["static"].flags.split(";")[0], found["static"].compilations) == (
+        1,
+        "fell_back",
+        0,
+    )
 
 
 @pytest.mark.slow
@@ -175,7 +179,12 @@ def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
     done, found = streamed(tmp_path, *words)
     assert done.code == DONE, done.output
     static = found["static"]
-    assert (static.status, static.flags, static.compilations, static.reported) == ("ok", "fell_back", 1, 1)
+    assert (static.status, static.flags.split(";")[0], static.compilations, static.reported) == (
+        "ok",
+        "fell_back",
+        1,
+        1,
+    )
     assert 2 <= static.fell_back <= 6
     assert f"static runs eager mode's code for new lengths from call {static.fell_back} on." in done.output
     assert (found["longest"].status, found["longest"].reason) == (
