@@ -217,8 +217,8 @@ class Adapter(ABC):
         """Raise `Unsupported` where the model's file changed a switch, in this shape or an earlier one."""
         if switch := self._changed.get(cell.workload):
             raise Unsupported(
-                f"the model's file changes {switch}: remove that line, and choose with THREADS and DTYPE "
-                "(DTYPE=tf32 allows TF32)"
+                f"the model's file changes {switch}: remove that line, and choose with THREADS, DTYPE (tf32 allows "
+                "TF32) and MODE"
             )
 
     def on_device(self) -> contextlib.AbstractContextManager:

@@ -65,7 +65,7 @@ class UserFile:
     def call(self, function: str, **arguments: Any) -> Any:
         """Return the result of the file's function. Raises Fault where there is none, or where it ends the process."""
         callee = self.function(function)
-        with _alive(f"{function}() of {self.name}"), _as_script(self.path):
+        with _alive(f"{function}() of {self.name}"), _as_script(self.path), np.errstate():
             value = callee(**arguments)
         if function == "model":
             _Made.latest = _Made(value)
@@ -80,7 +80,7 @@ class UserFile:
         put_first(str(Path(self.path).parent))
         sys.modules[name] = module
         try:
-            with _alive(self.name), _as_script(self.path):
+            with _alive(self.name), _as_script(self.path), np.errstate():  # or NumPy would raise in the suite
                 spec.loader.exec_module(module)
         except BaseException:
             del sys.modules[name]

@@ -252,7 +252,7 @@ class UserModel(Subject):
         return inputs
 
     def settle(self) -> None:
-        """Call the model once, on a copy of the first input set, in the first way that works."""
+        """Call the model on a copy of each input set, in the first way that works."""
         ways = list(self.ways)[-1:] if self.trains else list(self.ways)
         for way in ways:
             self.autograd = self.ways[way]
@@ -268,7 +268,7 @@ class UserModel(Subject):
             self.settings["autograd"] = way
 
     def naming_inputs(self) -> contextlib.AbstractContextManager:
-        """Enter a block that calls the model on the first input set, whose errors then hold its shapes."""
+        """Enter a block that calls the model on its input sets, whose errors then hold the first one's shapes."""
 
         def shown() -> str:
             arrays = self.values(self.sets[0]).arrays
@@ -277,31 +277,42 @@ class UserModel(Subject):
         return naming_inputs(shown)
 
     def _call_first(self) -> None:
-        inputs = self.fresh(self.sets[0])
-        before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
-        entries = dict(_entries(inputs))
-        self.seed(0)
-        try:
-            output = self.call(*inputs)
-            if isinstance(output, Iterator):
-                raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
-            self._first = self.compared(output)
-            if not self.trains and not self._first.arrays:
-                raise Fault(
-                    f"the model returned {kind(output)}, which holds no tensor or array: return one, a tuple or a dict."
-                )
-            after, left = self.values(inputs).arrays, dict(_entries(inputs))
-            new = {name: one for name, one in after.items() if name not in before or not _same(before[name], one)}
-            known = [*before.values(), *self.values(output).arrays.values()] if new else []
-        finally:
-            self.restore()
-        changed = [name for name in (*before, *after) if name in new or name not in after]
-        # A dict with another object of equal values, too: a later call would find what the first one left.
-        others = [name for name in (*entries, *left) if entries.get(name, _NOTHING) is not left.get(name, _NOTHING)]
-        self.writes = tuple(dict.fromkeys(map(_shown, [*changed, *others])))
-        put = [name for name in new if name in others or not self.arrays_change]
-        kept = [name for name in put if not any(_same(new[name], one) for one in known)]
-        self.keeps = tuple(dict.fromkeys(map(_shown, kept)))
+        """Call the model on a copy of each input set; note the first outputs, and the inputs that any call changes."""
+        writes: list[str] = []
+        for place, given in enumerate(self.sets):
+            inputs = self.fresh(given)
+            before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
+            entries = dict(_entries(inputs))
+            self.seed(0)
+            try:
+                output = self.call(*inputs)
+                if place == 0:
+                    self._first = self._checked(output)
+                after, left = self.values(inputs).arrays, dict(_entries(inputs))
+                new = {name: one for name, one in after.items() if name not in before or not _same(before[name], one)}
+                known = [*before.values(), *self.values(output).arrays.values()] if new else []
+            finally:
+                self.restore()
+            changed = [name for name in (*before, *after) if name in new or name not in after]
+            # A dict with another object of equal values, too: a later call would find what the first one left.
+            others = [name for name in (*entries, *left) if entries.get(name, _NOTHING) is not left.get(name, _NOTHING)]
+            writes += map(_shown, [*changed, *others])
+            if place == 0:
+                put = [name for name in new if name in others or not self.arrays_change]
+                kept = [name for name in put if not any(_same(new[name], one) for one in known)]
+                self.keeps = tuple(dict.fromkeys(map(_shown, kept)))
+        self.writes = tuple(dict.fromkeys(writes))
+
+    def _checked(self, output: Any) -> Values:
+        """Return the values of the first output. Raises Fault where it has none."""
+        if isinstance(output, Iterator):
+            raise Fault("the model returned a generator, which computes nothing in the call: return its values.")
+        found = self.compared(output)
+        if not self.trains and not found.arrays:
+            raise Fault(
+                f"the model returned {kind(output)}, which holds no tensor or array: return one, a tuple or a dict."
+            )
+        return found
 
     def not_written(self, graph: str) -> str:
         """Return the reason why a graph that leaves containers of its inputs as they are cannot run the model."""

@@ -7,6 +7,7 @@ import gc
 import operator
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from frameworks import adapter, obstacles
 from measurement.cells import Cell
 
 # Torch's newer words for the precision of float32, since version 2.9.
+FREEZING = "_inductor.config.freezing"
 _NEWER = tuple(
     f"backends.{part}fp32_precision"
     for part in (
@@ -157,6 +159,9 @@ def switches() -> dict[str, Any]:
     for name in ("backends.cudnn.allow_tf32", *_NEWER):
         with contextlib.suppress(RuntimeError, AttributeError):
             found[name] = operator.attrgetter(name)(torch)
+    # Imported where a mode needs it: Inductor takes seconds.
+    inductor = sys.modules.get("torch._inductor.config")
+    found[FREEZING] = inductor.freezing if inductor else os.environ.get("TORCHINDUCTOR_FREEZING") == "1"
     return found
 
 
@@ -165,6 +170,8 @@ def set_switches_again(cell: Cell, kept: Mapping[str, Any]) -> None:
     for name in kept.keys() & set(_NEWER):
         part, _, attribute = name.rpartition(".")
         setattr(operator.attrgetter(part)(torch), attribute, kept[name])
+    if inductor := sys.modules.get("torch._inductor.config"):
+        inductor.freezing = kept[FREEZING]
     set_switches(cell)
 
 

@@ -157,6 +157,13 @@ def check_training_is_eager_mode_s(device: str) -> float:
     return moved
 
 
+def check_a_base_of_whole_numbers_is_trained_in_bf16(device: str) -> float:
+    losses = [outputs(prepared("integer_base", dtype=dtype, pass_name="training"), 1) for dtype in ("fp32", "bf16")]
+    rounded = largest_difference(*losses)
+    assert rounded > 1e-6
+    return rounded
+
+
 def check_libraries_become_models(device: str) -> list[str]:
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "vocab_size": 100}
     config |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64}
@@ -207,6 +214,7 @@ def check_state_and_inputs_are_new_for_each_mode(device: str) -> None:
         first, again = outputs(step, 4), outputs(step, 4)
         assert step.user_model.writes == writes and largest_difference(first, again) == 0, file
         assert (largest_difference(first[:1], first[3:]) == 0) == same, file  # three input sets
+    assert prepared("fills_gaps").user_model.writes == ("argument 1",)  # only in the third set
     ours, theirs = (outputs(prepared("scalar", mode), 3) for mode in ("inductor", "eager"))
     assert largest_difference(ours, theirs) == 0 < min(largest_difference(theirs[:1], [call]) for call in theirs[1:])
 

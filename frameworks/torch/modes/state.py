@@ -26,7 +26,15 @@ class State:
     def restore(self) -> None:
         for owner, name, buffer, first in self._buffers:
             owner._buffers[name] = buffer  # where a call bound another one
-            if first is not None:
+            if first is not None and _differ(buffer, first):  # memory without write access may be read
                 buffer.copy_(first)
         for parameter, first in self._parameters:
             parameter.copy_(first)
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two tensors have different values, or a layout in which torch compares none."""
+    try:
+        return not torch.equal(one, other)
+    except RuntimeError:
+        return True

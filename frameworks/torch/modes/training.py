@@ -99,7 +99,8 @@ class Trainer:
                 parameter.grad = torch.zeros_like(parameter)
         self._optimizer = torch.optim.AdamW(
             trained, lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
-            weight_decay=training.WEIGHT_DECAY, fused=True, capturable=capturable,
+            weight_decay=training.WEIGHT_DECAY, capturable=capturable,
+            fused=not any(map(torch.is_complex, trained)),  # AdamW refuses complex parameters
         )  # fmt: skip
 
     def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:

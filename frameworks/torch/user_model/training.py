@@ -46,7 +46,7 @@ class Training(user_model.Training):
 
     def objective(self, module: torch.nn.Module) -> training.Objective:
         """Return a module with its loss, which a graph captures; a reference in float64 computes in it."""
-        bf16 = self._bf16 and next(module.parameters()).dtype == torch.float32
+        bf16 = self._bf16 and any(parameter.dtype == torch.float32 for parameter in module.parameters())
         return training.Objective(module, self._loss, self.model.device, bf16)
 
     def eager(self, calls: int) -> list[Values] | None:
