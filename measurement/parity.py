@@ -32,6 +32,8 @@ TIMES_EAGER_OF_A_PART, DIFFERENT = 5 * TIMES_EAGER, 64
 # Errors that a graph may have where eager mode has none, relative to an output: those of 2**16 values summed one by one
 # in float32 (2**8 times 2**-24, a random walk), and of TF32's products (2**-10), which eager mode need not use.
 SUMMED, MULTIPLIED = 2.0**-16, {"tf32": 2.0**-10}
+# Masks put one value, such as -1e9, in many places: so many times as large as all others, whose errors it would hide.
+MASKED, ALIKE = 1000.0, 1.01
 # A fault of a part occurs in most calls and items, which form this many groups. A token sent to another expert by
 # rounding occurs in few of them.
 GROUPS = 8
@@ -64,7 +66,7 @@ class Difference:
     equal references had equal inputs: their rounding repeats, so they show nothing.
 
     `unequal` is the share of values that must agree exactly and do not: whole numbers, truth values, strings, and the
-    places of NaN and of either infinity.
+    places of NaN, of either infinity and of a mask's values (`_limit`).
 
     `part` is the worst part of an output by itself, where eager mode's own error is known (`_worst_part`).
     """
@@ -122,6 +124,12 @@ def differences(
     form of 1-D outputs by key. A missing output, or one of another size or kind, is `INCOMPARABLE`; all are if no value
     is finite.
     """
+    by_name: dict[str, list[np.ndarray]] = {}
+    for key, expected in reference.items():
+        by_name.setdefault(key.partition(".")[2] or key, []).append(expected)
+    limits = {
+        name: _limit([each for each in all_calls if _kind(each) == "float"]) for name, all_calls in by_name.items()
+    }
     compared: dict[str, list[_Compared]] = {}
     incomparable: set[str] = set()
     for key, expected in reference.items():
@@ -140,7 +148,7 @@ def differences(
         if other is None or other.shape != expected.shape or _kind(other) != _kind(expected):
             other = expected
         if _kind(expected) == "float":
-            calls.append(_floats(values, expected, other, (samples or {}).get(key)))
+            calls.append(_floats(values, expected, other, (samples or {}).get(key), limits[name]))
         else:
             calls.append(_exact(values, expected, other))
     if not any(call.anything for calls in compared.values() for call in calls):
@@ -175,12 +183,16 @@ class _Compared:
     by_value: np.ndarray | None = None  # (3, values): the error, eager mode's if it has any, and the reference's values
 
 
-def _floats(values: np.ndarray, expected: np.ndarray, other: np.ndarray, sample: Sample | None) -> _Compared:
-    unlike = (_states(values) != _states(expected)) & (_states(values) != _states(other))
-    finite = np.isfinite(values) & np.isfinite(expected)
+def _floats(
+    values: np.ndarray, expected: np.ndarray, other: np.ndarray, sample: Sample | None, limit: float
+) -> _Compared:
+    states, right_states, other_states = (_states(each, limit) for each in (values, expected, other))
+    unlike = (states != right_states) & (states != other_states)
+    unlike |= (np.abs(expected) >= limit) & _far(values, expected) & _far(values, other)
+    finite = (states == 0) & (right_states == 0)
     right = np.where(finite, expected, 0.0).astype(np.float64)
     error = np.where(finite, values, 0.0) - right
-    own = np.where(finite & np.isfinite(other), other - right, 0.0)
+    own = np.where(finite & (other_states == 0), other - right, 0.0)
     squares = _mean_square(error[finite]), _mean_square(right[finite])
     anything = bool(finite.any()) or not values.size
     sample = sample or Sample(expected.shape, np.arange(expected.size))
@@ -196,9 +208,26 @@ def _exact(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Comp
     return _Compared(float(np.max(np.abs(apart), initial=0.0)), _share(unlike))
 
 
-def _states(values: np.ndarray) -> np.ndarray:
-    """Return 0 for a finite value, 1 for NaN, 2 and 3 for the infinities."""
-    return np.select([np.isnan(values), np.isposinf(values), np.isneginf(values)], [1, 2, 3], 0)
+def _limit(calls: Sequence[np.ndarray]) -> float:
+    """Return the size from which values belong to a mask: between its own and all others; infinite without a mask.
+
+    `calls` has one output of several calls, since a mask may leave nothing else of one call.
+    """
+    sizes = np.concatenate([np.zeros(0), *(np.abs(one[np.isfinite(one)]).astype(np.float64) for one in calls)])
+    alike = sizes >= sizes.max(initial=0.0) / ALIKE
+    rest, least = float(sizes.max(initial=0.0, where=~alike)), float(sizes.min(initial=math.inf, where=alike))
+    return math.sqrt(MASKED) * rest if alike.sum() > 1 and 0 < MASKED * rest <= least else math.inf
+
+
+def _far(values: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return where values of a mask are not alike."""
+    with np.errstate(invalid="ignore"):  # of equal infinities
+        return np.abs(values - expected) > (ALIKE - 1) * np.abs(expected)
+
+
+def _states(values: np.ndarray, limit: float) -> np.ndarray:
+    """Return 0 for a finite value below `limit`, 1 for NaN, 2 and 3 for the infinities and a mask's values."""
+    return np.select([np.isnan(values), values >= limit, values <= -limit], [1, 2, 3], 0)
 
 
 def _share(unlike: np.ndarray) -> float:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import workloads
 import workloads.bert as bert
@@ -81,6 +82,28 @@ def test_what_has_no_rounding_must_be_equal(values, expected):
     assert wrong.within(1e-4, unequal=0.5)
     assert difference({"a": values}, {"a": expected}, {"a": values}).within(0.0)  # as eager mode has it
     assert difference({"a": np.array([1.0, 2.0])}, {"a": np.array([1, 2])}) == INCOMPARABLE
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e4, -3.4e38, 1e6])
+def test_errors_are_relative_to_the_values_without_a_mask(mask):
+    logits = np.random.default_rng(0).standard_normal((16, 18))
+    hidden = np.random.default_rng(1).random((16, 18)) < 0.3
+    reference = {"0.y": np.where(hidden, mask + logits, logits)}
+    eager = {"0.y": (reference["0.y"] * (1 + 1e-7)).astype(np.float32)}
+    off = {"0.y": np.where(hidden, eager["0.y"], eager["0.y"] + 1)}
+    assert difference(eager, reference, eager).within(1e-6)
+    assert not difference(off, reference, eager).within(0.5)
+    for wrong in (logits, np.where(hidden, 2 * mask, logits), np.where(hidden, -mask, logits)):
+        assert difference({"0.y": wrong}, reference, eager).unequal == approx(hidden.mean())
+    # A graph in float32 has that type's smallest number where the reference has that of float64.
+    far = {"0.y": np.where(hidden, np.finfo(np.float64).min, logits)}
+    near = {"0.y": np.where(hidden, np.finfo(np.float32).min, logits).astype(np.float32)}
+    assert difference(near, far, near).within(1e-6)
+
+
+def test_one_large_value_is_no_mask():
+    reference = {"0.y": np.array([1e6, 1.0, 2.0])}
+    assert difference({"0.y": np.array([0.99e6, 1.0, 2.0])}, reference).relative == approx(0.01)
 
 
 def test_what_is_no_number_is_no_reference():
