@@ -47,6 +47,7 @@ class Fault(Exception):
 class UserFile:
     """A user's file, run once per process. Its folder comes first on the path, as when it runs as a script."""
 
+    at_work = False  # of the process: one of `call`'s functions runs, which may start processes, as the model may not
     _loaded: dict[str, ModuleType] = {}  # noqa: RUF012 - of the process, as `sys.modules`
 
     def __init__(self, path: str):
@@ -65,8 +66,12 @@ class UserFile:
     def call(self, function: str, **arguments: Any) -> Any:
         """Return the result of the file's function. Raises Fault where there is none, or where it ends the process."""
         callee = self.function(function)
-        with _alive(f"{function}() of {self.name}"), _as_script(self.path), np.errstate():
-            value = callee(**arguments)
+        UserFile.at_work = True
+        try:
+            with _alive(f"{function}() of {self.name}"), _as_script(self.path), np.errstate():
+                value = callee(**arguments)
+        finally:
+            UserFile.at_work = False
         if function == "model":
             _Made.latest = _Made(value)
         return value

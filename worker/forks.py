@@ -9,12 +9,15 @@ import os
 from typing import Any
 
 from frameworks.adapter import Step
-from frameworks.user_file import Fault
+from frameworks.user_file import Fault, UserFile
 from worker.channel import Channel
 
 
 class Forks:
-    """Counts the forks that Python made of this process since `watch`."""
+    """Counts the forks that Python made of this process since `watch`.
+
+    Those of a user's `model()` and `inputs()`, such as workers of a data loader, do not count.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -29,7 +32,7 @@ class Forks:
             raise Fault("the model forks the measuring process during a call: remove the fork.")
 
     def _made(self) -> None:
-        self.count += 1
+        self.count += not UserFile.at_work
 
 
 def _disarm() -> None:
