@@ -20,7 +20,7 @@ from frameworks.user_model import Counted, Uncounted
 OWN_NAMESPACES = ("aten", "prim", "prims", "profiler")
 _HEAVY = re.compile(
     r"_?sparse_|_?linalg_(?!vector_norm|cross)|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
-    r"(_?thnn_|_cudnn_|miopen_|mkldnn_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"
+    r"(_?thnn_|_cudnn_|miopen_|mkldnn_)\w*(rnn|lstm|gru)|conv_tbc|\w*(mm|mv|dot|matmul|linear)(_|$)"
 )
 # Operators that read rows of their first operand, at places that a later one holds.
 _GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
@@ -45,6 +45,33 @@ def attention_backward(gradient: Sequence[int], *operands: Any, **__: Any) -> in
     return sdpa_backward_flop_count(gradient, *operands[:3])
 
 
+def product(matrix: Sequence[int], other: Sequence[int], *_: Any, **__: Any) -> int:
+    """Return FLOPs of a product by shapes (..., m, k) and (k,) or (..., k, n)."""
+    return 2 * prod(matrix) * (other[-1] if len(other) > 1 else 1)
+
+
+def product_added(_added: Sequence[int], matrix: Sequence[int], other: Sequence[int], *_: Any, **__: Any) -> int:
+    """Return FLOPs of a product that is added to the first operand; torch does not count the sum."""
+    return product(matrix, other)
+
+
+def trilinear(*operands: Any, **_: Any) -> int:
+    """Return FLOPs of sums of products of three tensors, by their shapes and, for each, the axes that it lacks.
+
+    Two are multiplied at every place. Sums have removed axes before the third is, so that product is not counted.
+    """
+    shapes, lacking = operands[:3], operands[3:6]
+    rests = list(zip(map(iter, shapes), lacking, strict=True))
+    axes = range(len(shapes[0]) + len(lacking[0]))
+    return 2 * prod(max(1 if axis in lacks else next(sizes) for sizes, lacks in rests) for axis in axes)
+
+
+# torch counts mm, addmm, bmm and baddbmm.
+PRODUCTS = {
+    **dict.fromkeys(("mv", "dot", "vdot", "_int_mm"), product),
+    **dict.fromkeys(("addmv", "addmv_", "addmm_", "baddbmm_", "addbmm", "addbmm_", "_addmm_activation"), product_added),
+    "_trilinear": trilinear,
+}
 # torch counts the kernels of GPUs.
 ATTENTION_ON_CPUS = {
     "_scaled_dot_product_flash_attention_for_cpu": attention,
@@ -124,7 +151,7 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     may compute much and have no rule.
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
-    rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
+    rules |= {getattr(torch.ops.aten, name): rule for name, rule in (ATTENTION_ON_CPUS | PRODUCTS).items()}
     flops = FlopCounterMode(display=False, custom_mapping=rules)
     flops.mod_tracker = _NoModules()
     moved = _Bytes(flops.flop_registry)
