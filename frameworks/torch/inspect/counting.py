@@ -147,14 +147,17 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
 
     Of a table that only gathers read, such as an embedding's, only the rows must.
 
-    `fresh` makes separate inputs for each of two calls, and is not counted. Raises Uncounted where it runs kernels that
-    may compute much and have no rule.
+    `fresh` makes separate inputs for each call, and is not counted. Nor is a first call, which may initialize a model
+    by its inputs' values, as k-means does in vector quantization. Raises Uncounted where it runs kernels that may
+    compute much and have no rule.
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in (ATTENTION_ON_CPUS | PRODUCTS).items()}
     flops = FlopCounterMode(display=False, custom_mapping=rules)
     flops.mod_tracker = _NoModules()
     moved = _Bytes(flops.flop_registry)
+    with uncompiled():
+        call(*fresh())
     given, inputs = fresh(), fresh()
     with uncompiled(), _taken_apart(), flops, taken_to_numpy() as taken:
         call(*given)
