@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -117,6 +117,12 @@ class Trainer:
         """Return parameters, and moments where a first step has made them."""
         moments = (tensor for state in self._optimizer.state.values() for tensor in state.values())
         return [*self._objective.parameters(), *moments]
+
+    def first_gradients(self) -> Iterator[tuple[nn.Parameter, torch.Tensor]]:
+        """Yield parameters with the first iteration's gradients, from AdamW's means; nothing after a later one."""
+        for parameter, state in self._optimizer.state.items():
+            if state["step"] == 1:
+                yield parameter, state["exp_avg"] / (1 - training.BETAS[0])
 
     def checksum(self) -> int:
         """Return a number that almost surely differs if parameters do; a few megabytes at a time are converted."""

@@ -125,7 +125,8 @@ class Model(user_model.UserModel):
 
     rules, ways, compiler = TorchRules(), AUTOGRAD, "torch.compile"
     wanted = "a torch.nn.Module"
-    learning: Sequence[str] = ()  # parameters with a gradient beyond rounding, once eager mode has shown them
+    # The largest first gradient of each parameter with one beyond rounding, once eager mode has shown them.
+    learning: Mapping[str, float] = {}
 
     @property
     def device(self) -> torch.device:

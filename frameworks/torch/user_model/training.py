@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ EXAMPLE = "output.square().mean()"
 MOST_NAMES = 5  # of parameters in a sentence
 FLOOR = 1e-5  # of the largest gradient: a bias before a norm, or of keys, has rounding errors alone as gradient
 FLOOR_OF_PRODUCTS = 1e-2  # the same where products are rounded to fewer bits than in fp32
+SAME_SCALE = 4  # times eager mode's largest gradient of a parameter: more is no rounding
 
 
 class Training(user_model.Training):
@@ -54,10 +55,14 @@ class Training(user_model.Training):
         self._refuse_other_gradients()
         return super().eager(calls)
 
-    def refusing_untrained(self, capture: Callable[[], Capture], trained: torch.nn.Module) -> Callable[[], Capture]:
+    def refusing_untrained(
+        self, capture: Callable[[], Capture], trained: torch.nn.Module, trainer: Any
+    ) -> Callable[[], Capture]:
         """Return `capture`, which raises Unsupported once where iterations have left parameters as they were.
 
         These are parameters of the copy `trained` that eager mode changes. The loss of few iterations hardly shows it.
+        Nor does it show gradients of another size, since AdamW divides by it: they are refused where `trainer` has the
+        first iteration's.
         """
         checked = False
 
@@ -72,9 +77,26 @@ class Training(user_model.Training):
                         f"eager mode trains {_named(left)}, and the graph leaves them as they are: remove code that "
                         "detaches them, or that computes without them, while a compiler traces it."
                     )
+                if checked:
+                    self._refuse_other_sizes(now, trainer)
             return capture()
 
         return checked_capture
+
+    def _refuse_other_sizes(self, parameters: Mapping[str, torch.nn.Parameter], trainer: Any) -> None:
+        """Raise Unsupported where first gradients are far larger or smaller than eager mode's."""
+        gradients = trainer.first_gradients() if isinstance(trainer, training.Trainer) else ()
+        sizes = {one: _largest(gradient) for one, gradient in gradients}
+        others = [
+            name
+            for name, size in self.model.learning.items()
+            if not size / SAME_SCALE <= sizes.get(parameters[name], size) <= size * SAME_SCALE
+        ]
+        if others:
+            raise Unsupported(
+                f"gradients of {_named(others)} are of another size in the graph than in eager mode: remove code that "
+                "changes gradients, such as hooks, in one of both only."
+            )
 
     def _refuse_other_gradients(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
@@ -88,7 +110,7 @@ class Training(user_model.Training):
         own, again, copied = map(self._gradients, (module, module, deep_copy(module)))
         sizes = {name: _largest(gradient) for name, gradient in own.items() if gradient is not None}
         largest = max(sizes.values(), default=0.0)
-        self.model.learning = [name for name, size in sizes.items() if size > self._rounding * largest]
+        self.model.learning = {name: size for name, size in sizes.items() if size > self._rounding * largest}
         floor = FLOOR * largest
         others = [
             name
@@ -144,7 +166,8 @@ def prepare(model: Model, cell: Cell) -> Step:
     subject = Training(model, cell)
     trained, replayed = deep_copy(model.module), partial(Replayed, model)
     step = training.step(subject.objective(trained), cell, model.sets, model.device, compiled, subject, replayed)
-    step.capture = subject.refusing_untrained(step.capture, trained) if cell.mode != "eager" else step.capture
+    if cell.mode != "eager":
+        step.capture = subject.refusing_untrained(step.capture, trained, step.call)
     return step
 
 
