@@ -515,9 +515,14 @@ class Training(Subject):
         """Return one optimizer iteration in eager mode on a copy of the model in `dtype`; its outputs are compared."""
 
 
-def scalar_loss(file: UserFile, is_scalar: Callable[[Any], bool], example: str) -> Callable[[Any], Any]:
-    """Return the file's `loss`, which raises Fault where it gives anything but a scalar."""
-    function = file.function("loss")
+def scalar_loss(
+    file: UserFile, is_scalar: Callable[[Any], bool], example: str, plain: Callable[[Callable], Callable] | None = None
+) -> Callable[[Any], Any]:
+    """Return the file's `loss`, which raises Fault where it gives anything but a scalar.
+
+    `plain` removes the compiler from it.
+    """
+    function = plain(file.function("loss")) if plain else file.function("loss")
 
     def loss(output: Any) -> Any:
         value = function(output)

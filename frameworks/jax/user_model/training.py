@@ -15,6 +15,7 @@ from frameworks.adapter import DTYPES, Step
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
 from frameworks.jax.modes import training
+from frameworks.jax.user_model.captured import Reached
 from frameworks.jax.user_model.model import (
     Model,
     Partitioned,
@@ -38,7 +39,8 @@ class Training(user_model.Training):
     def __init__(self, model: Model, dtype: np.dtype):
         super().__init__(model, in_float32=dtype == np.float32)
         self.objective = partial(self._objective, dtype)
-        self._loss = user_model.scalar_loss(model.file, lambda loss: jnp.size(loss) == 1, "(output**2).mean()")
+        is_scalar = lambda loss: jnp.size(loss) == 1  # noqa: E731
+        self._loss = user_model.scalar_loss(model.file, is_scalar, "(output**2).mean()", self._without_jit)
         leaves, self._form = jax.tree.flatten(model.module)
         trained = _are_trained(model.module)
         self._kept = [None if is_trained else (leaf,) for leaf, is_trained in zip(leaves, trained, strict=True)]
@@ -66,6 +68,21 @@ class Training(user_model.Training):
         iterate = training.iteration(self.objective, 1, scanned=False)
         state = (self.params, {}, training.optimizer().init(self.params))
         return counted(iterate, state, Partitioned.from_tree(self.model.sets[0]))
+
+    def _without_jit(self, loss: Callable) -> Callable:
+        """Return the file's loss with nothing compiled; the settings name the functions."""
+        reached = Reached()
+        loss = reached.plain(loss, "loss")
+        if not reached.removed:
+            return loss
+        reached.only(lambda _: False)  # its arrays stay where they are
+        self.model.settings["jit removed from"] = ", ".join(dict.fromkeys([*self.model.removed, *reached.removed]))
+
+        def called(output: Any) -> Any:
+            with reached.holding([]):
+                return loss(output)
+
+        return called
 
     @staticmethod
     def _trained(params: Any) -> dict[str, list]:
