@@ -38,7 +38,7 @@ READ_BACK = (
     "jax_cpu_enable_async_dispatch",
     "jax_persistent_cache_min_compile_time_secs",
 )
-DEBUGGING = ("jax_check_tracer_leaks", "jax_enable_checks", "jax_debug_nans", "jax_debug_infs")
+DEBUGGING = ("jax_check_tracer_leaks", "jax_enable_checks", "jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse")
 ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCATE", "NVIDIA_TF32_OVERRIDE")
 
 

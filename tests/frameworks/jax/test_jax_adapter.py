@@ -189,3 +189,23 @@ def test_a_file_that_changes_the_precision_of_products_is_refused():
             adapter.refuse(other)
         """,
     )
+
+
+def test_switches_for_debugging_are_refused():
+    run_in(
+        "jax",
+        MODELS,
+        REFUSED,
+        """
+        import jax
+        from frameworks.jax.adapter import DEBUGGING, Adapter
+
+        parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+        cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, parameters, "eager")
+        assert "jax_debug_key_reuse" in DEBUGGING
+        for name in DEBUGGING:
+            jax.config.update(name, True)
+            assert f"{name} is set" in refused(Adapter().refuse, cell), name
+            jax.config.update(name, False)
+        """,
+    )
