@@ -499,11 +499,16 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
         # NNX writes to variables only where they were made: inside the traced function.
         return Applied(reached, state, partial(nnx.merge, graph)), "flax.nnx, split and merged"
     if linen and isinstance(made, linen.Module):
-        args, kwargs = inputs
-        variables = made.init(jax.random.key(seed), *args, **kwargs)
+        detail = "flax.linen, initialised from the seed"
+        if made.scope is not None:
+            detail = "flax.linen, bound to its variables"
+            made, variables = made.unbind()
+        else:
+            args, kwargs = inputs
+            variables = made.init(jax.random.key(seed), *args, **kwargs)
         if trains and variables.keys() - {"params"}:
             raise Unsupported(STATEFUL)
-        return _with_parameters(reached, made.apply, variables), "flax.linen, initialised from the seed"
+        return _with_parameters(reached, made.apply, variables), detail
     callee = reached.plain(made)
     if not jax.tree_util.all_leaves([callee]):
         return Applied(reached, callee, lambda given: given), "a callable pytree"
