@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import inspect
 import sys
 import sysconfig
 import types
@@ -171,7 +172,7 @@ class Reached:
                     self._visit(owner, name)
 
     def _walk_object(self, value: Any) -> None:
-        if hasattr(value, "__wrapped__"):
+        if inspect.getattr_static(value, "__wrapped__", None) is not None:  # asks no `__getattr__` of the user's
             self.walk(value.__wrapped__)
         users = is_users(type(value)) or isinstance(value, types.SimpleNamespace)
         if not users:
