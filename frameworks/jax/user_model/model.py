@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks import user_file, user_model
+from frameworks import user_file, user_model, values
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
@@ -386,7 +386,7 @@ def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
 def refuse_what_is_held(model: Model) -> None:
     """Raise Unsupported for inputs with an object whose arrays jit would not be given."""
     for leaf in jax.tree.leaves(model.sets):
-        if _is_object(leaf) and not isinstance(leaf, np.ndarray) and model.values(leaf).arrays:
+        if _is_object(leaf) and any(map(_is_hidden, values.walk(leaf, values.held))):
             raise Unsupported(
                 f"a {type(leaf).__name__} in the inputs contains arrays that jit cannot see: register it with "
                 f"jax.tree_util."
@@ -601,6 +601,11 @@ def _is_array(leaf: Any) -> bool:
 def _is_dynamic(leaf: Any) -> bool:
     """Return whether a leaf is an argument of a jitted function; integers and flags choose its operators instead."""
     return _is_array(leaf) or type(leaf) in (float, complex)
+
+
+def _is_hidden(value: Any) -> bool:
+    """Return whether a value in an object is an array; numbers and names may be constants of a graph."""
+    return isinstance(value, np.ndarray | jax.Array) and _is_array(value)
 
 
 def _is_object(leaf: Any) -> bool:
