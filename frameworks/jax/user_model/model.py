@@ -38,6 +38,8 @@ STATEFUL = (
     "(function, parameters) from model()."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
+# Keywords that Linen takes in `apply`, and in `init` with another meaning.
+OF_APPLY = ("rngs", "mutable", "capture_intermediates")
 # Primitives that read a part of their first operand, as large as their result.
 PARTIAL = ("gather", "slice", "dynamic_slice")
 # Calls in StableHLO that compute nothing, or that XLA decomposes.
@@ -505,7 +507,7 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applie
             made, variables = made.unbind()
         else:
             args, kwargs = inputs
-            variables = made.init(jax.random.key(seed), *args, **kwargs)
+            variables = made.init(jax.random.key(seed), *args, **{k: v for k, v in kwargs.items() if k not in OF_APPLY})
         if trains and variables.keys() - {"params"}:
             raise Unsupported(STATEFUL)
         return _with_parameters(reached, made.apply, variables), detail
