@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks import user_model
-from frameworks.adapter import DTYPES, Step
+from frameworks.adapter import DTYPES, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
 from frameworks.jax.modes import training
@@ -30,6 +30,8 @@ from frameworks.user_model import Counted
 from frameworks.values import Values
 from measurement.cells import Cell
 
+COMPLEX = "complex parameters are not trained here: return their real and imaginary parts as parameters from model()."
+
 
 class Training(user_model.Training):
     """A user model under training: floating-point parameters are trained in float32, and `dtype` is computed in."""
@@ -43,6 +45,8 @@ class Training(user_model.Training):
         self._loss = user_model.scalar_loss(model.file, is_scalar, "(output**2).mean()", self._without_jit)
         leaves, self._form = jax.tree.flatten(model.module)
         trained = _are_trained(model.module)
+        if any(_is_complex(leaf) for leaf in jax.tree.leaves(model.module[0])):
+            raise Unsupported(COMPLEX)
         self._kept = [None if is_trained else (leaf,) for leaf, is_trained in zip(leaves, trained, strict=True)]
         if all(kept is not None for kept in self._kept):
             raise Fault("model() has no floating-point parameters that could be trained.")
@@ -133,3 +137,7 @@ def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
 def _is_floating(leaf: Any) -> bool:
     """Return whether a leaf can be trained; values of one byte are quantized."""
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.dtype.itemsize > 1
+
+
+def _is_complex(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.complexfloating)
