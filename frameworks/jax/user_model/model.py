@@ -542,13 +542,34 @@ def _register(leaf: Any) -> None:
     """Register the class of a dataclass among the inputs as a pytree; nothing else does."""
     if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
         return
-    names = [field.name for field in dataclasses.fields(leaf) if field.init]
     if jax.tree_util.all_leaves([leaf]):
-        jax.tree_util.register_dataclass(type(leaf), data_fields=names, meta_fields=[])
-    for name in names:
-        for inner in jax.tree.leaves(getattr(leaf, name)):
+        unflatten = partial(_unflattened, type(leaf))
+        jax.tree_util.register_pytree_with_keys(type(leaf), _with_keys, unflatten)
+    for child, _ in zip(*_children(leaf), strict=True):
+        for inner in jax.tree.leaves(child):
             if dataclasses.is_dataclass(inner) and jax.tree_util.all_leaves([inner]):
                 _register(inner)
+
+
+def _children(made: Any) -> tuple[list[Any], tuple[str, ...]]:
+    """Return an object's attributes and their names, without what a cached property keeps."""
+    held = values.attributes(made)
+    kind = type(made)
+    names = tuple(name for name in held if not isinstance(getattr(kind, name, None), functools.cached_property))
+    return [held[name] for name in names], names
+
+
+def _with_keys(made: Any) -> tuple[list[tuple[Any, Any]], tuple[str, ...]]:
+    children, names = _children(made)
+    return [(jax.tree_util.GetAttrKey(name), child) for name, child in zip(names, children, strict=True)], names
+
+
+def _unflattened(kind: type, names: tuple[str, ...], children: Sequence[Any]) -> Any:
+    """Return an object with these attributes; `__init__` would compute them again."""
+    made = kind.__new__(kind)
+    for name, child in zip(names, children, strict=True):
+        object.__setattr__(made, name, child)
+    return made
 
 
 def _signature(inputs: Inputs) -> list[tuple[str, str]]:
