@@ -240,7 +240,7 @@ class Reached:
 
 
 def held(jaxpr: Any) -> tuple[list[str], list[str]]:
-    """Return names of functions under jit in a traced call that are not JAX's own, and types of its constants.
+    """Return the compiled functions in a traced call that are not JAX's own, and types of its constants.
 
     The constants are arrays that are no arguments: of floating point, and others from `LARGE` values on.
     """
@@ -257,7 +257,9 @@ def held(jaxpr: Any) -> tuple[list[str], list[str]]:
             _, _, place = body.debug_info.func_src_info.partition(" at ")
             is_pmap = any(part.primitive.name == "shard_map" for part in body.eqns)
             if is_pmap or not place.startswith(_JAX):
-                functions.append(f"{equation.params['name']} ({place or 'no line known'})")
+                functions.append(f"{equation.params['name']} ({place or 'no line known'}) under jax.jit")
+        elif equation.primitive.name == "call_exported":
+            functions.append(f"{equation.params['exported'].fun_name} from jax.export")
         for inner in program.inner(equation.params):
             found = held(inner)
             functions, constants = functions + found[0], constants + found[1]

@@ -138,7 +138,7 @@ class Applied:
         self.reached, self._given, self._called = reached, given, called
         self.writes, self.drops, self.constants = False, False, ""
         self._exchanged: Callable[[Any], bool] = lambda _: True
-        self.compiled: list[str] = []  # the functions under jit that a call runs, which no place holds
+        self.compiled: list[str] = []  # the compiled functions that a call runs, which no place holds
 
     @property
     def params(self) -> tuple[Any, list[Any]]:
@@ -240,8 +240,8 @@ class Model(user_model.UserModel):
             if self.applied.compiled:
                 name = user_file.without_folders(self.applied.compiled[0], self.source)
                 raise Unsupported(
-                    f"the model calls {name} under jax.jit, so its eager mode would run a graph: call the original "
-                    f"function, its __wrapped__."
+                    f"the model calls {name}, so its eager mode would run a graph: call the original function, such as "
+                    f"its __wrapped__."
                 )
             if self.trains and self.applied.writes:
                 raise Unsupported(STATEFUL)
