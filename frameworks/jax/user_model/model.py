@@ -299,6 +299,15 @@ class Model(user_model.UserModel):
     def operators_after_others(self, inputs: Inputs) -> Any:
         return program.executed(self.call, inputs)  # `restore` empties the user's dicts, as a timed call does not
 
+    def listed_later(self) -> Any:
+        """Return the operators of a call that finds what the first one left, as timed calls do."""
+        try:
+            self.restore()
+            self.call(*self.fresh(self.sets[0]))
+            return self.operators_after_others(self.fresh(self.sets[0]))
+        finally:
+            self.restore()
+
     def shared_bytes(self) -> int:
         """Return the bytes of weights and input sets, which all modes use."""
         arrays = {id(leaf): leaf for leaf in jax.tree.leaves((self.module, self.sets)) if _is_jax(leaf)}.values()
@@ -372,7 +381,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     arguments = model.arguments()
     call, capture = model.adapter.compilations.callable(cell, model.forward, arguments, model.detail)
     if cell.mode == "eager":
-        return Step(model.call, model.sets, capture, model.restore, lambda: model.listed, user_model=model)
+        return Step(model.call, model.sets, capture, model.restore, model.listed_later, user_model=model)
     refuse_what_is_held(model)
     step = Jitted(model, call)
     listed = partial(program.captured, call, runtime.shapes(arguments), pruned=model.applied.drops)
