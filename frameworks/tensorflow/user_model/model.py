@@ -94,7 +94,8 @@ class TensorFlowRules(Rules):
 class Made:
     """A user's model from `model()`: a function called in its place, and all of its variables in a fixed order.
 
-    `constants` are tensors of floating point that it reaches, those in the places of NumPy's `arrays` too.
+    `constants` are tensors of floating point that it reaches, those in the places of NumPy's `arrays` too. `layers` are
+    Keras' layers that it reaches and is none of.
     """
 
     model: Any
@@ -102,20 +103,31 @@ class Made:
     variables: Sequence[tf.Variable]
     constants: Sequence[tf.Tensor]
     arrays: Arrays
+    layers: Sequence[Any]
 
     @property
     def trained(self) -> list[tf.Variable]:
-        """The variables that training changes."""
-        if hasattr(self.model, "trainable_variables"):
-            return raw(self.model.trainable_variables)
-        return [variable for variable in self.variables if variable.trainable and variable.dtype.is_floating]
+        """The variables that training changes.
+
+        Neither a tf.Module nor a variable knows what Keras' layers freeze, and a tf.Module none of Keras 3's layers.
+        """
+        if not hasattr(self.model, "trainable_variables"):
+            found = [variable for variable in self.variables if variable.trainable and variable.dtype.is_floating]
+        else:
+            found = raw([*self.model.trainable_variables, *_of_layers(self.layers, "trainable_variables")])
+        frozen: set[int] = set()
+        for layer in self.layers:
+            frozen |= set(map(id, raw(layer.variables))) - set(map(id, raw(layer.trainable_variables)))
+        return list({id(variable): variable for variable in found if id(variable) not in frozen}.values())
 
     @property
     def state(self) -> list[tf.Variable]:
         """The model's own variables that training leaves to the model: running statistics."""
         trained = {id(variable) for variable in self.trained}
-        own = raw(self.model.variables) if hasattr(self.model, "variables") else self.variables
-        return [variable for variable in own if id(variable) not in trained]
+        own = self.variables
+        if hasattr(self.model, "variables"):
+            own = raw([*self.model.variables, *_of_layers(self.layers, "variables")])
+        return list({id(variable): variable for variable in own if id(variable) not in trained}.values())
 
 
 class Model(user_model.UserModel):
@@ -275,7 +287,9 @@ class Model(user_model.UserModel):
                 f"model, or measure in fp32."
             )
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
-        return Made(model, call, variables, constants, arrays)
+        kinds = tuple(keras.layers.Layer for keras in hubs.installed_keras())
+        layers = [] if isinstance(model, kinds) else [one for one in reached if isinstance(one, kinds)]
+        return Made(model, call, variables, constants, arrays, layers)
 
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
@@ -580,6 +594,10 @@ def _computing_otherwise(model: Any, dtype: tf.DType) -> list[Any]:
     return [
         layer for layer, kind in computing.items() if kind not in (None, dtype.name) and tf.as_dtype(kind).is_floating
     ]
+
+
+def _of_layers(layers: Sequence[Any], attribute: str) -> list[Any]:
+    return [variable for layer in layers for variable in getattr(layer, attribute)]
 
 
 def raw(variables: Sequence[Any]) -> list[tf.Variable]:
