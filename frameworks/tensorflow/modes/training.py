@@ -67,15 +67,22 @@ class Trainer(tf.Module):
     """Calling it runs one optimizer iteration on the `loss` of the inputs.
 
     `trained` are the variables that are updated, `state` the model's running statistics by name, where it has any.
+    `draws` are states of generators of random numbers, which are restored with these but are no output.
     Keras sums gradients over `replicas`, so each contributes those of its share of the mean loss.
     """
 
     def __init__(
-        self, loss: Callable[..., tf.Tensor], trained: Sequence, state: dict, accumulate: int = 1, replicas: int = 1
+        self,
+        loss: Callable[..., tf.Tensor],
+        trained: Sequence,
+        state: dict,
+        accumulate: int = 1,
+        replicas: int = 1,
+        draws: Sequence[tf.Variable] = (),
     ):
         super().__init__()
         self.loss, self.accumulate, self.replicas = loss, accumulate, replicas
-        self.trained, self.state = trained, state
+        self.trained, self.state, self.draws = trained, state, draws
         first, second = training.BETAS
         self.optimizer = keras.optimizers.AdamW(
             training.LEARNING_RATE, training.WEIGHT_DECAY, beta_1=first, beta_2=second, epsilon=training.EPSILON
@@ -98,7 +105,7 @@ class Trainer(tf.Module):
         return lambda *inputs: {**iteration(*inputs), **self.state}
 
     def _state(self) -> list:
-        return [*self.trained, *self.state.values(), *self.optimizer.variables]
+        return [*self.trained, *self.state.values(), *self.draws, *self.optimizer.variables]
 
     def _gradients(self, *inputs: tf.Tensor) -> tuple:
         """Return the mean loss over the micro-batches, and its gradients. Micro-batches form the first axis."""

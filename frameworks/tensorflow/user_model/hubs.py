@@ -86,6 +86,11 @@ def generator() -> Any:
     return global_seed_generator().state
 
 
+def generators() -> tuple[type, ...]:
+    """Return the classes of Keras' generators of random numbers that hold a state: of Keras 3."""
+    return tuple(keras.random.SeedGenerator for keras in installed_keras() if hasattr(keras, "config"))
+
+
 def installed_keras() -> list[Any]:
     """Return Keras 3 and Keras 2, as far as they are installed; imported, since a model may import them late."""
     for name in KERAS:

@@ -95,7 +95,7 @@ class Made:
     """A user's model from `model()`: a function called in its place, and all of its variables in a fixed order.
 
     `constants` are tensors of floating point that it reaches, those in the places of NumPy's `arrays` too. `layers` are
-    Keras' layers that it reaches and is none of.
+    Keras' layers that it reaches and is none of, `draws` the states of Keras' generators of random numbers.
     """
 
     model: Any
@@ -104,6 +104,7 @@ class Made:
     constants: Sequence[tf.Tensor]
     arrays: Arrays
     layers: Sequence[Any]
+    draws: Sequence[tf.Variable]
 
     @property
     def trained(self) -> list[tf.Variable]:
@@ -123,11 +124,11 @@ class Made:
     @property
     def state(self) -> list[tf.Variable]:
         """The model's own variables that training leaves to the model: running statistics."""
-        trained = {id(variable) for variable in self.trained}
+        others = {id(variable) for variable in (*self.trained, *self.draws)}
         own = self.variables
         if hasattr(self.model, "variables"):
             own = raw([*self.model.variables, *_of_layers(self.layers, "variables")])
-        return list({id(variable): variable for variable in own if id(variable) not in trained}.values())
+        return list({id(variable): variable for variable in own if id(variable) not in others}.values())
 
 
 class Model(user_model.UserModel):
@@ -289,7 +290,8 @@ class Model(user_model.UserModel):
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
         kinds = tuple(keras.layers.Layer for keras in hubs.installed_keras())
         layers = [] if isinstance(model, kinds) else [one for one in reached if isinstance(one, kinds)]
-        return Made(model, call, variables, constants, arrays, layers)
+        generators = raw([one.state for one in reached if isinstance(one, hubs.generators())])
+        return Made(model, call, variables, constants, arrays, layers, [*draws, *generators])
 
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""

@@ -38,7 +38,8 @@ class Training(user_model.Training):
 
         if not made.trained:
             raise Fault("model() has no trainable variables, so there is nothing to train.")
-        return training.Trainer(loss, made.trained, {f"state.{index}": held for index, held in enumerate(made.state)})
+        state = {f"state.{index}": held for index, held in enumerate(made.state)}
+        return training.Trainer(loss, made.trained, state, draws=made.draws)
 
 
 def prepare(model: Model, cell: Cell) -> Step:
