@@ -140,12 +140,15 @@ class Model(user_model.UserModel):
 
     def __init__(self, *given: Any):
         self._arrays, self._sizes = Arrays(()), CHOICES[0]
+        self._policies: dict[str, Any] = {}  # of mixed precision, which the file set when it was run
         super().__init__(*given)
         self.precisions = ("float64", "float32")  # the second where Keras' layers compute in another dtype
         self._refuse_functions()
 
     def opened(self, workload: UserModel) -> Any:
-        return hubs.opened(workload.source, workload.is_file)
+        file = hubs.opened(workload.source, workload.is_file)
+        self._policies = _of_file.setdefault(workload.source, _mixed_policies())
+        return file
 
     def made(self) -> None:
         """Make nothing yet: each dtype gets its own model."""
@@ -259,7 +262,7 @@ class Model(user_model.UserModel):
             return created[-1]
 
         args, kwargs = cast(self.fresh(self.sets[0]), dtype)  # with variables other than the model's
-        with _making(dtype), tf.variable_creator_scope(keep):
+        with _making(dtype, self._policies), tf.variable_creator_scope(keep):
             self.seed(self.seed_of_weights)
             draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
             for state in draws:
@@ -638,15 +641,29 @@ def _kept_in_float32(model: Any) -> set[int]:
     return {id(variable) for layer in layers if isinstance(layer, kinds) for variable in layer.variables}
 
 
+_of_file: dict[str, dict[str, Any]] = {}  # by file, which a process runs once
+
+
+def _mixed_policies() -> dict[str, Any]:
+    """Return Keras' policies of mixed precision by the library's name, and replace them for other files."""
+    found = {}
+    for keras in hubs.installed_keras():
+        policy, floatx = _policy(keras), keras.backend.floatx()
+        if policy.compute_dtype != policy.variable_dtype:
+            found[keras.__name__] = policy
+            _default(keras, floatx, floatx)
+    return found
+
+
 @contextlib.contextmanager
-def _making(dtype: tf.DType) -> Iterator[None]:
-    """Make Keras 2 and Keras 3 create layers in a dtype."""
+def _making(dtype: tf.DType, policies: Mapping[str, Any]) -> Iterator[None]:
+    """Make Keras 2 and Keras 3 create layers in a dtype, or with the policy for a library's name."""
     before = [(keras, keras.backend.floatx(), _policy(keras)) for keras in hubs.installed_keras()]
     try:
         for keras, floatx, _ in before:
             # That of Keras 2 has no bfloat16, and its policies have.
             kept = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
-            _default(keras, kept, dtype.name)
+            _default(keras, kept, policies.get(keras.__name__, dtype.name))
         yield
     finally:
         for settings in before:
