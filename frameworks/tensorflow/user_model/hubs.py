@@ -16,6 +16,7 @@ from frameworks.user_file import Fault, UserFile
 
 KERAS = ("keras", "tf_keras")
 _asked: dict[str, str] = {}  # other backends that users' files name
+_not_eager: set[str] = set()  # files that disable eager execution, each of which a process runs once
 
 
 class Library:
@@ -45,9 +46,28 @@ class Library:
 
 
 def opened(source: str, is_file: bool) -> UserFile | Library:
-    """Return a user's file, or a library by name. Raises Unsupported for a file that needs another backend of Keras."""
+    """Return a user's file, or a library by name.
+
+    Raises Unsupported for a file that needs another backend of Keras, has no eager mode, or sets threads or devices.
+    """
     try:
-        return UserFile(source) if is_file else Library(source)
+        file = UserFile(source) if is_file else Library(source)
+        if not tf.executing_eagerly():
+            tf.compat.v1.enable_eager_execution()  # other files may share the process
+            _not_eager.add(source)
+        if source in _not_eager:
+            raise Unsupported(
+                f"{Path(source).name} disables eager execution, with which graphs are compared here: remove "
+                "tf.compat.v1.disable_eager_execution() from it."
+            )
+        return file
+    except RuntimeError as error:
+        if is_file and "cannot be modified after initialization" in str(error):
+            raise Unsupported(
+                f"{Path(source).name} sets TensorFlow's threads or devices, which the suite has set: remove that from "
+                f"it; THREADS= and DEVICE= choose them here ({error})"
+            ) from error
+        raise
     finally:
         if is_file:  # an ImportError of another backend's framework is for that reason
             refuse_other_backends(Path(source).name)
