@@ -425,12 +425,17 @@ def _cast(tensor: paddle.Tensor, dtype: str) -> paddle.Tensor:
 
 
 def _placed(leaf: Any, dtype: str) -> Any:
-    """Return a tensor or array of the inputs as a tensor, floating point in a dtype; arrays of text stay."""
+    """Return a tensor or array of the inputs as a tensor, floating point in a dtype; arrays of text stay.
+
+    It is contiguous, because predictors read the memory of a view as if that were.
+    """
     if isinstance(leaf, np.ndarray):
         if leaf.dtype.kind not in "biufc":
             return leaf
         leaf = paddle.to_tensor(leaf)
     made = _cast(leaf.detach(), dtype)
+    if made.is_dense() and not made.is_contiguous():
+        made = made.contiguous()
     made.stop_gradient = leaf.stop_gradient
     return made
 
