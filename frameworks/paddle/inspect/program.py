@@ -27,7 +27,7 @@ KINDS = {
     "group_norm": "normalisation",
 }  # fmt: skip
 # Names that one side has for an operator of the other.
-ALIASES = {"div_scale": "scale", "elementwise_pow": "pow"}
+ALIASES = {"div_scale": "scale", "elementwise_pow": "pow", "mean_all": "mean"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
@@ -36,6 +36,12 @@ SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
 WRITES = {"assign_out"}  # of state at the end of a program; eager mode uses another tensor
+# What functions of Paddle check in eager mode alone, with results that nothing or only Python reads:
+# the operators between those that come before and after.
+CHECKS = (
+    ((), ("not_equal", "cast", "multiply"), ("cross_entropy_with_softmax",)),  # cross_entropy: its labels
+    (("maximum",), ("less_equal", "any"), ("divide",)),  # var and std: degrees of freedom
+)
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
 
@@ -50,7 +56,7 @@ def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Prog
     None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError as `eager_log.dispatches`.
     """
     log = eager_log.logged(call, inputs)
-    return None if log is None else normal_form(eager_log.dispatches(log, cell))
+    return None if log is None else _without_checks(normal_form(eager_log.dispatches(log, cell)))
 
 
 def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
@@ -63,6 +69,18 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
             operations.append(_operation(name, dispatch, before))
         before = dispatch
     return operations
+
+
+def _without_checks(operations: list[Operation]) -> list[Operation]:
+    names = [operation.name for operation in operations]
+    dropped: set[int] = set()
+    for before, checks, after in CHECKS:
+        whole = [*before, *checks, *after]
+        for start in range(len(names)):
+            if names[start : start + len(whole)] == whole:
+                first = start + len(before)
+                dropped |= set(range(first, first + len(checks)))
+    return [operation for index, operation in enumerate(operations) if index not in dropped]
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
