@@ -78,6 +78,7 @@ BOUNDARY |= {
     f"frameworks.{name}"
     for name in (
         "adapter",
+        "copies",
         "smoke_test",
         "spellings",
         "description",
@@ -133,6 +134,7 @@ def allowed_to(path: Path) -> set[str] | None:
                 "workloads.user_model",
             },
             "values.py": {"numpy"},
+            "copies.py": {"frameworks.values"},
             "start.py": {"frameworks", "frameworks.", "frameworks.adapter"}
             | {"measurement.cells", "measurement.starts", "workloads.spec"},
             "stream.py": {"frameworks", "frameworks.", "frameworks.adapter"}

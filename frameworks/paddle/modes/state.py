@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import paddle
 from paddle import nn
+
+from frameworks.copies import copies_in_functions
 
 
 class State:
@@ -44,9 +47,12 @@ def has_memory(tensor: paddle.Tensor) -> bool:
 
 
 def copied(layer: nn.Layer, *shared: paddle.Tensor) -> nn.Layer:
-    """Return a copy of a layer that shares the tensors `shared` with it.
+    """Return a copy of a layer that shares the tensors `shared` with it; its hooks hold the copy.
 
     `to_static` replaces the forward of its argument. Paddle 2 also replaces that of every layer within.
     """
     empty = [buffer for buffer in layer.buffers() if not has_memory(buffer)]  # those have no copy
-    return copy.deepcopy(layer, {id(tensor): tensor for tensor in (*shared, *empty)})
+    copies: dict[int, Any] = {id(tensor): tensor for tensor in (*shared, *empty)}
+    made = copy.deepcopy(layer, copies)
+    copies_in_functions((vars(part) for part in made.sublayers(include_self=True)), copies)
+    return made

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
+from frameworks.copies import copies_in_functions, entries, of_copies
 from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch.inspect import program
 from frameworks.torch.inspect.counting import counted
@@ -429,29 +427,21 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     copy.deepcopy keeps plain functions, such as hooks, and weak references, which hold the original: they get the copy.
     It drops the hooks of parameters, and separates parameters that share their memory.
     """
-    kept = [value for part in module.modules() for value in walk(vars(part), _entries)]
+    kept = [value for part in module.modules() for value in walk(vars(part), entries)]
     copies = {id(value): value.detach().clone() for value in kept if _is_tensor(value) and not value.is_leaf}
     copied = copy.deepcopy(module, _with_dicts(kept, copies))
     named = dict(copied.named_parameters(remove_duplicate=False))  # a class may leave some out
     made = [(named[name], one) for name, one in module.named_parameters() if name in named]
     for group in _overlapping(one for _, one in made):
         _share_memory([(new, one) for new, one in made if any(one is other for other in group)])
-    attributes = [value for part in copied.modules() for value in walk(vars(part), _entries)]
-    tables = [value for value in attributes if isinstance(value, dict | list)]
-    for _ in range(2):  # a function may share a variable with a later one
-        for table in tables:
-            entries = table.items() if isinstance(table, dict) else enumerate(table)
-            changed = [(key, _of_copies(value, copies)) for key, value in entries if isinstance(value, _HOLDERS)]
-            for key, value in changed:  # not `update`, which some classes of dicts refuse
-                if value is not table[key]:
-                    table[key] = value
+    copies_in_functions((vars(part) for part in copied.modules()), copies)
     for new, parameter in made:
         if not parameter.requires_grad:
             continue
         for hook in (parameter._backward_hooks or {}).values():
-            new.register_hook(_of_copies(hook, copies))
+            new.register_hook(of_copies(hook, copies))
         for hook in (parameter._post_accumulate_grad_hooks or {}).values():
-            new.register_post_accumulate_grad_hook(_of_copies(hook, copies))
+            new.register_post_accumulate_grad_hook(of_copies(hook, copies))
     return copied
 
 
@@ -507,62 +497,6 @@ def _share_memory(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
     whole = whole.to(new.device, new.dtype, copy=True)
     for new, one in pairs:
         new.data = whole.as_strided(one.shape, one.stride(), one.storage_offset())
-
-
-def _entries(value: Any) -> list[Any]:
-    return list(value.values() if isinstance(value, dict) else value) if isinstance(value, dict | list | tuple) else []
-
-
-_HOLDERS = (FunctionType, MethodType, partial, tuple, weakref.ReferenceType)  # copy.deepcopy may leave them as they are
-
-
-def _of_copies(value: Any, copies: dict[int, Any]) -> Any:
-    """Return a value's copy by the identity of the original, or what holds copies in its place; else itself."""
-    if id(value) in copies:
-        return copies[id(value)]
-    if isinstance(value, MethodType):
-        owner = _of_copies(value.__self__, copies)
-        return value if owner is value.__self__ else MethodType(value.__func__, owner)
-    if type(value) is weakref.ReferenceType:
-        target = value()
-        owner = target if target is None else _of_copies(target, copies)
-        return value if owner is target else weakref.ref(owner)
-    if type(value) is tuple:
-        entries = tuple(_of_copies(one, copies) for one in value)
-        return value if all(map(operator.is_, entries, value)) else entries
-    if type(value) is partial:
-        before = (value.func, value.args, *value.keywords.values())
-        function, args, *named = after = [_of_copies(one, copies) for one in before]
-        unchanged = all(map(operator.is_, before, after))
-        return value if unchanged else partial(function, *args, **dict(zip(value.keywords, named, strict=True)))
-    if isinstance(value, FunctionType):
-        copies[id(value)] = made = value  # for a function that holds itself
-        with contextlib.suppress(ValueError):  # a variable without a value yet
-            made = _holding_copies(value, copies)
-        if made is value:
-            del copies[id(value)]
-        else:
-            copies[id(value)] = made
-        return made
-    return value
-
-
-def _holding_copies(function: FunctionType, copies: dict[int, Any]) -> FunctionType:
-    given, named = function.__defaults__ or (), function.__kwdefaults__ or {}
-    cells = function.__closure__ or ()
-    before = [*given, *named.values(), *(cell.cell_contents for cell in cells)]
-    after = [_of_copies(one, copies) for one in before]
-    if all(map(operator.is_, before, after)) and not any(id(cell) in copies for cell in cells):
-        return function
-    rest = iter(after)
-    defaults = tuple(itertools.islice(rest, len(given)))
-    by_name = dict(zip(named, itertools.islice(rest, len(named)), strict=True))
-    # Functions may share a variable.
-    closure = tuple(copies.setdefault(id(cell), CellType(one)) for cell, one in zip(cells, rest, strict=True))
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, closure)
-    made.__kwdefaults__ = by_name or None
-    vars(made).update(vars(function))
-    return made
 
 
 def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
