@@ -95,7 +95,7 @@ class Training(user_model.Training):
         if others:
             raise Unsupported(
                 f"gradients of {_named(others)} are of another size in the graph than in eager mode: remove code that "
-                "changes gradients, such as hooks, in one of both only."
+                "changes gradients in only one of them, such as a hook."
             )
 
     def _refuse_other_gradients(self) -> None:
