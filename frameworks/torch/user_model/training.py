@@ -94,7 +94,7 @@ class Training(user_model.Training):
         ]
         if others:
             raise Unsupported(
-                f"gradients of {_named(others)} are of another size in the graph than in eager mode: remove code that "
+                f"gradients of {_named(others)} have another size in the graph than in eager mode: remove code that "
                 "changes gradients in only one of them, such as a hook."
             )
 
