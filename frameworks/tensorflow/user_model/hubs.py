@@ -53,8 +53,9 @@ def opened(source: str, is_file: bool) -> UserFile | Library:
     try:
         file = UserFile(source) if is_file else Library(source)
         if not tf.executing_eagerly():
-            tf.compat.v1.enable_eager_execution()  # other files may share the process
             _not_eager.add(source)
+            with contextlib.suppress(ValueError):  # where the file has made a graph already
+                tf.compat.v1.enable_eager_execution()  # other files may share the process
         if source in _not_eager:
             raise Unsupported(
                 f"{Path(source).name} disables eager execution, with which graphs are compared here: remove "
