@@ -141,6 +141,7 @@ class Adapter(ABC):
     """
 
     device: Any = None  # the framework's object, once it is configured
+    starts = False  # whether the process's start is measured
 
     def __init__(self) -> None:
         self.user_models: dict[str, Any] = {}  # by group, whose modes share one

@@ -277,9 +277,12 @@ class UserModel(Subject):
         return naming_inputs(shown)
 
     def _call_first(self) -> None:
-        """Call the model on a copy of each input set; note the first outputs, and the inputs that any call changes."""
+        """Call the model on a copy of each input set; note the first outputs, and the inputs that any call changes.
+
+        A process whose start is measured calls it on the first set alone, as its user does.
+        """
         writes: list[str] = []
-        for place, given in enumerate(self.sets):
+        for place, given in enumerate(self.sets[: 1 if self.adapter.starts else None]):
             inputs = self.fresh(given)
             before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
             entries = dict(_entries(inputs))
@@ -301,6 +304,7 @@ class UserModel(Subject):
                 put = [name for name in new if name in others or not self.arrays_change]
                 kept = [name for name in put if not any(_same(new[name], one) for one in known)]
                 self.keeps = tuple(dict.fromkeys(map(_shown, kept)))
+            del output, inputs, entries, left  # before the next call: of training they hold all activations
         self.writes = tuple(dict.fromkeys(writes))
 
     def _checked(self, output: Any) -> Values:

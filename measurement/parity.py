@@ -32,8 +32,9 @@ TIMES_EAGER_OF_A_PART, DIFFERENT = 5 * TIMES_EAGER, 64
 # Errors that a graph may have where eager mode has none, relative to an output: those of 2**16 values summed one by one
 # in float32 (2**8 times 2**-24, a random walk), and of TF32's products (2**-10), which eager mode need not use.
 SUMMED, MULTIPLIED = 2.0**-16, {"tf32": 2.0**-10}
-# Masks put one value, such as -1e9, in many places: so many times as large as all others, whose errors it would hide.
-MASKED, ALIKE = 1000.0, 1.01
+# A mask puts one value, such as -1e9, in many places: so many times as large as all others, whose errors it would hide.
+# Ones among remainders are no mask, nor are few values: a sample repeats the extremes four times.
+MASKED, ALIKE, FEW = 1000.0, 1.01, 4
 # A fault of a part occurs in most calls and items, which form this many groups. A token sent to another expert by
 # rounding occurs in few of them.
 GROUPS = 8
@@ -216,7 +217,8 @@ def _limit(calls: Sequence[np.ndarray]) -> float:
     sizes = np.concatenate([np.zeros(0), *(np.abs(one[np.isfinite(one)]).astype(np.float64) for one in calls)])
     alike = sizes >= sizes.max(initial=0.0) / ALIKE
     rest, least = float(sizes.max(initial=0.0, where=~alike)), float(sizes.min(initial=math.inf, where=alike))
-    return math.sqrt(MASKED) * rest if alike.sum() > 1 and 0 < MASKED * rest <= least else math.inf
+    many = alike.sum() > FEW * len(calls)
+    return math.sqrt(MASKED) * rest if many and rest > 0 and MASKED * max(rest, 1.0) <= least else math.inf
 
 
 def _far(values: np.ndarray, expected: np.ndarray) -> np.ndarray:

@@ -69,10 +69,12 @@ class ProcessStart(GroupWork):
 
     def __init__(self, context: Context):
         self.began = float(os.environ.get(EXEC, worker.BEGAN))
-        self.meter = NoiseMeter(whole=True)
         self.phases, self.job = Phases(Imports()), context.job.start or StartJob("", "")
         self.phases.add("interpreter", worker.BEGAN - self.began)
         self.phases.add("suite", time.monotonic() - worker.BEGAN)
+        begin = time.monotonic()
+        self.meter = NoiseMeter(whole=True)
+        self.began += time.monotonic() - begin  # no part of the start
         self.context, self.channel, self.group = context, context.channel, context.job.groups[0]
         self.programs_started = Programs()
 
@@ -92,6 +94,7 @@ class ProcessStart(GroupWork):
         (cell,) = self.group.cells
         with self.phases("imports"):
             self.context.adapter = frameworks.load_adapter(self.context.job.framework)
+            self.context.adapter.starts = True
         with self.phases("suite"):
             super().__init__(self.context, self.group)
             weights, inputs = self.weights(), load_inputs(self.group.inputs)

@@ -101,9 +101,11 @@ def test_errors_are_relative_to_the_values_without_a_mask(mask):
     assert difference(near, far, near).within(1e-6)
 
 
-def test_one_large_value_is_no_mask():
-    reference = {"0.y": np.array([1e6, 1.0, 2.0])}
-    assert difference({"0.y": np.array([0.99e6, 1.0, 2.0])}, reference).relative == approx(0.01)
+def test_few_large_values_and_ones_beside_remainders_are_no_mask():
+    reference = {"0.y": np.array([1e6] * 4 + [1.0, 2.0] * 20)}
+    assert difference({"0.y": np.where(reference["0.y"] > 10, 0.99e6, reference["0.y"])}, reference).relative > 0.009
+    identity = {"0.y": np.eye(8) + np.random.default_rng(0).standard_normal((8, 8)) * 1e-17}
+    assert difference({"0.y": np.eye(8) + 6e-8}, identity).within(1e-6)
 
 
 def test_what_is_no_number_is_no_reference():

@@ -553,7 +553,10 @@ def _register(leaf: Any) -> None:
     """Register the class of a dataclass among the inputs as a pytree; nothing else does."""
     if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
         return
-    if jax.tree_util.all_leaves([leaf]):
+    if isinstance(leaf, dict) and jax.tree_util.all_leaves([leaf]):  # whose items `__init__` fills, as transformers'
+        names = [field.name for field in dataclasses.fields(leaf) if field.init]
+        jax.tree_util.register_dataclass(type(leaf), data_fields=names, meta_fields=[])
+    elif jax.tree_util.all_leaves([leaf]):
         unflatten = partial(_unflattened, type(leaf))
         jax.tree_util.register_pytree_with_keys(type(leaf), _with_keys, unflatten)
     for child, _ in zip(*_children(leaf), strict=True):

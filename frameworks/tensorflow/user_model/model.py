@@ -292,7 +292,8 @@ class Model(user_model.UserModel):
             )
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
         kinds = tuple(keras.layers.Layer for keras in hubs.installed_keras())
-        layers = [] if isinstance(model, kinds) else [one for one in reached if isinstance(one, kinds)]
+        called = [one for one in reached if isinstance(one, kinds) and one.built]  # others may lack their variables
+        layers = [] if isinstance(model, kinds) else called
         generators = raw([one.state for one in reached if isinstance(one, hubs.generators())])
         return Made(model, call, variables, constants, arrays, layers, [*draws, *generators])
 
@@ -663,7 +664,8 @@ def _making(dtype: tf.DType, policies: Mapping[str, Any]) -> Iterator[None]:
         for keras, floatx, _ in before:
             # That of Keras 2 has no bfloat16, and its policies have.
             kept = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
-            _default(keras, kept, policies.get(keras.__name__, dtype.name))
+            policy = policies.get(keras.__name__)
+            _default(keras, kept, policy if policy and policy.variable_dtype == dtype.name else dtype.name)
         yield
     finally:
         for settings in before:
