@@ -270,7 +270,7 @@ def check_a_recording_takes_each_input_set_or_is_refused(device: str) -> None:
 class Placed:
     """Stands in for an adapter on a GPU."""
 
-    device = torch.device("meta")
+    device, starts = torch.device("meta"), False
 
 
 class OnMeta(user_model.Model):

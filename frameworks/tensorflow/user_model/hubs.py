@@ -16,7 +16,6 @@ from frameworks.user_file import Fault, UserFile
 
 KERAS = ("keras", "tf_keras")
 _asked: dict[str, str] = {}  # other backends that users' files name
-_not_eager: set[str] = set()  # files that disable eager execution, each of which a process runs once
 
 
 class Library:
@@ -53,10 +52,6 @@ def opened(source: str, is_file: bool) -> UserFile | Library:
     try:
         file = UserFile(source) if is_file else Library(source)
         if not tf.executing_eagerly():
-            _not_eager.add(source)
-            with contextlib.suppress(ValueError):  # where the file has made a graph already
-                tf.compat.v1.enable_eager_execution()  # other files may share the process
-        if source in _not_eager:
             raise Unsupported(
                 f"{Path(source).name} disables eager execution, with which graphs are compared here: remove "
                 "tf.compat.v1.disable_eager_execution() from it."
