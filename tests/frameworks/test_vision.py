@@ -127,14 +127,9 @@ for layout in ("NCHW", "NHWC"):
         capture(norm)(paddle.to_tensor([1.0, 2.0, 3.0]).reshape([3, 1, 1, 1]))
         assert abs(float(norm._variance[0]) - (2 / 3 if conventions["running_variance"] == "biased" else 1)) < 1e-6
 """
-# How the first difference of a program begins where there is one. Paddle looks for labels to be ignored, eagerly alone;
-# the gradient of TensorFlow's loop goes to the state before the first position as well, once a layer.
+# How the first difference of a program begins where there is one: the gradient of TensorFlow's loop goes to the state
+# before the first position as well, once a layer.
 GAPS = {
-    "paddle": dict.fromkeys(
-        [(name, "training", cell) for name, cell in
-         (("resnet-tiny", None), ("vit-tiny", None), ("lstm-tiny", "fused"), ("lstm-tiny", "unrolled"))],
-        "not_equal: in eager, not in the graph",
-    ),
     "tensorflow": {
         ("lstm-tiny", "training", "scan"): "matmul: in the graph, not in eager (operand 0 float32 (2,64), operand 1 "
         "float32 (16,64), transpose_a False, transpose_b True) (2 times)"
