@@ -32,8 +32,8 @@ TIMES_EAGER_OF_A_PART, DIFFERENT = 5 * TIMES_EAGER, 64
 # Errors that a graph may have where eager mode has none, relative to an output: those of 2**16 values summed one by one
 # in float32 (2**8 times 2**-24, a random walk), and of TF32's products (2**-10), which eager mode need not use.
 SUMMED, MULTIPLIED = 2.0**-16, {"tf32": 2.0**-10}
-# A mask's values, such as -1e9, exceed all others and 1 by this factor, and would hide their errors. They differ by 1 %.
-# Four values may be repeated extremes of a sample.
+# A mask's values, such as -1e9, exceed 1 and all others by this factor, and would hide their errors. They are alike to
+# 1 %. Four values may be repeated extremes of a sample.
 MASKED, ALIKE, FEW = 1000.0, 1.01, 4
 # A fault of a part occurs in most calls and items, which form this many groups. A token sent to another expert by
 # rounding occurs in few of them.
