@@ -6,15 +6,23 @@ that an edition lacks have no row, column or chart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from analysis.points import Point, Points
-from measurement.statistics import ENOUGH_PROCESSES
+from analysis.rounds import Arm
+from commands import start, stream
+from commands.rounds import Form
+from measurement.starts import WAYS
+from measurement.statistics import ENOUGH_PROCESSES, Interval
+from measurement.streams import COLD, STRATEGIES
 from publish import place
 from records import recordfile
+from records.process import ProcessRecord
 from records.record import FIELDS, Record
+from records.streams import StreamRecord
+from reports.numbers import with_width
 
 NOTHING = "No table of this edition has been measured."
 HEAD = "model, batch × tokens"
@@ -165,6 +173,34 @@ SUMMARY = (
 )
 
 
+class Rounds(NamedTuple):
+    """A chart of processes in rounds, a column by strategy: title, tables, command, and the arms of a cell by name."""
+
+    title: str
+    tables: Sequence[str]
+    form: Form
+    strategies: Iterable[str]
+    arms: Callable[[Any], Mapping[str, tuple[Arm, Interval | None]]]
+
+
+ROUNDS = (
+    Rounds(
+        "Fresh processes: seconds from exec to the first right answer",
+        ("*-start*",),
+        start.FORM,
+        WAYS,
+        lambda cell: {one.name: (one, one.first) for one in cell.strategies},
+    ),
+    Rounds(
+        "Calls of varying lengths: seconds for all of them, with cold caches",
+        ("*-stream*",),
+        stream.FORM,
+        STRATEGIES,
+        lambda cell: {arm.name: (arm, arm.total) for arm in cell.with_caches(COLD)},
+    ),
+)
+
+
 def places() -> list[Path]:
     """Return the folders of the edition's machines, those with a GPU first."""
     folders = (path for path in (recordfile.RESULTS / place.EDITION).glob("*/") if any(path.glob("*/")))
@@ -186,14 +222,14 @@ def rows(chart: Chart, folder: Path) -> list[Row]:
                         raise ValueError(f"{table} has two records of {row.title} in {column.head}.")
                     row.points[column.head] = point
                     row.tables.add(table.name)
-                    check_machine(f"{table}, {row.title}", row.points.values())
+                    check_machine(f"{table}, {row.title}", [one.record for one in row.points.values()])
     chosen = [found[title] for title in chart.titles if title in found] if chart.titles else found.values()
     return [row for row in chosen if sum(any(map(str.isdigit, cell)) for cell in _cells(chart, row)) > 1]
 
 
-def check_machine(name: str, points: Iterable[Point]) -> None:
-    """Raise ValueError where several machines measured points that a reader compares."""
-    machines = {point.record.machine_id for point in points} - {None}
+def check_machine(name: str, records: Iterable[Record | ProcessRecord]) -> None:
+    """Raise ValueError where several machines measured records that a reader compares."""
+    machines = {record.machine_id for record in records} - {None}
     if len(machines) > 1:
         raise ValueError(f"{name}: measured on several machines ({', '.join(sorted(map(str, machines)))}).")
 
@@ -208,9 +244,21 @@ def name_of(record: Record) -> str:
     name = record.workload.rpartition("/")[2].rpartition(":")[2].removesuffix(".py")
     library = " (library)" if record.implementation == "library" else ""
     computed = "" if record.pass_name == "inference" else f" {record.pass_name}"
-    length = f" × {record.seq_len:,} tokens" if record.seq_len else ""
-    batch = f"{record.batch_size}{length}" if length else f"batch {record.batch_size}"
-    return ", ".join((f"{NAMES.get(name, name)}{library}{computed}", batch, *_on_ranks(record)))
+    shape = _shape(record.batch_size, record.seq_len)
+    return ", ".join((f"{NAMES.get(name, name)}{library}{computed}", shape, *_on_ranks(record)))
+
+
+def served_name(records: Sequence[ProcessRecord]) -> str:
+    """Return the name of a row of processes in rounds: framework, model, and the shape or the calls."""
+    one = records[0]
+    shape = dict(pair.split("=", 1) for pair in one.cell.rpartition("/")[2].split(","))
+    calls = next((f"{r.number:,} calls, {r.lengths}" for r in records if isinstance(r, StreamRecord) and r.number), "")
+    shown = f"batch {shape['batch_size']}, {calls}" if calls else _shape(int(shape["batch_size"]), shape.get("seq_len"))
+    return f"{one.framework} {NAMES.get(one.workload, one.workload)}, {shown}"
+
+
+def _shape(batch: int | None, length: int | str | None) -> str:
+    return f"{batch} × {int(length):,} tokens" if length else f"batch {batch}"
 
 
 def _on_ranks(record: Record) -> list[str]:
@@ -238,9 +286,8 @@ def enough(point: Point) -> bool:
     return (point.record.processes or 0) >= ENOUGH_PROCESSES
 
 
-def facts(points: Iterable[Point]) -> str:
+def facts(records: Sequence[Record | ProcessRecord]) -> str:
     """Return devices, dtypes and versions of frameworks: `NVIDIA H100, bf16, torch 2.13.0`."""
-    records = [point.record for point in points]
     known = dict.fromkeys(text for record in records for text in (record.device_name, record.dtype) if text)
     versions = (f"{name} {' and '.join(sorted(kinds))}" for name, kinds in place.versions_in(records).items())
     return ", ".join((*known, *versions))
@@ -256,14 +303,47 @@ def lines(chart: Chart, folder: Path, route: str) -> list[str]:
         return []
     heads = (HEAD, *(column.head for column in chart.columns))
     names = dict.fromkeys(name for row in found for name in sorted(row.tables))
+    records = [point.record for row in found for point in row.points.values()]
+    cells = [[row.title, *_cells(chart, row)] for row in found]
+    return [heading(chart.title, folder), "", *place.filled(heads, cells), "", source(records, names, folder, route)]
+
+
+def source(records: Sequence[Record | ProcessRecord], names: Iterable[str], folder: Path, route: str) -> str:
+    """Return the line below a chart: the facts of its records, and links to its tables."""
     links = ", ".join(f"[{name}]({route}/{place.EDITION}/{folder.name}/{name})" for name in names)
+    return f"{facts(records)}. Tables: {links}."
+
+
+def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
+    """Return a chart of processes in rounds, as `lines` does; a row with fewer than two figures is omitted."""
+    read = {table.name: chart.form.journal.read(table) for table in tables(chart.tables, folder)}
+    cells = [cell for records in read.values() for cell in chart.form.cells(list(records))]
+    rows = []
+    for cell in cells:
+        check_machine(f"{folder.name}, {cell.name}", cell.records)
+        arms = chart.arms(cell)
+        texts = [_arm(*arms[name]) if name in arms else "" for name in chart.strategies]
+        if sum(any(map(str.isdigit, text)) for text in texts) > 1:
+            rows.append([served_name(cell.records), *texts])
+    if not rows:
+        return []
+    records = [record for cell in cells for record in cell.records]
     return [
         heading(chart.title, folder),
         "",
-        *place.filled(heads, [[row.title, *_cells(chart, row)] for row in found]),
+        *place.filled(("framework and model", *(f"`{name}`" for name in chart.strategies)), rows),
         "",
-        f"{facts(point for row in found for point in row.points.values())}. Tables: {links}.",
+        source(records, read, folder, route),
     ]
+
+
+def _arm(arm: Arm, figure: Interval | None) -> str:
+    """Return a strategy's figure and its failures, or its status; nothing for fewer than three processes."""
+    problem = arm.reason.partition(":")[0]
+    if not arm.records or figure is None:
+        return problem
+    fell_back = f"eager from call {arm.fell_back}" if getattr(arm, "fell_back", None) else ""
+    return ", ".join(filter(None, (with_width(figure).replace(" ", "\u00a0"), problem, fell_back)))
 
 
 def heading(title: str, folder: Path) -> str:
@@ -286,7 +366,14 @@ def chapters() -> str:
     """Return all charts of all places, except those that repeat another's tables (`h100-second`) and are compared."""
     tables = {folder: {path.name for path in folder.glob("*/")} for folder in places()}
     kinds = [folder for folder, names in tables.items() if not names & tables.get(place.before(folder), set())]
-    parts = ([*(lines(chart, folder, "../results") for chart in CHARTS), means(folder)] for folder in kinds)
+    parts = (
+        [
+            *(lines(chart, folder, "../results") for chart in CHARTS),
+            *(rounds_lines(chart, folder, "../results") for chart in ROUNDS),
+            means(folder),
+        ]
+        for folder in kinds
+    )
     return joined(part for of_place in parts for part in of_place)
 
 

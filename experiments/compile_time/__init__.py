@@ -137,5 +137,5 @@ EXPERIMENT = Experiment(
     source="PyTorch's devlog of 2026-05-11, accelerate#3529, sglang#28193 and #32696, pytorch#172547, torchtune#2831",
     claims=CLAIMS,
     tables=make_tables,
-    edition=("cpu-start-bert", "cpu-start-models", "gpu-start-torch"),
+    edition=("cpu-start-bert", "cpu-start-models", "cpu-start-stack", "gpu-start-torch"),
 )

@@ -15,6 +15,7 @@ from doubles.reported import record
 
 import runner
 from analysis.points import Points
+from analysis.rounds import typical
 from plan import plan, sweep
 from publish import figures, picture, place
 from records import recordfile
@@ -48,6 +49,8 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     for table, run in RUNS.items():
         shutil.copytree(ROOT / "tests/runs" / run, folder / place.EDITION / table)
+    for table in ("cpu-start", "cpu-stream"):
+        shutil.copytree(RESULTS / place.EDITION / "cpu" / table, folder / place.EDITION / "cpu" / table)
     return folder
 
 
@@ -98,9 +101,19 @@ def untraced(text: str, records: dict) -> list[str]:
     """Return the cells with a figure that is not of the one record of their row, column and tables."""
     columns = {(c.title, column.head): column for c in (*figures.CHARTS, *figures.SUMMARY) for column in c.columns}
     wrong = []
+    in_rounds = {chart.title: chart for chart in figures.ROUNDS}
     for title, where, lines in charts(text):
         heads, _, *rows = [line.strip("| ").split(" | ") for line in re.findall(r"(?m)^\|.*\|$", lines)]
         tables = re.findall(rf"{place.EDITION}/{where}/([\w-]+)\)", lines)
+        if chart := in_rounds.get(title):
+            processes = [one for table in tables for one in processes_of(where, table, chart)]
+            wrong += [
+                cell
+                for name, *cells in rows
+                for head, cell in zip(heads[1:], cells, strict=False)
+                if re.search(r"\d", cell) and not shows_processes(cell, name, head.strip("`"), processes)
+            ]
+            continue
         if not tables:
             wrong += [row[2] for row in rows if not mean_of(records, where, row)]
             continue
@@ -112,6 +125,35 @@ def untraced(text: str, records: dict) -> list[str]:
                 if re.search(r"\d", cell) and not (len(own) == 1 and shows(cell, column.figure, own[0])):
                     wrong.append(cell)
     return wrong
+
+
+def processes_of(where: str, table: str, chart: figures.Rounds) -> list[dict]:
+    """Return the rows on disk of the processes of a table."""
+    path = recordfile.RESULTS / place.EDITION / where / table / chart.form.journal.lines
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def shows_processes(cell: str, name: str, strategy: str, processes: list[dict]) -> bool:
+    """Say whether a cell shows the geometric mean of a strategy's right processes, with its half-width."""
+    own = [r for r in processes if r["strategy"] == strategy and r["status"] == "ok" and r.get("caches") != "warm"]
+    own = [r for r in own if name == titled(r)]
+    found = re.fullmatch(rf"({NUMBER})\s±({NUMBER})\s%(, .*)?", cell)
+    if not found or len({r["cell"] for r in own}) != 1:
+        return False
+    known = typical([r["total_s"] if "total_s" in r else r["first_answer_s"] for r in own])
+    return is_of(found[1], known.value) and is_of(found[2], 100 * known.relative_half_width)
+
+
+def titled(row: dict) -> str:
+    """Return the name of the row that shows a process."""
+    shape = dict(pair.split("=") for pair in row["cell"].split("/")[-1].split(","))
+    if "lengths" in row:
+        shown = f"batch {shape['batch_size']}, {row['number']:,} calls, {row['lengths']}"
+    elif "seq_len" in shape:
+        shown = f"{shape['batch_size']} × {int(shape['seq_len']):,} tokens"
+    else:
+        shown = f"batch {shape['batch_size']}"
+    return f"{row['framework']} {figures.NAMES.get(row['workload'], row['workload'])}, {shown}"
 
 
 def mean_of(records: dict, where: str, row: list[str]) -> bool:
