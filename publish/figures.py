@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from analysis.points import Point, Points
 from analysis.rounds import Arm
+from analysis.streams import Arm as StreamArm
 from commands import start, stream
 from commands.rounds import Form
 from measurement.starts import WAYS
@@ -342,7 +343,7 @@ def _arm(arm: Arm, figure: Interval | None) -> str:
     problem = arm.reason.partition(":")[0]
     if not arm.records or figure is None:
         return problem
-    fell_back = f"eager from call {arm.fell_back}" if getattr(arm, "fell_back", None) else ""
+    fell_back = f"eager from call {arm.fell_back}" if isinstance(arm, StreamArm) and arm.fell_back else ""
     return ", ".join(filter(None, (with_width(figure).replace(" ", "\u00a0"), problem, fell_back)))
 
 
