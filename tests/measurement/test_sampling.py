@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gc
 import random
+import threading
+import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ from measurement.first_figures import first_figures
 from measurement.profiles import PROFILES, Profile
 from measurement.sampling import (
     OUTPUTS_KEPT,
+    Clocks,
     Variant,
     first_call,
     take_parts,
@@ -137,6 +140,21 @@ def test_cpu_per_wall_counts_the_timed_calls_alone(machine):
     take_sample(variant, machine.clocks)
     assert variant.cpu_per_wall == 1.5
     assert variant.wall_seconds == 2 * TICK
+
+
+def test_the_cpu_clock_counts_the_work_of_every_thread():
+    """However many processors the threads get."""
+    clock, worked = Clocks().cpu, []
+
+    def work() -> None:
+        while time.thread_time() < 0.05:
+            sum(range(1000))
+        worked.append(time.thread_time())
+
+    before, thread = clock(), threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert clock() - before > 0.9 * worked[0]
 
 
 def test_the_compile_counter_is_read_before_sampling(machine):
