@@ -162,11 +162,11 @@ def suite(tmp_path_factory):
 @pytest.fixture(scope="session")
 def run(suite, tmp_path_factory):
     """Run `bench` over tiny cells in this interpreter, in a folder of its own."""
-    from doubles.suite import SILENCE, TINY
+    from doubles.suite import TINY, WAITS
 
     def bench(*words: str, environment: dict[str, str] | None = None):
         out = tmp_path_factory.mktemp("runs") / "run"
-        words = (*TINY, "--python", sys.executable, "--timeout", SILENCE, "--out", str(out), *words)
+        words = (*TINY, "--python", sys.executable, "--timeout", WAITS, "--out", str(out), *words)
         return suite.bench(out, *words, environment=environment)
 
     return bench

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 from doubles.reported import record
-from doubles.suite import PATIENCE, SILENCE, TINY, Finished
+from doubles.suite import PATIENCE, TINY, WAITS, Finished
 
 import runner
 from analysis import paired
@@ -280,7 +280,7 @@ def test_a_build_of_python_is_known_by_its_own_words(tmp_path, answer, one):
 def pair(suite, tmp_path):
     """Run `ab` with a side that takes half as long again, to its end or begun only."""
     sides = ["--a", interpreter(tmp_path, "old"), "--b", interpreter(tmp_path, "new", FAKE_DELAY="0.5")]
-    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "a pair"))
+    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", WAITS, "--out", str(tmp_path / "a pair"))
 
     def command(*more: str, resume: bool = False) -> dict:
         flags = ["--resume", str(tmp_path / "a pair"), *sides] if resume else [*words, *sides]

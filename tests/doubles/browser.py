@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from doubles.suite import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -51,7 +53,7 @@ class Browser:
 
     def __exit__(self, *_) -> None:
         self._process.terminate()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=PATIENCE)
         os.close(self._out)
         os.close(self._in)
         self._profile.cleanup()
@@ -84,7 +86,7 @@ class Browser:
             raise AssertionError(answer["exceptionDetails"].get("exception", {}).get("description", script))
         return answer["result"].get("value")
 
-    def until(self, script: str, seconds: float = 60) -> None:
+    def until(self, script: str, seconds: float = PATIENCE) -> None:
         """Wait until a JavaScript expression is true."""
         end = time.monotonic() + seconds
         while not self.evaluate(script):
@@ -112,7 +114,7 @@ class Browser:
                 return answer["result"]
             self._note(answer)
 
-    def _receive(self, seconds: float = 60) -> dict:
+    def _receive(self, seconds: float = PATIENCE) -> dict:
         while b"\0" not in self._buffer:
             if not select.select([self._in], [], [], seconds)[0]:
                 raise AssertionError("the browser does not answer")

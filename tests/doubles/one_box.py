@@ -21,7 +21,7 @@ from pathlib import Path
 from launchers.local import GUARD
 
 TOOLS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
-PATIENCE = 60.0  # seconds for the cluster to come up, and for a node to be seen dead
+PATIENCE = 200.0  # seconds for the cluster to come up, and for a node to be seen dead
 GPUS = 2  # that a node claims
 _CONF = """\
 ClusterName=onebox
@@ -197,7 +197,7 @@ class OneBox:
         for node in self.nodes:
             self.ask("scontrol", "update", f"nodename={node}", "state=resume")
         # On a busy machine nodes were `completing` for a minute after the controller had been restarted.
-        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), 3 * PATIENCE)
+        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"))
         self.came_back = False
 
     def wait(self, condition, seconds: float = PATIENCE) -> None:

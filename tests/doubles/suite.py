@@ -35,8 +35,9 @@ CODE = (
     "pyproject.toml",
     "Makefile",  # which makes it a checkout
 )
-SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
-PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
+SILENCE = "15"  # seconds, where a mode hangs: more than a worker needs to start on a busy machine
+PATIENCE = 400.0  # seconds until something is said to hang: less than pytest's own limit, which names no process
+WAITS = f"{PATIENCE:g}"  # seconds that a worker may be silent where nothing should have to wait for it
 # What the copy's modules end with: the fake's name, peaks of small arrays, and samples and warm-ups of a tenth of
 # the time.
 REGISTERED = 'NAMES = ("fake", *NAMES)'

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from doubles import gpus
-from doubles.suite import TINY, processes_naming, wait_for
+from doubles.suite import PATIENCE, TINY, processes_naming, wait_for
 
 from execution import bounds
 from execution.campaign import Campaign
@@ -123,7 +123,7 @@ def test_a_stop_during_the_profile_ends_the_waiting_worker_too(suite, tmp_path):
     wait_for(lambda: list(out.glob("processes/*/traces/*/*/begun")), process)
     assert len(list(out.glob("processes/*/job.json"))) == 4
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and f"RESUME={out}" in output
     assert processes_naming(str(out / "processes")) == []
 

@@ -245,14 +245,14 @@ def test_a_closed_store_begins_nothing_more(cell, monkeypatch):
     def ensure(requests, seals):
         begun.append(requests)
         entered.set()
-        assert goes_on.wait(60)
+        assert goes_on.wait(PATIENCE)
         return []
 
     monkeypatch.setattr(reference_data, "ensure", ensure)
     store = reference_data.Store(None, 0)
     store.prepare_later([batch_of(cell, 1)])
     store.prepare_later([batch_of(cell, 2)])
-    assert entered.wait(60)
+    assert entered.wait(PATIENCE)
     store.close()
     goes_on.set()
     store._background.shutdown(wait=True)

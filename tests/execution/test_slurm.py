@@ -13,6 +13,7 @@ from doubles import gpus
 from doubles.environment import QUICKLY, bench
 from doubles.gpus import two_cpus
 from doubles.one_box import why_not
+from doubles.suite import WAITS
 
 from execution import cluster, slots
 from launchers import slurm
@@ -29,7 +30,7 @@ from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 pytestmark = pytest.mark.slow
 
 PLANTED = ROOT / "tests/doubles/planted_ranks"
-WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
+WORDS = (*FAKE, "--launcher", "slurm", "--timeout", WAITS)
 
 
 @pytest.fixture(scope="module")

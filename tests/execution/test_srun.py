@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from doubles import pretended_slurm
-from doubles.suite import TINY
+from doubles.suite import PATIENCE, TINY
 
 from execution import cluster, submission, surroundings
 from launchers import scratch, slurm
@@ -52,7 +52,7 @@ say = lambda **message: print(json.dumps(message), flush=True)
 """
 
 
-def attempted(tmp_path, monkeypatch, body: str, timeout: float = 5) -> tuple[list[str], WorkerFailure | None]:
+def attempted(tmp_path, monkeypatch, body: str, timeout: float = PATIENCE) -> tuple[list[str], WorkerFailure | None]:
     """The types of the messages that come through a pretended srun, and what the launch fails with."""
     srun = tmp_path / "bin" / "srun"
     srun.parent.mkdir(exist_ok=True)
@@ -222,7 +222,7 @@ def test_a_job_is_queued_again_however_soon_its_runner_ends(tmp_path, monkeypatc
     text = submission.script(out, [], [], 1, {"lines": str(lines)}).replace(sys.executable, str(tools / "python"))
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert subprocess.run(["bash"], input=text, text=True, capture_output=True, timeout=60).returncode == 130
+    assert subprocess.run(["bash"], input=text, text=True, capture_output=True, timeout=PATIENCE).returncode == 130
     assert requeued.read_text() == "requeue 7\n"
 
 

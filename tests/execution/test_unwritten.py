@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, listed_files
 from doubles.disks import disk
-from doubles.suite import SILENCE, TINY
+from doubles.suite import TINY, WAITS
 
 from execution import reference_data
 from measurement import durable
@@ -23,7 +23,7 @@ from worker import writing
 
 pytestmark = pytest.mark.slow
 
-WORDS = (*TINY, "--framework", "fake", "--mode", "eager", "--python", sys.executable, "--timeout", SILENCE)
+WORDS = (*TINY, "--framework", "fake", "--mode", "eager", "--python", sys.executable, "--timeout", WAITS)
 WORDS += ("--width", "128", "--batch", "64")  # outputs that are larger than what is left of the disk
 HARM = {
     "fills": "outputs/0.npz: No space left on device",  # as the worker saves what the cell computed

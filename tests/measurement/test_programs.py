@@ -6,7 +6,7 @@ import selectors
 import time
 
 import pytest
-from doubles.suite import processes_naming, wait_for
+from doubles.suite import PATIENCE, processes_naming, wait_for
 
 import runner
 from environments import environments
@@ -41,9 +41,9 @@ def test_one_that_does_not_end_is_ended_with_what_it_started(tmp_path):
 
 def test_a_program_that_compares_something_need_not_listen():
     words = "é" * (1 << 19)
-    assert programs.run(["cat"], 30, 2 * programs.MOST, words=words).output == words
-    assert programs.run(["true"], 30, words=words).code == 0
-    assert programs.run(["sh", "-c", "kill -9 $$"], 30).code == -9
+    assert programs.run(["cat"], PATIENCE, 2 * programs.MOST, words=words).output == words
+    assert programs.run(["true"], PATIENCE, words=words).code == 0
+    assert programs.run(["sh", "-c", "kill -9 $$"], PATIENCE).code == -9
 
 
 # What PYTHON= names instead of an interpreter, and what is said of it.
@@ -68,7 +68,7 @@ def test_a_python_that_is_none_is_one_sentence(tmp_path, monkeypatch, capsys, sc
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n: {tmp_path}\n{script}\n")
     python.chmod(0o755)
-    monkeypatch.setattr(environments, "ASKED", (0.5 if "0.5 s" in NO_PYTHON[script] else 60.0, programs.MOST))
+    monkeypatch.setattr(environments, "ASKED", (0.5 if "0.5 s" in NO_PYTHON[script] else PATIENCE, programs.MOST))
     words = ["bench", "--framework", "torch", "--workload", "mlp", "--mode", "eager", "--python", str(python)]
     assert runner.main([*words, "--out", str(tmp_path / "run")]) == 2
     error = capsys.readouterr().err
@@ -115,4 +115,4 @@ def test_output_just_before_the_end_is_read(monkeypatch):
             return ready
 
     monkeypatch.setattr(programs.selectors, "DefaultSelector", Late)
-    assert programs.run(["sh", "-c", "sleep 0.1; echo x"], 10.0).output == "x\n"
+    assert programs.run(["sh", "-c", "sleep 0.1; echo x"], PATIENCE).output == "x\n"

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from doubles.suite import PATIENCE
 
 from frameworks.adapter import Step
 from measurement.cells import Cell
@@ -43,7 +44,7 @@ class Group:
         return found
 
     def barrier(self):
-        self.meeting.wait(10)
+        self.meeting.wait(PATIENCE)
 
 
 class Ended(Exception):
@@ -87,7 +88,7 @@ def ranked(monkeypatch):
     run.made = made
     yield run, first
     run("end")
-    thread.join(10)
+    thread.join(PATIENCE)
 
 
 def test_a_sample_is_that_of_the_slowest_rank(ranked):

@@ -39,7 +39,7 @@ if (once := Path(os.environ.get("FAKE_IMPORT", ""))).is_absolute() and not once.
     os.kill(os.getpid(), signal.SIGKILL)
 
 CACHE = Path(os.environ["FAKE_CACHE_DIR"])
-MEETING_SECONDS = 60
+MEETING_SECONDS = 300
 
 
 def meet(place: Path) -> None:
