@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import gc
 import os
 import shutil
 import signal
@@ -181,6 +182,12 @@ def pytest_collection_modifyitems(items):
         return mark.args[0] if mark else 0, item.get_closest_marker("slow") is not None
 
     items.sort(key=patience, reverse=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish():
+    """Let no collection of garbage, of which every sampling begins with one, go through all tests and modules."""
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
