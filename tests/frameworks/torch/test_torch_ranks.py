@@ -47,7 +47,7 @@ def test_losses_are_those_of_one_process(tmp_path):
     ("fault", "status", "reason"),
     [
         ("killed", "crash", "Rank 1 was killed by SIGKILL"),
-        ("stopped", "timeout", "silent for 25 s"),
+        ("stopped", "timeout", "silent for 15 s"),
         ("out of memory", "oom", "Rank 1: MemoryError"),
     ],
 )
@@ -55,7 +55,7 @@ def test_a_rank_that_fails_ends_its_cell(tmp_path, monkeypatch, fault, status, r
     monkeypatch.setenv("PYTHONPATH", str(PLANTED))
     monkeypatch.setenv("FAULT", fault)
     (line,) = records(
-        tmp_path / "run", "RANKS=2", "MODE=eager", f"TIMEOUT={25 if fault == 'stopped' else 120}"
+        tmp_path / "run", "RANKS=2", "MODE=eager", f"TIMEOUT={15 if fault == 'stopped' else 120}"
     ).values()
     assert line["status"] == status
     assert reason in line["reason"]
