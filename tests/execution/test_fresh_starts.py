@@ -72,6 +72,7 @@ def compiler_starts(record) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # with the fixture
 def test_every_way_to_start_gives_the_right_answer(finished):
     records = {record.strategy: record for record in starts.JOURNAL.read(finished.folder)}
     assert set(records) == {"eager", *frameworks.describe("torch").starts}

@@ -111,6 +111,7 @@ def streamed(folder: Path, *more: str) -> tuple[Finished, dict[str, streams.Stre
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_path):
     interpreter("torch")
     names = "marked,dynamic,longest,longest-cuda-graphs,polymorphic"

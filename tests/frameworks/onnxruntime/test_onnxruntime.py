@@ -11,7 +11,7 @@ from doubles.environment import run_in
 
 from environments import environments
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 DIFFERENCES = {
     "fused": None,
     "biased skip": None,
