@@ -19,9 +19,11 @@ from measurement.cells import Cell
 
 try:  # no part of TensorFlow's API, but the only access to its eager operators
     from tensorflow.python.eager import context, wrap_function
-    from tensorflow.python.framework import function_def_to_graph, op_callbacks, op_def_registry
+    from tensorflow.python.framework import func_graph, function_def_to_graph, importer, op_callbacks, op_def_registry
+    from tensorflow.python.ops import handle_data_util
 except ImportError:
-    context = wrap_function = function_def_to_graph = op_callbacks = op_def_registry = None
+    context = wrap_function = func_graph = function_def_to_graph = importer = None
+    op_callbacks = op_def_registry = handle_data_util = None
 
 # Values, names of values, and shapes, which Python has in a graph and TensorFlow computes eagerly.
 LEFT_OUT = {
@@ -33,6 +35,8 @@ LEFT_OUT = {
     "EmptyTensorList", "TensorListPushBack", "TensorListPopBack", "Unpack",
     # The pieces of a concatenation's gradient: one operator eagerly, one for each piece in graphs.
     "SplitV", "Slice", "ConcatOffset",
+    # What a branch hands on to its gradient.
+    "OptionalFromValue", "OptionalNone", "OptionalGetValue", "FakeParam",
 }  # fmt: skip
 # Operators replaced by the functions that these attributes name.
 CALLS = {
@@ -67,7 +71,7 @@ def executed(call: Callable, inputs: tuple) -> Program:
 
     def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
         if name.startswith("__"):  # a function called eagerly, under its own name
-            operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), ()))
+            operations.extend(_of_graph(_defined(name, operands), ()))
         else:
             operations.extend(_normal(name, operands, attributes, results))
 
@@ -246,13 +250,29 @@ def _functions(node: Any, key: str) -> list[Any]:
     """Return the graphs of functions that a node calls: as traced, or from their definitions, which contain less."""
     if traced := getattr(node, f"_{key}_graph", None):
         return [traced]
-    shapes = [x.shape for x in node.inputs[1 if "branch" in key else 0 :]]
-    names = node.get_attr(key)
-    return [_defined(one.name, shapes) for one in (names if isinstance(names, list) else [names])]
+    operands, names = node.inputs[1 if "branch" in key else 0 :], node.get_attr(key)
+    return [_defined(one.name, operands) for one in (names if isinstance(names, list) else [names])]
 
 
-def _defined(name: str, shapes: list) -> Any:
-    return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name), shapes)
+def _defined(name: str, operands: Sequence) -> Any:
+    """Return the graph of a defined function, with the shapes of its operands, and of variables among these."""
+    definition = context.context().get_function_def(name)
+    written, names = function_def_to_graph.function_def_to_graph_def(definition, [x.shape for x in operands])
+    for node, operand in zip(written.node, operands, strict=False):  # the first nodes are the inputs
+        data = handle_data_util.get_handle_data(operand) if operand.dtype == tf.resource else None
+        if data is not None and len(data.shape_and_type) == 1:  # else the handle's own shape is all that it has
+            node.op = "VarHandleOp"
+            node.attr.clear()
+            node.attr["dtype"].type = data.shape_and_type[0].dtype
+            node.attr["shape"].shape.CopyFrom(data.shape_and_type[0].shape)
+    graph = func_graph.FuncGraph(name)
+    with graph.as_default():
+        importer.import_graph_def_for_function(written, name="")
+    signature = definition.signature
+    graph.inputs = [graph.get_tensor_by_name(names[one.name]) for one in signature.input_arg]
+    graph.outputs = [graph.get_tensor_by_name(names[definition.ret[one.name]]) for one in signature.output_arg]
+    graph.control_outputs = [graph.get_operation_by_name(name) for name in definition.control_ret.values()]
+    return graph
 
 
 def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Iterator[Operation]:
