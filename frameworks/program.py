@@ -30,14 +30,16 @@ class Operation:
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
-    this order, the most important first. `read`: Python reads the result's value, as in a branch that depends on data;
-    that alone is no difference.
+    this order, the most important first. Two properties alone are no difference. `read`: Python reads the result's
+    value, as in a branch that depends on data. `spare`: a graph holds the operator though nothing needs its result, or
+    all of its operands are constants, and eager mode may lack it.
     """
 
     name: str
     kind: str = ""
     arguments: dict[str, str] = field(default_factory=dict)
     read: bool = False
+    spare: bool = False
 
     @property
     def key(self) -> tuple:
@@ -86,8 +88,9 @@ def difference(eager: Program, graph: Program) -> str | None:
     if len(eager) == len(graph) and all(map(_alike, eager, graph)):
         return None
     pairs = _paired(_without_moved(list(_aligned(eager, graph))))
+    pairs, whole = list(_without_spare(pairs, graph)), pairs
     apart = [(a, b) for a, b in pairs if a is None or b is None or not _alike(a, b)]
-    if pairs and not apart:
+    if whole and not apart:
         return None
     pairs = apart
     if not pairs:
@@ -143,6 +146,16 @@ def _without_moved(pairs: list[Pair]) -> list[Pair]:
         if any(sides):
             kept.append((sides[0], sides[1]))
     return kept
+
+
+def _without_spare(pairs: list[Pair], graph: Program) -> Iterator[Pair]:
+    """Yield the pairs without as many operators of the graph alone as it has spare ones that are equal to them."""
+    spare = Counter(operation.key for operation in graph if operation.spare)
+    for eager, operation in pairs:
+        if eager is None and operation is not None and spare[operation.key] > 0:
+            spare[operation.key] -= 1
+        else:
+            yield eager, operation
 
 
 def _paired(pairs: list[Pair]) -> list[Pair]:

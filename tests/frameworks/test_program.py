@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 
 import pytest
 from conftest import ROOT
@@ -115,6 +116,18 @@ def test_partners_that_stand_at_other_places_are_compared():
     """A cast that the graph makes later, to another type, is one difference and not two."""
     eager, graph = (cast("bfloat16"), *LAYER), (*LAYER, cast("float16"))
     assert difference(eager, graph) == "cast: to bfloat16 in eager, float16 in the graph"
+
+
+def test_a_spare_operator_of_the_graph_excuses_as_many_that_eager_mode_lacks_and_no_others():
+    spare = replace(product(), spare=True)
+    assert difference(LAYER, (*LAYER, spare)) is None
+    assert difference(LAYER, (spare, *LAYER)) is None
+    assert difference(LAYER, (*LAYER, spare, product())) == "mm: in the graph, not in eager (weight (8,8))"
+    assert difference((*LAYER, product()), (*LAYER, spare)) is None
+    assert difference((*LAYER, product("(4,4)")), (*LAYER, spare)) == "mm: weight (4,4) in eager, (8,8) in the graph"
+    assert difference(LAYER, (*LAYER[1:], replace(product("(4,4)"), spare=True))) == (
+        "mm: weight (8,8) in eager, (4,4) in the graph"
+    )
 
 
 def test_what_is_not_known_is_not_the_same():

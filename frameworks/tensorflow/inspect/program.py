@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -58,7 +58,8 @@ KEPT = (
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are listed; the forward operator saved the others
+# How many are listed: the forward operator saved the others, or they are like the first.
+OPERANDS = {"FusedBatchNormGradV3": 5, "AddN": 1}
 RANK_OF_SCORES = 4
 
 
@@ -158,8 +159,13 @@ def constants(graph: Any) -> list[str]:
 
 def _dropped(graph: Any, kept: list[Any]) -> set[str]:
     """Return the names of the operators that the `kept` ones need, and no output or effect of the graph does."""
+    return _needed(kept) - _needed_for(graph, graph.outputs)
+
+
+def _needed_for(graph: Any, outputs: Sequence[Any]) -> set[str]:
+    """Return the names of the operators that some outputs of a graph, or its effects, need."""
     effects = [node for node in graph.get_operations() if node.op_def is not None and node.op_def.is_stateful]
-    return _needed(kept) - _needed([*(tensor.op for tensor in graph.outputs), *graph.control_outputs, *effects])
+    return _needed([*(tensor.op for tensor in outputs), *graph.control_outputs, *effects])
 
 
 def _needed(nodes: list[Any]) -> set[str]:
@@ -174,31 +180,74 @@ def _needed(nodes: list[Any]) -> set[str]:
 
 
 def _of_graph(
-    graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None, dropped: Collection[str] = ()
+    graph: Any,
+    trips: tuple[int, ...] | None,
+    run: _Run | None = None,
+    dropped: Collection[str] = (),
+    outputs: Sequence[Any] | None = None,
+    looped: bool = False,
 ) -> Iterator[Operation]:
+    """Yield the operators of a graph for its `outputs` that something needs, by default all.
+
+    Spare are those that no output needs, such as gradients of a loop's input. So are sums of gradients in a loop
+    (`looped`), since they begin with zeros.
+    """
+    outputs = graph.outputs if outputs is None else outputs
+    needed, ends = _needed_for(graph, outputs), {one.name for one in outputs}
     for node in graph.get_operations():
         if node.name in dropped:
             continue
-        called = CALLS.get(node.type)
-        if called is None:
+        if node.type not in CALLS:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
-            yield from _normal(node.type, node.inputs, attributes, node.outputs)
+            spare = node.name not in needed or (looped and node.type == "AddN")
+            for operation in _normal(node.type, node.inputs, attributes, node.outputs):
+                yield replace(operation, spare=spare)
             continue
-        functions = [function for key in called for function in _functions(node, key)]
-        loops, inner, count = "body" in called, None, 1
-        if trips is None:
-            if run is None:
-                raise NotImplementedError("the graph has a loop, a condition or a function in a loop")
-            if loops:
-                count = int(run.value(node.outputs[0]))
-            else:
-                functions = [functions[_branch(node, run)]]
-                inner = run.inside(functions[0], node.inputs[len(node.inputs) - len(functions[0].inputs) :])
-        elif loops and trips:
-            count = trips[0]
-        for _ in range(count):
-            for function in functions:
-                yield from _of_graph(function, trips[1:] if loops and trips else trips, inner)
+        functions, count, inner = _called(node, trips, run)
+        loops = "body" in CALLS[node.type]
+        read = [one.name in ends or any(reader.name in needed for reader in one.consumers()) for one in node.outputs]
+        others, last = _outputs(functions, {place for place, is_read in enumerate(read) if is_read}, loops)
+        for trip in range(count):
+            for function, some in zip(functions, last if trip == count - 1 else others, strict=True):
+                inside = trips[1:] if loops and trips else trips
+                yield from _of_graph(function, inside, inner, (), some, looped or loops)
+
+
+def _called(node: Any, trips: tuple[int, ...] | None, run: _Run | None) -> tuple[list[Any], int, _Run | None]:
+    """Return the functions that a node calls, how often, and their run."""
+    called = CALLS[node.type]
+    functions = [function for key in called for function in _functions(node, key)]
+    if trips is not None:
+        return functions, trips[0] if "body" in called and trips else 1, None
+    if run is None:
+        raise NotImplementedError("the graph has a loop, a condition or a function in a loop")
+    if "body" in called:
+        return functions, int(run.value(node.outputs[0])), None
+    function = functions[_branch(node, run)]
+    return [function], 1, run.inside(function, node.inputs[len(node.inputs) - len(function.inputs) :])
+
+
+def _outputs(functions: list[Any], places: set[int], loops: bool) -> tuple[list[Any], list[Any]]:
+    """Return the outputs of each function that something needs, in every trip of a loop but the last, and in that.
+
+    `places` are those that the calling graph needs. A loop needs others for its condition and for later trips.
+    """
+    if not loops:
+        each = [[function.outputs[place] for place in sorted(places)] for function in functions]
+        return each, each
+    condition, body = functions
+    last = places | _read(condition, condition.outputs)
+    others = last
+    while (more := others | _read(body, [body.outputs[place] for place in others])) != others:
+        others = more
+    kept = [[condition.outputs, [body.outputs[place] for place in sorted(some)]] for some in (others, last)]
+    return kept[0], kept[1]
+
+
+def _read(graph: Any, outputs: Sequence[Any]) -> set[int]:
+    """Return the places of the inputs that some outputs of a function need."""
+    needed = _needed_for(graph, outputs)
+    return {place for place, one in enumerate(graph.inputs) if one.op.name in needed}
 
 
 @dataclass
@@ -276,11 +325,12 @@ def _defined(name: str, operands: Sequence) -> Any:
 
 
 def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Iterator[Operation]:
-    """Yield an operator in normal form: itself or none."""
+    """Yield an operator in normal form: itself, none, or a sum of several as one for each addition."""
     if name == "Cast" and operands[0].dtype == results[0].dtype:
         return
     if name not in LEFT_OUT and not _of_shapes(operands, results) and not _of_nothing(name, operands, results):
-        yield _operation(name, operands, attributes, results)
+        count = len(operands) - 1 if name == "AddN" else 1
+        yield from [_operation(name, operands, attributes, results)] * count
 
 
 def _of_shapes(operands: Sequence, results: Sequence) -> bool:
