@@ -67,6 +67,33 @@ class Number(Attention):
         return paddle.where(y == 0, x, y)
 
 
+class Spelled(Attention):
+    """What graphs spell otherwise: an index, numbers for `where` and for what a mask selects, an even spacing."""
+
+    def end(self, y, x):
+        y = paddle.where(y[:, :, paddle.to_tensor([0, 2])] > 0.0, y[:, :, paddle.to_tensor([0, 2])], 0.0)
+        y[y > 1.0] = 0.0
+        return y + paddle.linspace(0.0, 1.0, 4)
+
+
+class Unmasked(Attention):
+    def end(self, y, x):
+        return y if tracing() else paddle.where(y > 0.0, y, 0.0)
+
+
+class Labels(Attention):
+    """Labels by probabilities, of which the user computes what Paddle computes to check those by numbers."""
+
+    def end(self, y, x):
+        return F.cross_entropy(y, x * (x != 0.0).astype("float32"), soft_label=True)
+
+
+class Unlabelled(Attention):
+    def end(self, y, x):
+        labels = x if tracing() else x * (x != 0.0).astype("float32")
+        return F.cross_entropy(y, labels, soft_label=True)
+
+
 class Masked(Attention):
     def masked(self, scores):
         return scores + paddle.zeros([2, 1, 1, 4]) if tracing() else scores

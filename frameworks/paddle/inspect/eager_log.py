@@ -56,12 +56,14 @@ class Dispatch:
     """One operator as Paddle logs it.
 
     `operands`, under the operator's own names for them, and `results` are texts such as `float32 (1,32,768)`.
+    `constant`: in a program, all operands are constants.
     """
 
     name: str
     operands: Mapping[str, list[str]]
     results: list[str]
     attributes: Mapping[str, Any]
+    constant: bool = False
 
 
 def logged(call: Callable[..., Any], inputs: tuple) -> str | None:

@@ -9,6 +9,7 @@ those of a captured program copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import paddle
@@ -28,19 +29,33 @@ KINDS = {
 }  # fmt: skip
 # Names that one side has for an operator of the other.
 ALIASES = {"div_scale": "scale", "elementwise_pow": "pow", "mean_all": "mean"}
+ALIASES |= {"index_elementwise_get": "gather_nd", "masked_fill": "index_put"}  # x[index], x[mask] = number
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
-ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
+ATTRIBUTE_OPERANDS = {"scale": {"scale"}, "linspace": {"start", "stop", "number"}}
+ATTRIBUTE_OPERANDS |= {"gather_nd": {"index"}, "index_put": {"indices", "mask"}}
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
 WRITES = {"assign_out"}  # of state at the end of a program; eager mode uses another tensor
-# What functions of Paddle check in eager mode alone, with results that nothing or only Python reads:
-# the operators between those that come before and after.
-CHECKS = (
-    ((), ("not_equal", "cast", "multiply"), ("cross_entropy_with_softmax",)),  # cross_entropy: its labels
+# Names of operators, some with the dtype of their operand: those to omit, between those that come before and after.
+Omitted = tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...]
+# What functions of Paddle check in eager mode alone, with results that nothing or only Python reads.
+CHECKS: Omitted = (
+    ((), ("not_equal int", "cast", "multiply"), ("cross_entropy_with_softmax",)),  # cross_entropy: its labels
     (("maximum",), ("less_equal", "any"), ("divide",)),  # var and std: degrees of freedom
+)
+# How `where` broadcasts its operands, whose shapes it shows: by `expand`, and in graphs by adding zeros.
+ADDING = ("cast bool", "cast bool", *("add",) * 5, "cast")
+BROADCASTS: Omitted = tuple(
+    ((), (*("expand",) * count, *added), ("where",)) for count in range(4) for added in ((), ADDING)
+)
+# How graphs index: the one operator to list, and the one whose operand `x` is indexed.
+INDEXING = (
+    (("broadcast_tensors", "stack int", "gather_nd"), 2, 2),  # by several indices
+    (("transpose", "gather_nd", "transpose"), 1, 0),  # another axis than the first
+    (("index_put", "transpose", "set_value_with_tensor"), 0, 0),  # to write
 )
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
@@ -56,7 +71,7 @@ def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Prog
     None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError as `eager_log.dispatches`.
     """
     log = eager_log.logged(call, inputs)
-    return None if log is None else _without_checks(normal_form(eager_log.dispatches(log, cell)))
+    return None if log is None else _without(normal_form(eager_log.dispatches(log, cell)), CHECKS)
 
 
 def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
@@ -68,19 +83,36 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
         if name not in LEFT_OUT and not _is_identity(name, dispatch):
             operations.append(_operation(name, dispatch, before))
         before = dispatch
-    return operations
+    return _indexing(_without(operations, BROADCASTS))
 
 
-def _without_checks(operations: list[Operation]) -> list[Operation]:
-    names = [operation.name for operation in operations]
+def _without(operations: list[Operation], omitted: Omitted) -> list[Operation]:
+    """Return the operators without those that a table omits."""
     dropped: set[int] = set()
-    for before, checks, after in CHECKS:
-        whole = [*before, *checks, *after]
-        for start in range(len(names)):
-            if names[start : start + len(whole)] == whole:
+    for before, names, after in omitted:
+        whole = [*before, *names, *after]
+        for start in range(len(operations) - len(whole) + 1):
+            if all(map(_is_named, operations[start : start + len(whole)], whole)):
                 first = start + len(before)
-                dropped |= set(range(first, first + len(checks)))
+                dropped |= set(range(first, first + len(names)))
     return [operation for index, operation in enumerate(operations) if index not in dropped]
+
+
+def _is_named(operation: Operation, text: str) -> bool:
+    name, _, dtype = text.partition(" ")
+    return operation.name == name and operation.arguments.get("x", "").startswith(dtype)
+
+
+def _indexing(operations: list[Operation]) -> list[Operation]:
+    """Return the operators with one where graphs index by several."""
+    made = list(operations)
+    for names, listed, indexed in INDEXING:
+        for start in reversed(range(len(made) - len(names) + 1)):
+            found = made[start : start + len(names)]
+            if len(found) == len(names) and all(map(_is_named, found, names)):
+                arguments = found[listed].arguments | {"x": found[indexed].arguments["x"]}
+                made[start : start + len(names)] = [replace(found[listed], arguments=arguments)]
+    return made
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
@@ -107,7 +139,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
         arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
         arguments[key] = _text(dispatch.attributes[key])
-    return Operation(name, kind, arguments)
+    return Operation(name, kind, arguments, spare=dispatch.constant)
 
 
 def _text(value: Any) -> str:
@@ -142,6 +174,12 @@ def _of_a_shape(operator: Any) -> bool:
     return bool(computed) and all(source.name() in SHAPES or _of_a_shape(source) for source in computed)
 
 
+def _of_constants(operator: Any) -> bool:
+    """Return whether all operands of an operator are constants."""
+    sources = [part.get_defining_op() for value in operator.operands_source() for part in _parts(value)]
+    return bool(sources) and all(map(_is_constant, sources))
+
+
 def _is_length(value: Any) -> bool:
     """Return whether a value is an integer or a list of integers, as shapes and values derived from them are."""
     if not value.is_dense_tensor_type():
@@ -151,7 +189,7 @@ def _is_length(value: Any) -> bool:
 
 
 def _is_constant(operator: Any) -> bool:
-    return operator.name().removeprefix("pd_op.") in CONSTANTS
+    return operator.name().removeprefix("pd_op.").removesuffix("_") in CONSTANTS
 
 
 def _dispatch(operator: Any, cell: Cell) -> Dispatch:
@@ -162,7 +200,8 @@ def _dispatch(operator: Any, cell: Cell) -> Dispatch:
     parts = {key: [part for part in _parts(value) if not _of_a_shape(part.get_defining_op())] for key, value in sources}
     operands = {key: [tensor(*_type(part), cell) for part in values] for key, values in parts.items()}
     results = [tensor(*_type(value), cell) for value in operator.results() if value.is_dense_tensor_type()]
-    return Dispatch(operator.name().removeprefix("pd_op."), operands, results, operator.attrs())
+    name, constant = operator.name().removeprefix("pd_op."), _of_constants(operator)
+    return Dispatch(name, operands, results, operator.attrs(), constant)
 
 
 def _parts(value: Any) -> list:

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # What each model of the double is, against what must be said of it.
 PLANTED = {
     "Masked": ("add: in the graph, not in eager",),  # attention's parts on a CPU: its mask is added
+    "Unmasked": ("in eager, not in the graph",),
+    "Unlabelled": ("not_equal: in eager, not in the graph",),
     "WiderMask": ("add: ", "y float32 (2,1,1,4) in eager, float32 (2,1,4,4) in the graph"),
     "Cast": ("cast: in the graph, not in eager",),
     "Unfused": ("layer_norm: in eager, not in the graph",),
@@ -42,7 +44,7 @@ def differences() -> dict[str, str | None]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("model", ["Attention", "Promoted", "Number"])
+@pytest.mark.parametrize("model", ["Attention", "Promoted", "Number", "Spelled", "Labels"])
 def test_a_model_that_tracing_does_not_change_is_the_same_program(differences, model):
     assert differences[model] is None
 
