@@ -74,10 +74,10 @@ OBJECTIVES |= dict.fromkeys(("resnet", "vit"), ImageObjective)
 class Trainer:
     """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or captured.
 
-    `state` are tensors of the model that no gradient reaches, by canonical name; they join the outputs.
+    `state` gives the tensors of the model that no gradient reaches, by canonical name; they join the outputs.
     """
 
-    def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool, state: dict):
+    def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool, state: Callable[[], dict]):
         self._objective, self._loss, self._state = objective, loss, state
         self._accumulate, self._bf16 = accumulate, bf16
         self._first = State(objective, trained=True)
@@ -91,7 +91,7 @@ class Trainer:
             total = loss.detach() if count == 1 else total + loss.detach()
         self._optimizer.step()
         self._optimizer.clear_grad()
-        return {"loss": total, **self._state}
+        return {"loss": total, **self._state()}
 
     def loss(self, *inputs):
         """Return the loss of one micro-batch; updates nothing."""
@@ -138,6 +138,6 @@ def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, i
         loss, capture, operators = graphs.to_static(objective, cell, signature)
     if cell.ranks > 1:
         loss, operators = data_parallel(loss), lambda: ranks.PROGRAM
-    trainer = Trainer(objective, loss, accumulate, bf16, state)
+    trainer = Trainer(objective, loss, accumulate, bf16, lambda: state)
     operators = operators or partial(program.executed, trainer.loss, micro, cell)
     return Step(trainer, tensors, capture, trainer.restore, operators)

@@ -33,10 +33,18 @@ class Training(user_model.Training):
 
 
 def trainer_of(objective: Called, loss: Callable, bf16: bool = False) -> training.Trainer:
-    """Return an iteration on an objective, which `loss` computes; values without a gradient join the outputs."""
-    fixed = [(name, tensor) for name, tensor in objective.named_parameters() if tensor.stop_gradient]
-    fixed += [(name, buffer) for name, buffer in objective.named_buffers() if has_memory(buffer)]
-    state = {name: tensor for name, tensor in fixed if tensor.is_floating_point()}
+    """Return an iteration on an objective, which `loss` computes; values without a gradient join the outputs.
+
+    Buffers are read after each call: eager mode binds another tensor where a graph writes to the first one.
+    """
+    fixed = {name: one for name, one in objective.named_parameters() if one.stop_gradient and one.is_floating_point()}
+    buffers = [
+        (f"{path}.{name}".strip("."), owner._buffers, name)
+        for path, owner in objective.named_sublayers(include_self=True)
+        for name, one in owner._buffers.items()
+        if one is not None and has_memory(one) and one.is_floating_point()
+    ]
+    state = lambda: fixed | {path: held[name] for path, held, name in buffers}  # noqa: E731
     return training.Trainer(objective, loss, 1, bf16, state)
 
 
