@@ -57,6 +57,8 @@ KEPT = (
     "strides", "dilations", "epsilon", "is_training", "num_lower", "num_upper",
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
+# The gradient of a concatenation's pieces: one concatenation eagerly. A graph pads each piece, and adds them up.
+PADDED = ("Pad", "XlaDynamicUpdateSlice")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
 # How many are listed: the forward operator saved the others, or they are like the first.
 OPERANDS = {"FusedBatchNormGradV3": 5, "AddN": 1}
@@ -189,18 +191,19 @@ def _of_graph(
 ) -> Iterator[Operation]:
     """Yield the operators of a graph for its `outputs` that something needs, by default all.
 
-    Spare are those that no output needs, such as gradients of a loop's input. So are sums of gradients in a loop
-    (`looped`), since they begin with zeros.
+    Spare are those that no output needs, such as gradients of a loop's input, and those of constants alone. So are
+    sums of gradients in a loop (`looped`), since they begin with zeros.
     """
     outputs = graph.outputs if outputs is None else outputs
-    needed, ends = _needed_for(graph, outputs), {one.name for one in outputs}
+    needed, ends = _needed_for(graph, outputs) - _constant(graph), {one.name for one in outputs}
     for node in graph.get_operations():
-        if node.name in dropped:
+        if node.name in dropped or _is_piece(node):
             continue
         if node.type not in CALLS:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             spare = node.name not in needed or (looped and node.type == "AddN")
-            for operation in _normal(node.type, node.inputs, attributes, node.outputs):
+            name = "ConcatV2" if _adds_pieces(node) else node.type
+            for operation in _normal(name, node.inputs, attributes, node.outputs):
                 yield replace(operation, spare=spare)
             continue
         functions, count, inner = _called(node, trips, run)
@@ -211,6 +214,27 @@ def _of_graph(
             for function, some in zip(functions, last if trip == count - 1 else others, strict=True):
                 inside = trips[1:] if loops and trips else trips
                 yield from _of_graph(function, inside, inner, (), some, looped or loops)
+
+
+def _constant(graph: Any) -> set[str]:
+    """Return the names of the operators that compute with constants alone, which come after these."""
+    found: set[str] = set()
+    for node in graph.get_operations():
+        operands = [one.op.name for one in node.inputs]
+        drawn = node.op_def is None or node.op_def.is_stateful
+        if node.type == "Const" or (operands and not drawn and found.issuperset(operands)):
+            found.add(node.name)
+    return found
+
+
+def _adds_pieces(node: Any) -> bool:
+    return node.type == "AddN" and all(one.op.type in PADDED for one in node.inputs)
+
+
+def _is_piece(node: Any) -> bool:
+    """Return whether an operator makes a piece of a concatenation that only their sum reads."""
+    readers = node.outputs[0].consumers() if node.type in PADDED else []
+    return bool(readers) and all(map(_adds_pieces, readers))
 
 
 def _called(node: Any, trips: tuple[int, ...] | None, run: _Run | None) -> tuple[list[Any], int, _Run | None]:
@@ -357,6 +381,8 @@ def _operation(name: str, operands: Sequence, attributes: dict, results: Sequenc
         arguments = {"to": results[0].dtype.name}
     if name in STACKS:
         return Operation("pack", arguments={"result": _type(results[0])})
+    if name in ("ConcatV2", *PADDED):
+        return Operation("concatv2", arguments={"result": _type(results[0])})
     if name in REDUCTIONS:  # the result shows the axes, whose list may name more of length one
         operands, arguments = operands[:1], {"result": _type(results[0])}
     operands = operands[: OPERANDS.get(name)]

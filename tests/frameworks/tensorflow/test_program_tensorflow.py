@@ -91,6 +91,69 @@ def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips(run):
     )
 
 
+def test_a_loop_s_gradient_is_the_same_program_and_a_product_that_it_drops_is_named(run):
+    run(
+        """
+        def gradient(xs, drops=False):
+            def step(index, state):
+                state = tf.tanh(tf.matmul(xs[index], w) + tf.matmul(state, w))
+                return index + 1, state if drops and traced() else tf.tanh(tf.matmul(state, w))
+
+            with tf.GradientTape() as tape:
+                start = (tf.constant(0), tf.zeros((4, 4)))
+                loss = tf.reduce_mean(tf.while_loop(lambda index, _: index < 3, step, start)[1])
+            return tape.gradient(loss, [w])
+
+        xs = tf.ones((3, 4, 4))
+        assert difference(gradient, xs, trips=(3,)) is None, difference(gradient, xs, trips=(3,))
+        line = difference(lambda xs: gradient(xs, drops=True), xs, trips=(3,))
+        assert line.startswith("matmul: in eager, not in the graph"), line
+        """,
+    )
+
+
+def test_a_branch_with_weights_is_the_same_program_unless_it_computes_otherwise(run):
+    run(
+        """
+        def branching(x):
+            def product():
+                kind = tf.bfloat16 if otherwise and traced() else tf.float32
+                return tf.cast(tf.matmul(tf.cast(x, kind), tf.cast(w, kind)), tf.float32)
+
+            return tf.cond(tf.reduce_sum(x) > 0, product, lambda: x)
+
+        x, otherwise = tf.ones((2, 4)), False
+        assert difference(branching, x, trips=None) is None, difference(branching, x, trips=None)
+        otherwise = True
+        line = difference(branching, x, trips=None)
+        assert line.startswith("matmul: operand 0 float32 (2,4) in eager, bfloat16 (2,4) in the graph"), line
+        skipped = lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x if traced() else tf.matmul(x, w), lambda: x)
+        line = difference(skipped, x, trips=None)
+        assert line.startswith("matmul: in eager, not in the graph"), line
+        """,
+    )
+
+
+def test_a_concatenation_s_second_derivative_is_the_same_program(run):
+    run(
+        """
+        def second(x, y):
+            with tf.GradientTape() as outer:
+                outer.watch(x)
+                with tf.GradientTape() as inner:
+                    inner.watch([x, y])
+                    z = tf.reduce_sum(tf.tanh(tf.matmul(tf.concat([x, y], 1), w)))
+                a, b = inner.gradient(z, [x, y])
+                both = tf.reduce_sum(a * a) + (0.0 if drops and traced() else tf.reduce_sum(b * a))
+            return outer.gradient(both, x)
+
+        for drops in (False, True):
+            line = difference(second, tf.ones((4, 2)), tf.ones((4, 2)))
+            assert drops == (line is not None), line
+        """,
+    )
+
+
 def test_a_mask_that_only_the_graph_makes_is_named(run):
     run(
         """
