@@ -269,8 +269,10 @@ class Model(user_model.UserModel):
                 state.assign([self.seed_of_weights % 2**31, 0])
             self._arrays.restore()
             model, removed = plain(super().made())
-            slots = [slot for one in walk(model, _within) for slot in _slots(one)]
-            arrays = self._found = Arrays.found(slots, self._sizes, partial(_cast, dtype=dtype, made={}))
+            held = list(walk(model, _within))
+            slots = [slot for one in held for slot in _slots(one)]
+            sizes = {} if any(map(_asks_for_arrays, held)) else self._sizes
+            arrays = self._found = Arrays.found(slots, sizes, partial(_cast, dtype=dtype, made={}))
             arrays.put()
             hubs.refuse_other_backends(self.file.name)
             self.removed += removed  # of a class once for all copies
@@ -519,6 +521,12 @@ def _names(code: types.CodeType) -> list[str]:
     """Return the names of the globals and attributes that code reads, that of functions within it as well."""
     inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return list(dict.fromkeys([*code.co_names, *(name for names in inner for name in names)]))
+
+
+def _asks_for_arrays(one: Any) -> bool:
+    """Return whether a user's function asks whether an object is one of NumPy's arrays, and may branch on it."""
+    users = isinstance(one, types.FunctionType) and _is_users(one.__module__ or "")
+    return users and {"isinstance", "ndarray"} <= set(_names(one.__code__))
 
 
 def _is_set(cell: Any) -> bool:
