@@ -188,14 +188,16 @@ def _of_graph(
     dropped: Collection[str] = (),
     outputs: Sequence[Any] | None = None,
     looped: bool = False,
+    start: Collection[str] = (),
 ) -> Iterator[Operation]:
     """Yield the operators of a graph for its `outputs` that something needs, by default all.
 
     Spare are those that no output needs, such as gradients of a loop's input, and those of constants alone. So are
-    sums of gradients in a loop (`looped`), since they begin with zeros.
+    sums of gradients in a loop (`looped`), since they begin with zeros. `start` names the inputs that are constants.
     """
     outputs = graph.outputs if outputs is None else outputs
-    needed, ends = _needed_for(graph, outputs) - _constant(graph), {one.name for one in outputs}
+    constant = _constant(graph, start)
+    needed, ends = _needed_for(graph, outputs) - constant, {one.name for one in outputs}
     for node in graph.get_operations():
         if node.name in dropped or _is_piece(node):
             continue
@@ -213,18 +215,29 @@ def _of_graph(
         for trip in range(count):
             for function, some in zip(functions, last if trip == count - 1 else others, strict=True):
                 inside = trips[1:] if loops and trips else trips
-                yield from _of_graph(function, inside, inner, (), some, looped or loops)
+                begin = _of_inputs(node, function, constant) if loops and trip == 0 else ()
+                yield from _of_graph(function, inside, inner, (), some, looped or loops, begin)
 
 
-def _constant(graph: Any) -> set[str]:
-    """Return the names of the operators that compute with constants alone, which come after these."""
-    found: set[str] = set()
+def _constant(graph: Any, start: Collection[str]) -> set[str]:
+    """Return the names of the operators that compute with constants alone, which come after these.
+
+    From a loop's `start` also those whose floating-point operands are constants: a mask of zeros that are a gradient.
+    """
+    found = set(start)
     for node in graph.get_operations():
-        operands = [one.op.name for one in node.inputs]
+        operands = [one for one in node.inputs if one.dtype.is_floating] if start else []
+        names = [one.op.name for one in operands or node.inputs]
         drawn = node.op_def is None or node.op_def.is_stateful
-        if node.type == "Const" or (operands and not drawn and found.issuperset(operands)):
+        if node.type == "Const" or (names and not drawn and found.issuperset(names)):
             found.add(node.name)
     return found
+
+
+def _of_inputs(node: Any, function: Any, constant: Collection[str]) -> set[str]:
+    """Return the names of a function's inputs for which the calling node has constants."""
+    pairs = zip(node.inputs, function.inputs, strict=True)
+    return {inside.op.name for outside, inside in pairs if outside.op.name in constant}
 
 
 def _adds_pieces(node: Any) -> bool:
