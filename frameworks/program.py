@@ -30,9 +30,10 @@ class Operation:
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
-    this order, the most important first. Two properties alone are no difference. `read`: Python reads the result's
+    this order, the most important first. Three properties alone are no difference. `read`: Python reads the result's
     value, as in a branch that depends on data. `spare`: a graph holds the operator though nothing needs its result, or
-    all of its operands are constants, and eager mode may lack it.
+    all of its operands are constants, and eager mode may lack it. `sizes`: shapes of operands and results that
+    `arguments` lack.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Operation:
     arguments: dict[str, str] = field(default_factory=dict)
     read: bool = False
     spare: bool = False
+    sizes: tuple[tuple[int, ...], ...] = ()
 
     @property
     def key(self) -> tuple:

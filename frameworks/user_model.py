@@ -115,6 +115,10 @@ class Subject(ABC):
         """Return whether calls on inputs that the model knows execute fewer operators than calls on new ones."""
         return False
 
+    def drifts(self, calls: int) -> bool:
+        """Return whether calls on the state that others left run operators or sizes that none of the first has."""
+        return False
+
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         """Return a function that renews a step's inputs before each call; None where calls do not change them."""
         return None
@@ -149,6 +153,7 @@ class UserModel(Subject):
         self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
         self.keeps: tuple[str, ...] = ()  # those that get other arrays, with new values that a call does not return
         self._first: Values | None = None  # the first call's outputs, with seed 0, until they are read
+        self._work: list[int | None] = []  # of the first calls in turn, once they are listed
         self.autograd = next(iter(self.ways.values()))
         self.seed(self.seed_of_weights)
         made = self.made()
@@ -204,6 +209,10 @@ class UserModel(Subject):
     def operators_after_others(self, inputs: Inputs) -> Program | None:
         """Return the operators of a call in eager mode that finds what the user's code keeps from earlier calls."""
         self.restore()
+        return self.operators(inputs)
+
+    def operators_in_turn(self, inputs: Inputs) -> Program | None:
+        """Return the operators of a call in eager mode on the state that earlier calls left."""
         return self.operators(inputs)
 
     def fresh(self, inputs: Inputs) -> Inputs:
@@ -431,6 +440,26 @@ class UserModel(Subject):
             if len(alike) > max(NEW_AND_KNOWN):
                 return alike
         return []
+
+    def drifts(self, calls: int) -> bool:
+        try:
+            self._work = self._work or self._first_work(calls)
+            # Several calls, for a model that keeps what it knows of its last input.
+            if any(self._work_in_turn() in self._work for _ in range(calls)):
+                return False
+            return self._first_work(calls) == self._work  # else chance decides
+        finally:
+            self.restore()
+
+    def _first_work(self, calls: int) -> list[int | None]:
+        self.restore()
+        return [self._work_in_turn() for _ in range(calls)]
+
+    def _work_in_turn(self) -> int | None:
+        """Return a number for the operators of a call and their sizes, which state may change; None if unknown."""
+        self.seed(0)  # of branches that random numbers choose
+        program = self.operators_in_turn(self.fresh(self.sets[0]))
+        return None if program is None else hash(tuple((one.key, one.sizes) for one in program))
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None

@@ -294,6 +294,8 @@ class InterleavedComparison(GroupWork):
     def send_reports(self, members: list[Member], noise: Noise) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
         reports: dict[str, Report] = {}
+        if not self.does_known_work(members):
+            return
         for member in members:
             with self.context.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
@@ -311,6 +313,17 @@ class InterleavedComparison(GroupWork):
                 reports[name] = replace(reports[name], **verdict)
         for report in reports.values():
             self.channel.send(report)
+
+    def does_known_work(self, members: list[Member]) -> bool:
+        """Return whether a user model still does the work of its first calls; if not, all cells have failed."""
+        if not self.user_model or not members:
+            return True
+        self.channel.phase(members[0].cell, "outputs")
+        cells = list({member.cell.id: member.cell for member in members}.values())
+        with self.context.reporting(cells) as trouble:
+            subject = user_model_reference.subject_of(members[0].step)
+            user_model_reference.refuse_other_work(subject, self.workload.parity_calls)
+        return not trouble
 
     def report(self, member: Member, noise: Noise) -> Report:
         self.refuse_outside(member)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,10 @@ REMEMBERS = (
     "the model keeps results by the identity of its inputs or by their values, and calls repeat the same inputs, so "
     "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
+WORK = (
+    "calls change the model's state, and later ones then run other operators or sizes than the first, which are "
+    "compared: pass that state, such as a growing cache, as an input."
+)
 RANDOMNESS = (
     "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "
     "dropout and other random layers."
@@ -59,6 +64,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     refuse_what_changes(subject, tolerance)
     if _remembers(subject):
         raise Unsupported(REMEMBERS)
+    refuse_other_work(subject, calls)
     eager = subject.eager(calls)
     name, outputs = reference(subject, eager, calls, tolerance)
     kept = _saved(outputs, folder / f"reference-{position}.npz")
@@ -103,6 +109,18 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
         raise Unsupported((STATE if unlike(0) else RANDOMNESS).format(outputs=_named(outputs)))
     if outputs := _changed_by_seeds(subject, first):
         raise Unsupported(RANDOMNESS.format(outputs=_named(outputs)))
+
+
+def refuse_other_work(subject: Subject, calls: int) -> None:
+    """Raise Unsupported if a call now does other work than each of the first `calls`, because of the model's state.
+
+    Samples contain such calls, and only the first ones are compared.
+    """
+    drifts = False
+    with contextlib.suppress(Exception):  # of what cannot be listed
+        drifts = subject.drifts(calls)
+    if drifts:
+        raise Unsupported(WORK)
 
 
 def _changed_by_seeds(subject: Subject, first: Values) -> list[str]:

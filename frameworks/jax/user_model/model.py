@@ -297,7 +297,10 @@ class Model(user_model.UserModel):
         return program.executed(self.applied.pure, (self.module, *inputs))
 
     def operators_after_others(self, inputs: Inputs) -> Any:
-        return program.executed(self.call, inputs)  # `restore` empties the user's dicts, as a timed call does not
+        return self.operators_in_turn(inputs)  # `restore` empties the user's dicts, as a timed call does not
+
+    def operators_in_turn(self, inputs: Inputs) -> Any:
+        return program.executed(self.call, inputs)
 
     def listed_later(self) -> Any:
         """Return the operators of a call that finds what the first one left, as timed calls do."""

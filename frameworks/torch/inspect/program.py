@@ -218,7 +218,8 @@ def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Op
         return
     kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name)), "")
     arguments = _arguments(func, args, kwargs) if kind else {}
-    yield Operation(name, kind, {**arguments, "dtype": dtypes[1]})
+    sizes = tuple(tuple(one.shape) for one in (*operands, *results) if not one.is_nested)
+    yield Operation(name, kind, {**arguments, "dtype": dtypes[1]}, sizes=sizes)
 
 
 def _arguments(func: Any, args: tuple, kwargs: dict) -> dict[str, str]:

@@ -8,7 +8,7 @@ class Net(nn.Layer):
         self.register_buffer("cache", None)
 
     def forward(self, x):
-        self.cache = x if self.cache is None else paddle.concat([self.cache, x])
+        self.cache = x if self.cache is None else 0.5 * (self.cache + x)
         return self.cache.sum(0)
 
 
