@@ -487,9 +487,11 @@ def _overlap(tensors: Iterable[torch.Tensor]) -> bool:
 def _share_memory(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Let the first tensors of pairs share one memory, as the second ones do.
 
-    It is a copy of all of their memory, in the dtype and on the device of the first ones.
+    It is a copy of all of their memory, in the dtype and on the device of the first of them. Views that nothing has
+    moved follow the others.
     """
-    if len({(new.dtype, one.dtype) for new, one in pairs}) > 1:
+    moved = {new.dtype for new, one in pairs if new.data_ptr() != one.data_ptr()}
+    if len({one.dtype for _, one in pairs}) > 1 or len(moved) > 1:
         return
     new, first = pairs[0]
     memory = first.untyped_storage()
@@ -510,11 +512,19 @@ def _cast_module(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module
 def _sharing_memory(module: torch.nn.Module) -> Iterator[None]:
     """Keep tensors that share their memory sharing it, in a block that moves or casts a module.
 
-    A buffer of several modules stays one tensor, as torch keeps parameters.
+    A buffer of several modules stays one tensor, as torch keeps parameters. Plain attributes may hold such a
+    buffer too, or views.
     """
     places = [(part, name, buffer) for part in module.modules() for name, buffer in part._buffers.items()]
     buffers = {id(buffer): buffer for _, _, buffer in places if buffer is not None}
-    groups = [[(one, one.data) for one in group] for group in _overlapping([*module.parameters(), *buffers.values()])]
+    registered = {id(one): one for one in (*module.parameters(), *buffers.values())}
+    attributes = [{name: one for name, one in vars(part).items() if name != "_buffers"} for part in module.modules()]
+    plain = [one for one in walk(attributes, entries) if _is_tensor(one)]
+    views = [one for one in plain if id(one) not in registered and not one.requires_grad]
+    groups = [
+        [(one, one.data) for one in group if id(one) in registered or one.dtype == group[0].dtype]
+        for group in _overlapping([*registered.values(), *views])
+    ]
     yield
     made: dict[int, Any] = {}
     for part, name, before in places:
@@ -523,6 +533,9 @@ def _sharing_memory(module: torch.nn.Module) -> Iterator[None]:
         pairs = [(made.get(id(one), one), before) for one, before in group]
         if any(new.data_ptr() != before.data_ptr() for new, before in pairs):
             _share_memory(pairs)
+    for one in plain:
+        if id(one) in made and made[id(one)] is not one:
+            one.data = made[id(one)].data
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
