@@ -37,6 +37,8 @@ _SHORT = {"double": "float64", "float": "float32", "half": "float16"}
 _DTYPE = re.compile(r"b?float(?:16|32|64)\b")
 # How Python and Keras say that arguments do not fit a signature.
 _UNBOUND = re.compile(r"(missing|unexpected|multiple values|takes) .*argument|must always be passed")
+# How Python and torch say that a tensor is no array of NumPy.
+_TENSOR = re.compile(r"tensor\b|ndarray|ArrayImpl", re.IGNORECASE)
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
@@ -247,10 +249,11 @@ def without_folders(text: str, source: str) -> str:
 
 
 @contextlib.contextmanager
-def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
+def naming_inputs(inputs: Callable[[], str], were_arrays: bool = False) -> Iterator[None]:
     """Add the description of the inputs to an error of the model's first call, since the model may not accept them.
 
-    The error gets the attribute `called_with`, of at most 300 characters.
+    The error gets the attribute `called_with`, of at most 300 characters, and `were_arrays`, if the suite made tensors
+    of NumPy's arrays.
     """
     try:
         yield
@@ -260,6 +263,7 @@ def naming_inputs(inputs: Callable[[], str]) -> Iterator[None]:
         if isinstance(error, DISAGREEING) or type(error).__module__ != "builtins":
             with contextlib.suppress(Exception):  # the device that holds the inputs may have failed
                 error.called_with = inputs()[:300]  # type: ignore[attr-defined]
+                error.were_arrays = were_arrays  # type: ignore[attr-defined]
                 if _Made.latest and _names_two_dtypes(str(error)):
                     error.left_behind = _Made.latest.left_behind()  # type: ignore[attr-defined]
         raise
@@ -271,9 +275,12 @@ def disagreement(error: BaseException) -> str:
     if not given or getattr(error, "left_behind", None):
         return given and error.left_behind  # type: ignore[attr-defined]
     several = not given.startswith("argument 1 of ") or ", argument 2 of " in given
-    unbound = False
+    unbound = expects_arrays = False
     with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
         unbound = _UNBOUND.search(str(error)) is not None
+        expects_arrays = isinstance(error, AttributeError | TypeError) and bool(_TENSOR.search(str(error)))
+    if expects_arrays and not unbound and getattr(error, "were_arrays", False):
+        return f"; the call was model({given}), in which tensors replace NumPy's arrays: let the model take tensors."
     whole = ", or `return (inputs,)` to pass one argument" * (several and unbound)
     return f"; the call was model({given}): change inputs() or model() so that they agree{whole}."
 

@@ -152,6 +152,7 @@ class UserModel(Subject):
         self.removed: list[str] = []  # the places from which the compiler was removed
         self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
         self.keeps: tuple[str, ...] = ()  # those that get other arrays, with new values that a call does not return
+        self._were_arrays = False  # whether `inputs` gave arrays of NumPy
         self._first: Values | None = None  # the first call's outputs, with seed 0, until they are read
         self._work: list[int | None] = []  # of the first calls in turn, once they are listed
         self.autograd = next(iter(self.ways.values()))
@@ -255,7 +256,9 @@ class UserModel(Subject):
     def place(self, arrays: Arrays) -> Inputs:
         """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
         self.seed(int(arrays["seed"]))
-        inputs = self.cast(as_call(self.file.call("inputs", **arguments_of(arrays))), self.dtype)
+        given = as_call(self.file.call("inputs", **arguments_of(arrays)))
+        self._were_arrays = any(isinstance(one, np.ndarray) for _, one in _entries(given))
+        inputs = self.cast(given, self.dtype)
         if not self.values(inputs).arrays:
             raise Fault("inputs() returned no tensor or array: return one, a tuple, or a dict by keyword.")
         return inputs
@@ -283,7 +286,7 @@ class UserModel(Subject):
             arrays = self.values(self.sets[0]).arrays
             return ", ".join(f"{_shown(name)} of shape {array.shape}" for name, array in arrays.items())
 
-        return naming_inputs(shown)
+        return naming_inputs(shown, self._were_arrays)
 
     def _call_first(self) -> None:
         """Call the model on a copy of each input set; note the first outputs, and the inputs that any call changes.

@@ -203,3 +203,20 @@ def inputs():
 )
 def test_a_switch_of_the_file_that_leaves_no_graph_is_named(framework, mode, text, words):
     run_in(framework, CAPTURED.format(framework=framework, mode=mode, text=text, words=words))
+
+
+@pytest.mark.parametrize(
+    ("error", "arrays", "named"),
+    [
+        (AttributeError("'Tensor' object has no attribute 'astype'"), True, True),
+        (TypeError("expected np.ndarray (got Tensor)"), True, True),
+        (AttributeError("'Tensor' object has no attribute 'astype'"), False, False),
+        (AttributeError("'Net' object has no attribute 'net'"), True, False),
+        (TypeError("forward() got an unexpected keyword argument 'tensor'"), True, False),
+        (RuntimeError("The size of tensor a must match the size of tensor b"), True, False),
+    ],
+)
+def test_a_model_of_arrays_is_asked_to_take_tensors(error, arrays, named):
+    with pytest.raises(type(error)) as raised, naming_inputs(lambda: "x of shape (2,)", arrays):
+        raise error
+    assert disagreement(raised.value).endswith("let the model take tensors.") == named
