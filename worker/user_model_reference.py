@@ -32,8 +32,8 @@ NOTHING = (
     "choose inputs with finite outputs, or a wider dtype."
 )
 STATE = (
-    "two equal calls differ in {outputs}, because of state outside of buffers or of kernels that are not "
-    "deterministic: register the state as buffers, remove it, or select deterministic kernels."
+    "two equal calls differ in {outputs}, because of state outside of buffers, a clock, or kernels that are not "
+    "deterministic: register the state as buffers, remove it, return no times, or select deterministic kernels."
 )
 REMEMBERS = (
     "the model keeps results by the identity of its inputs or by their values, and calls repeat the same inputs, so "
