@@ -24,7 +24,7 @@ from workloads.spec import Arrays, Workload
 SETTINGS = {
     "inference": None,
     "dtype": "parameters, gradients and moments in fp32 (or STATES); bf16 by torch.autocast",
-    "optimizer": "torch.optim.AdamW(fused=True), outside the graph",
+    "optimizer": "torch.optim.AdamW(fused=True, but for complex parameters), outside the graph",
 }
 ATEN = torch.ops.aten
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers as long as a parameter's values
