@@ -279,19 +279,17 @@ class Model(user_model.UserModel):
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
             call = partial(model, training=self.trains) if _takes_training(model, self.trains, args) else model
-            with self.naming_inputs():
-                call(*args, **kwargs)
+            try:
+                with self.naming_inputs():
+                    call(*args, **kwargs)
+            except Exception:
+                _refuse_other_dtypes(model, created, dtype)
+                raise
         own = raw(getattr(model, "variables", ()))
         reached = list(_reached(model))
         variables = [*own, *created, *draws, *(one for one in reached if isinstance(one, tf.Variable))]
         variables = list({id(variable): variable for variable in variables}.values())
-        kept = _kept_in_float32(model)
-        floating = [v.dtype for v in own or variables if v.dtype.is_floating and id(v) not in kept]
-        if wrong := [made for made in floating if made.base_dtype != dtype]:
-            raise Unsupported(
-                f"the model makes variables in {wrong[0].name} instead of {dtype.name}: do not set dtypes in the "
-                f"model, or measure in fp32."
-            )
+        _refuse_other_dtypes(model, variables, dtype)
         constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
         kinds = tuple(keras.layers.Layer for keras in hubs.installed_keras())
         called = [one for one in reached if isinstance(one, kinds) and one.built]  # others may lack their variables
@@ -641,6 +639,16 @@ def _takes_training(model: Any, trains: bool, args: tuple[Any, ...]) -> bool:
         if "training" in signature.parameters:
             return "training" not in signature.bind_partial(*args).arguments
     return trains and isinstance(model, tuple(keras.layers.Layer for keras in hubs.installed_keras()))
+
+
+def _refuse_other_dtypes(model: Any, variables: Sequence[tf.Variable], dtype: tf.DType) -> None:
+    """Raise Unsupported where the model's own variables, or else those given, have another floating-point dtype."""
+    kept = _kept_in_float32(model)
+    found = raw(getattr(model, "variables", ())) or variables
+    floating = [one.dtype.base_dtype for one in found if one.dtype.is_floating and id(one) not in kept]
+    if wrong := [made.name for made in floating if made != dtype]:
+        way = "make them in float32" if dtype == tf.float32 else "do not set dtypes in the model, or measure in fp32"
+        raise Unsupported(f"the model makes variables in {wrong[0]} instead of {dtype.name}: {way}.")
 
 
 def _kept_in_float32(model: Any) -> set[int]:
