@@ -125,6 +125,7 @@ class Model(user_model.UserModel):
     wanted = "a torch.nn.Module"
     # The largest first gradient of each parameter with one beyond rounding, once eager mode has shown them.
     learning: Mapping[str, float] = {}
+    unchanged: Sequence[str] = ()  # parameters without a first gradient, which eager mode leaves as they are
 
     @property
     def device(self) -> torch.device:

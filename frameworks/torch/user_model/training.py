@@ -58,11 +58,11 @@ class Training(user_model.Training):
     def refusing_untrained(
         self, capture: Callable[[], Capture], trained: torch.nn.Module, trainer: Any
     ) -> Callable[[], Capture]:
-        """Return `capture`, which raises Unsupported once where iterations have left parameters as they were.
+        """Return `capture`, which raises Unsupported once where iterations train other parameters than eager mode's.
 
-        These are parameters of the copy `trained` that eager mode changes. The loss of few iterations hardly shows it.
-        Nor does it show gradients of another size, since AdamW divides by it: they are refused where `trainer` has the
-        first iteration's.
+        These are parameters of the copy `trained`. The loss of few iterations hardly shows it. Nor does it show
+        gradients of another size, since AdamW divides by it: they are refused where `trainer` has the first
+        iteration's.
         """
         checked = False
 
@@ -76,6 +76,12 @@ class Training(user_model.Training):
                     raise Unsupported(
                         f"eager mode trains {_named(left)}, and the graph leaves them as they are: remove code that "
                         "detaches them, or that computes without them, while a compiler traces it."
+                    )
+                more = [name for name in self.model.unchanged if not torch.equal(first[name], now[name])]
+                if checked and more:
+                    raise Unsupported(
+                        f"the graph trains {_named(more)}, and eager mode leaves them as they are: remove code that "
+                        "detaches them, or that computes without them, unless a compiler traces it."
                     )
                 if checked:
                     self._refuse_other_sizes(now, trainer)
@@ -107,7 +113,13 @@ class Training(user_model.Training):
             self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
         except MemoryError:
             return
-        own, again, copied = map(self._gradients, (module, module, deep_copy(module)))
+        copy = deep_copy(module)
+        own = self._gradients(module)
+        without = [(name, one) for name, one in module.named_parameters() if own.get(name, one) is None]
+        before = [one.detach().clone() for _, one in without]
+        again, copied = map(self._gradients, (module, copy))
+        # A call may write to a parameter.
+        self.model.unchanged = [name for (name, one), was in zip(without, before, strict=True) if torch.equal(one, was)]
         sizes = {name: _largest(gradient) for name, gradient in own.items() if gradient is not None}
         largest = max(sizes.values(), default=0.0)
         self.model.learning = {name: size for name, size in sizes.items() if size > self._rounding * largest}
