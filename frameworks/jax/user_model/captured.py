@@ -13,7 +13,7 @@ import inspect
 import sys
 import sysconfig
 import types
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +31,11 @@ _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib"
 _JAX = str(Path(jax.__file__).parent) + "/"
 LARGE = 1024  # values of an integer array that is worth naming, as of quantised weights
 _CONTAINERS = (list, dict, deque)
+_TREES = (list, dict, OrderedDict, defaultdict)  # which JAX flattens
 _METHODS = (staticmethod, classmethod)
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
 _PLAIN = (types.BuiltinFunctionType, types.ModuleType, str, bytes)
+_UNSET = object()  # what an empty cell or slot holds
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Reached:
         self._all = self.arrays
         self._places: dict[tuple[int, Any], Place | None] = {}
         self._contents: list[tuple[Any, Any]] = []  # of lists, dicts and objects: what they held at first
+        # Variables outside of these, such as globals: owner, name and first value.
+        self._variables: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
 
     def plain(self, value: Any, name: Any = "") -> Any:
@@ -94,13 +98,13 @@ class Reached:
 
     def restore(self) -> None:
         """Restore the first values."""
-        self._put_back(self._contents, [(p.owner, p.name, p.first) for p in self._places.values() if p])
+        self._put_back(self._contents, self._first())
 
     @contextlib.contextmanager
     def holding(self, arrays: Sequence[Any]) -> Iterator[None]:
         """Exchange arrays within a block, and restore them at its end."""
         contents = [(container, container.copy()) for container, _ in self._contents]
-        held = [(p.owner, p.name, _get(p.owner, p.name)) for p in self._places.values() if p]
+        held = [(owner, name, _get(owner, name)) for owner, name, _ in self._first()]
         try:
             self.put(arrays)
             yield
@@ -118,16 +122,25 @@ class Reached:
         return now
 
     def contents(self) -> list[Any]:
-        """Return the present values in lists, dicts and objects."""
-        return [list(held.values() if isinstance(held, dict) else held) for held, _ in self._contents]
+        """Return the present values in lists, dicts, objects and variables."""
+        values = [_get(owner, name) for owner, name, _ in self._variables.values()]
+        for held, _ in self._contents:
+            values += held.values() if isinstance(held, dict) else held
+        return [value for value in values if not self._is_walked(value)]
+
+    def _first(self) -> list[tuple[Any, Any, Any]]:
+        """Return owner, name and first value of each variable and place."""
+        return [*self._variables.values(), *((p.owner, p.name, p.first) for p in self._places.values() if p)]
 
     @staticmethod
     def _put_back(contents: Sequence[tuple[Any, Any]], held: Sequence[tuple[Any, Any, Any]]) -> None:
         for container, first in contents:
-            container.clear()
-            (container.update if isinstance(container, dict) else container.extend)(first)
+            if container or first:
+                container.clear()
+                (container.update if isinstance(container, dict) else container.extend)(first)
         for owner, name, value in held:
-            _put(owner, name, value)
+            if _get(owner, name) is not value:  # an enum refuses its own value, too
+                _put(owner, name, value)
 
     def walk(self, value: Any) -> None:
         """Find the values reachable from a function, class or object."""
@@ -155,6 +168,7 @@ class Reached:
             return
         self._visit(function, "__defaults__")
         self._visit(function, "__kwdefaults__")
+        self._walk_container(vars(function))
         read, attributes = _names(function.__code__)
         for name in sorted(read & function.__globals__.keys()):
             self._visit(function.__globals__, name)
@@ -199,11 +213,18 @@ class Reached:
         for name in list(container) if isinstance(container, dict) else range(len(container)):
             self._visit(container, name)
 
+    def _is_walked(self, value: Any) -> bool:
+        return isinstance(value, _CONTAINERS) and id(value) in self._seen
+
     def _visit(self, owner: Any, name: Any) -> None:
         value = _get(owner, name)
-        if value is None or (id(owner), name) in self._places:
+        if value is _UNSET or (id(owner), name) in self._places:
             return
-        if type(value) in (list, dict) or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
+        if not (self._is_walked(owner) or callable(value) or isinstance(value, types.ModuleType)):
+            self._variables[id(owner), name] = owner, name, value
+        if value is None:
+            return
+        if type(value) in _TREES or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
             self._walk_container(value)
             return
         self._places[id(owner), name] = None
@@ -318,9 +339,9 @@ def _get(owner: Any, name: Any) -> Any:
     if isinstance(owner, dict):
         return owner.get(name)
     try:
-        return getattr(owner, name, None)
+        return getattr(owner, name, _UNSET)
     except ValueError:  # an empty cell
-        return None
+        return _UNSET
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
