@@ -10,6 +10,7 @@ import contextlib
 import dis
 import functools
 import inspect
+import operator
 import sys
 import sysconfig
 import types
@@ -29,12 +30,13 @@ from frameworks.jax.inspect import program
 COMPILED = ("PjitFunction", "JitFn", "JitWrapped", "_JitWrapper")
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 _JAX = str(Path(jax.__file__).parent) + "/"
-LARGE = 1024  # values of an integer array that is worth naming, as of quantised weights
+LARGE = 1024  # values of an integer array that is worth naming, and entries of a container that takes long to copy
 _CONTAINERS = (list, dict, deque)
 _TREES = (list, dict, OrderedDict, defaultdict)  # which JAX flattens
 _METHODS = (staticmethod, classmethod)
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
 _PLAIN = (types.BuiltinFunctionType, types.ModuleType, str, bytes)
+_SCALARS = (type(None), bool, int, float, complex, str, bytes)  # which reach nothing
 _UNSET = object()  # what an empty cell or slot holds
 
 
@@ -125,8 +127,13 @@ class Reached:
         """Return the present values in lists, dicts, objects and variables."""
         values = [_get(owner, name) for owner, name, _ in self._variables.values()]
         for held, _ in self._contents:
-            values += held.values() if isinstance(held, dict) else held
+            values += _entries(held)
         return [value for value in values if not self._is_walked(value)]
+
+    def spare(self) -> None:
+        """Restore no longer the variables and large containers that a call has left as they were: copies take long."""
+        self._variables = {key: one for key, one in self._variables.items() if _get(*one[:2]) is not one[2]}
+        self._contents = [(c, first) for c, first in self._contents if len(first) < LARGE or not _same(c, first)]
 
     def _first(self) -> list[tuple[Any, Any, Any]]:
         """Return owner, name and first value of each variable and place."""
@@ -222,7 +229,7 @@ class Reached:
             return
         if not (self._is_walked(owner) or callable(value) or isinstance(value, types.ModuleType)):
             self._variables[id(owner), name] = owner, name, value
-        if value is None:
+        if type(value) in _SCALARS:
             return
         if type(value) in _TREES or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
             self._walk_container(value)
@@ -329,6 +336,14 @@ def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
     globals_ = {one.argval for one in dis.get_instructions(code) if one.opname in _GLOBALS}
     inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return globals_.union(*(one for one, _ in inner)), set(code.co_names).union(*(other for _, other in inner))
+
+
+def _entries(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
+def _same(container: Any, other: Any) -> bool:
+    return len(container) == len(other) and all(map(operator.is_, _entries(container), _entries(other)))
 
 
 def _get(owner: Any, name: Any) -> Any:

@@ -204,6 +204,7 @@ class Applied:
             output = callee(*args, **kwargs)
             after = jax.tree.leaves(self._after(callee, params))
             left = jax.tree.leaves((args, kwargs, given, self.reached.contents()))
+            self.reached.spare()
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
         results = list(filter(_is_array, jax.tree.leaves((output, after if self.writes else ()))))
         return results, [leaf for leaf in left if isinstance(leaf, jax.core.Tracer) and id(leaf) not in known]

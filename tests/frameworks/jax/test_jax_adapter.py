@@ -39,6 +39,18 @@ def loss(output):
     return (output**2).mean()
 """
 PRODUCT = OWN.format("x @ w")
+# A call reads a dict, which counts in a module how often it is filled again.
+READS_A_DICT = (
+    OWN.format("x @ w * len(WORDS)")
+    + """
+class Words(dict):
+    def clear(self):
+        np.cleared = getattr(np, "cleared", 0) + 1
+        super().clear()
+
+WORDS = Words((f"word {number}", number) for number in range(2000))
+"""
+)
 CALLS_PYTHON = OWN.format("jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((2, 4), 'float32'), x @ w)")
 
 
@@ -126,6 +138,23 @@ def test_eager_training_of_a_user_model_keeps_one_state(tmp_path):
             step()
         assert occupied() == before
         assert any(operation.kind == "matmul" for operation in step.program())
+        """,
+    )
+
+
+def test_eager_training_leaves_a_large_dict_alone_that_calls_only_read(tmp_path):
+    run_in(
+        "jax",
+        MODELS,
+        PLACE,
+        f"""
+        import numpy as np
+        given = place({str(tmp_path)!r}, {READS_A_DICT!r}, "training")
+        step = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs)
+        step()
+        before = np.cleared
+        step()
+        assert np.cleared == before
         """,
     )
 
