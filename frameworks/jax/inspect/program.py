@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -43,6 +43,8 @@ KINDS = {"dot_general": "matmul", "conv_general_dilated": "convolution", "reduce
 # Parameters that choose no kernel: names, and placement, as there is one device.
 DROPPED = ("name", "sharding", "out_sharding", "weak_type")
 RANK_OF_SCORES = 4
+JITTED = ("jit", "pjit")
+Primitive = tuple[str, dict[str, Any]]  # its name, and its parameters
 PLAIN_TYPES = (bool, int, float, str, tuple, list, np.dtype, np.generic, enum.Enum)
 
 
@@ -74,26 +76,28 @@ class Listing(_EvalTrace):
 
 
 class Dispatches(_EvalTrace):
-    """Executes op by op, as JAX does where nothing traces, and counts dispatches.
-
-    A jitted function counts by its own name, and so do operators: most of `jax.numpy` is jitted.
-    """
+    """Executes op by op, as JAX does where nothing traces, and keeps the name and the parameters of each dispatch."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts: Counter[str] = Counter()
+        self.primitives: list[Primitive] = []
 
     def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
         with _set_current_trace(_eval_trace):
-            self.counts[params["name"] if primitive.name in ("jit", "pjit") else primitive.name] += 1
+            self.primitives.append((primitive.name, params))
             return _eval_trace.process_primitive(primitive, args, params)
 
 
-def dispatched(call: Callable, inputs: Sequence[Any]) -> Counter[str]:
-    """Return how often `call(*inputs)` dispatches each primitive and jitted function, not their contents."""
+def dispatched(call: Callable, inputs: Sequence[Any]) -> list[Primitive]:
+    """Return the primitives that `call(*inputs)` dispatches, among them jitted functions, not their contents."""
     trace = Dispatches()
     _run_under(trace, call, inputs)
-    return trace.counts
+    return trace.primitives
+
+
+def names(primitives: Iterable[Primitive]) -> Counter[str]:
+    """Return how often primitives occur by name; a jitted function, such as most of `jax.numpy`, by its own."""
+    return Counter(params["name"] if name in JITTED else name for name, params in primitives)
 
 
 def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:

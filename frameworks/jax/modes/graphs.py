@@ -76,7 +76,8 @@ class Compilations:
         self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
     ) -> Callable[[], Capture]:
         """Return a report of blocks: they hold the whole model where one call dispatches nothing else."""
-        name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, arguments))
+        name = compiling.name(cell)
+        dispatched = functools.cache(lambda: program.names(program.dispatched(function, arguments)))
         counted = self._since(name)
 
         def capture() -> Capture:

@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -267,31 +267,36 @@ class Reached:
         return len(self.arrays) - 1
 
 
-def held(jaxpr: Any) -> tuple[list[str], list[str]]:
-    """Return the compiled functions in a traced call that are not JAX's own, and types of its constants.
+def compiled(primitives: Iterable[program.Primitive]) -> list[str]:
+    """Return the compiled functions that primitives run, and that are not JAX's own."""
+    functions = []
+    for name, params in primitives:
+        if name in program.JITTED:
+            body = params["jaxpr"].jaxpr
+            _, _, place = body.debug_info.func_src_info.partition(" at ")
+            is_pmap = any(part.primitive.name == "shard_map" for part in body.eqns)
+            if is_pmap or not place.startswith(_JAX):
+                functions.append(f"{params['name']} ({place or 'no line known'}) under jax.jit")
+        elif name == "call_exported":
+            functions.append(f"{params['exported'].fun_name} from jax.export")
+        for inner in program.inner(params):
+            functions += compiled((equation.primitive.name, equation.params) for equation in inner.eqns)
+    return functions
 
-    The constants are arrays that are no arguments: of floating point, and others from `LARGE` values on.
+
+def constants(jaxpr: Any) -> list[str]:
+    """Return the types of a traced call's constants, which are no arguments.
+
+    They are arrays of floating point, and others from `LARGE` values on.
     """
     kept = [
         array
         for array in getattr(jaxpr, "consts", ())
         if np.size(array) > (1 if jnp.issubdtype(array.dtype, jnp.inexact) else LARGE)
     ]
-    constants = [f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in kept]
-    functions = []
-    for equation in jaxpr.eqns:
-        if equation.primitive.name in ("jit", "pjit"):
-            body = equation.params["jaxpr"].jaxpr
-            _, _, place = body.debug_info.func_src_info.partition(" at ")
-            is_pmap = any(part.primitive.name == "shard_map" for part in body.eqns)
-            if is_pmap or not place.startswith(_JAX):
-                functions.append(f"{equation.params['name']} ({place or 'no line known'}) under jax.jit")
-        elif equation.primitive.name == "call_exported":
-            functions.append(f"{equation.params['exported'].fun_name} from jax.export")
-        for inner in program.inner(equation.params):
-            found = held(inner)
-            functions, constants = functions + found[0], constants + found[1]
-    return functions, constants
+    found = [f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in kept]
+    inner = (part for equation in jaxpr.eqns for part in program.inner(equation.params))
+    return [*found, *(one for part in inner for one in constants(part))]
 
 
 def is_array(value: Any) -> bool:

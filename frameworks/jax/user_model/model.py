@@ -21,7 +21,7 @@ from frameworks import user_file, user_model, values
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
-from frameworks.jax.user_model.captured import Reached, held
+from frameworks.jax.user_model.captured import Reached, compiled, constants
 from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
@@ -160,8 +160,9 @@ class Applied:
                 self.writes, failed = False, f", for {type(error).__name__} where they are arguments"
                 continue
             self.drops = program.drops(traced, len(results))
-            self.compiled, constants = held(traced)
-            self.constants = ", ".join(constants) + failed if constants else f"some arrays{failed}" if failed else ""
+            self.compiled = compiled((equation.primitive.name, equation.params) for equation in traced.eqns)
+            kept = ", ".join(constants(traced))
+            self.constants = (kept or "some arrays") + failed if kept or failed else ""
             return
         self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
 
@@ -238,8 +239,9 @@ class Model(user_model.UserModel):
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
             self.module = self._on_device(self.applied.params)
             self.restore()
-            if self.applied.compiled:
-                name = user_file.without_folders(self.applied.compiled[0], self.source)
+            # A trace has the contents of functions under jit with inline=True, which eager mode compiles as well.
+            if functions := self.applied.compiled or compiled(self._dispatched()):
+                name = user_file.without_folders(functions[0], self.source)
                 raise Unsupported(
                     f"the model calls {name}, so its eager mode would run a graph: call the original function, such as "
                     f"its __wrapped__."
@@ -252,6 +254,16 @@ class Model(user_model.UserModel):
         if self.applied.constants:
             self.settings["held as constants"] = self.applied.constants
         self.removed = self.applied.reached.removed
+
+    def _dispatched(self) -> list[program.Primitive]:
+        """Return the primitives that a call dispatches in eager mode; none where they are not known."""
+        self.seed(0)
+        try:
+            return program.dispatched(self.applied.pure, (self.module, *self.fresh(self.sets[0])))
+        except Exception:
+            return []
+        finally:
+            self.restore()
 
     def _settle_eager(self) -> None:
         """Call the model once; on the user's own arrays of NumPy where it fails on JAX's in their places."""
