@@ -28,6 +28,7 @@ from frameworks.adapter import Unsupported
 from frameworks.jax.inspect import program
 
 COMPILED = ("PjitFunction", "JitFn", "JitWrapped", "_JitWrapper")
+CACHED_PARTIAL = "_cached_partial.<locals>.cache_args_wrapper"  # Flax's, whose cache only a compiled function takes
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 _JAX = str(Path(jax.__file__).parent) + "/"
 LARGE = 1024  # values of an integer array that is worth naming, and entries of a container that takes long to copy
@@ -252,6 +253,9 @@ class Reached:
             raise Unsupported(
                 f"model() returned a {type(value).__name__}, which has no eager mode: return the original function."
             )
+        if isinstance(value, types.FunctionType) and value.__code__.co_qualname == CACHED_PARTIAL:
+            inside = inspect.getclosurevars(value).nonlocals
+            value = functools.partial(inside["f"], *inside["cached_args"])
         if isinstance(value, functools.partial) and not isinstance(value, jax.tree_util.Partial):
             parts = [self.plain(part, name) for part in (value.func, value.args, value.keywords)]
             return jax.tree_util.Partial(parts[0], *parts[1], **parts[2])
