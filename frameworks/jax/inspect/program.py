@@ -44,6 +44,7 @@ KINDS = {"dot_general": "matmul", "conv_general_dilated": "convolution", "reduce
 DROPPED = ("name", "sharding", "out_sharding", "weak_type")
 RANK_OF_SCORES = 4
 JITTED = ("jit", "pjit")
+TRANSFERS = ("convert_element_type", "copy", "copy_p", "device_put", "stage")  # to the device, and casts on the way
 Primitive = tuple[str, dict[str, Any]]  # its name, and its parameters
 PLAIN_TYPES = (bool, int, float, str, tuple, list, np.dtype, np.generic, enum.Enum)
 

@@ -166,10 +166,10 @@ class Applied:
             return
         self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
 
-    def keep_numpy(self) -> None:
-        """Leave arrays of NumPy in place, as code that writes to them needs."""
-        self._exchanged = _is_jax
-        self.reached.only(_is_jax)
+    def exchange(self, wanted: Callable[[Any], bool]) -> None:
+        """Exchange only the arrays that are wanted, and leave others in place."""
+        self._exchanged = wanted
+        self.reached.only(wanted)
 
     def bind(self, params: Any) -> Callable:
         """Return the function that the user calls, with these parameters from now on."""
@@ -240,7 +240,7 @@ class Model(user_model.UserModel):
             self.module = self._on_device(self.applied.params)
             self.restore()
             # A trace has the contents of functions under jit with inline=True, which eager mode compiles as well.
-            if functions := self.applied.compiled or compiled(self._dispatched()):
+            if functions := self.applied.compiled or compiled(self._dispatched() or ()):
                 name = user_file.without_folders(functions[0], self.source)
                 raise Unsupported(
                     f"the model calls {name}, so its eager mode would run a graph: call the original function, such as "
@@ -255,31 +255,52 @@ class Model(user_model.UserModel):
             self.settings["held as constants"] = self.applied.constants
         self.removed = self.applied.reached.removed
 
-    def _dispatched(self) -> list[program.Primitive]:
-        """Return the primitives that a call dispatches in eager mode; none where they are not known."""
+    def _dispatched(self) -> list[program.Primitive] | None:
+        """Return the primitives that a call dispatches in eager mode; None where they are not known."""
         self.seed(0)
         try:
             return program.dispatched(self.applied.pure, (self.module, *self.fresh(self.sets[0])))
         except Exception:
-            return []
+            return None
         finally:
             self.restore()
 
+    def _computations(self) -> dict[str, int] | None:
+        """Return how often a call dispatches each primitive and jitted function but transfers; None if not known."""
+        if (dispatched := self._dispatched()) is None:
+            return None
+        counts = program.names(dispatched)
+        return {name: count for name, count in counts.items() if name not in program.TRANSFERS}
+
     def _settle_eager(self) -> None:
-        """Call the model once; on the user's own arrays of NumPy where it fails on JAX's in their places."""
+        """Call the model once; on the user's own arrays of NumPy where JAX's in their places change what it computes.
+
+        Code of NumPy would fail, or run in JAX, operator by operator.
+        """
         self.restore()
+        failed: Exception | None = None
         try:
             super().settle()
         except Exception as error:
-            if all(map(_is_jax, self.applied.reached.arrays)):
-                raise
-            self.applied.keep_numpy()
-            self.module = self._on_device(self.applied.params)
-            self.restore()
-            try:
-                super().settle()
-            except Exception:
-                raise error from None
+            failed = error
+        if all(map(_is_jax, self.applied.reached.arrays)):
+            if failed:
+                raise failed
+            return
+        computed = None if failed else self._computations()
+        self._exchange(_is_jax)
+        if not failed and (computed is None or self._computations() in (computed, None)):
+            self._exchange(lambda _: True)
+            return
+        try:
+            super().settle()
+        except Exception as error:
+            raise failed or error from None
+
+    def _exchange(self, wanted: Callable[[Any], bool]) -> None:
+        self.applied.exchange(wanted)
+        self.module = self._on_device(self.applied.params)
+        self.restore()
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
