@@ -588,7 +588,7 @@ def _with_parameters(reached: Reached, function: Callable, params: Any) -> Appli
 
 def _register(leaf: Any) -> None:
     """Register the class of a dataclass among the inputs as a pytree; nothing else does."""
-    if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
+    if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type) or _holds_itself(leaf):
         return
     if isinstance(leaf, dict) and jax.tree_util.all_leaves([leaf]):  # whose items `__init__` fills, as transformers'
         names = [field.name for field in dataclasses.fields(leaf) if field.init]
@@ -600,6 +600,17 @@ def _register(leaf: Any) -> None:
         for inner in jax.tree.leaves(child):
             if dataclasses.is_dataclass(inner) and jax.tree_util.all_leaves([inner]):
                 _register(inner)
+
+
+def _holds_itself(value: Any, within: tuple[int, ...] = ()) -> bool:
+    """Return whether a value or one in it reaches itself, as by a reference to a parent, which no pytree can."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = _children(value)[0]
+    elif isinstance(value, list | tuple | dict):
+        parts = list(value.values() if isinstance(value, dict) else value)
+    else:
+        return False
+    return id(value) in within or any(_holds_itself(part, (*within, id(value))) for part in parts)
 
 
 def _children(made: Any) -> tuple[list[Any], tuple[str, ...]]:
