@@ -45,7 +45,7 @@ class Training(user_model.Training):
         self._loss = user_model.scalar_loss(model.file, is_scalar, "(output**2).mean()", self._without_jit)
         leaves, self._form = jax.tree.flatten(model.module)
         trained = _are_trained(model.module)
-        if any(_is_complex(leaf) for leaf in jax.tree.leaves(model.module[0])):
+        if any(is_trained and jnp.iscomplexobj(leaf) for leaf, is_trained in zip(leaves, trained, strict=True)):
             raise Unsupported(COMPLEX)
         self._kept = [None if is_trained else (leaf,) for leaf, is_trained in zip(leaves, trained, strict=True)]
         if all(kept is not None for kept in self._kept):
@@ -130,14 +130,10 @@ def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
 
     Arrays that its code reaches otherwise are constants, unless it returned none.
     """
-    given, reached = ([_is_floating(leaf) for leaf in jax.tree.leaves(part)] for part in params)
+    given, reached = ([_is_inexact(leaf) for leaf in jax.tree.leaves(part)] for part in params)
     return [*given, *([False] * len(reached) if any(given) else reached)]
 
 
-def _is_floating(leaf: Any) -> bool:
-    """Return whether a leaf can be trained; values of one byte are quantized."""
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.dtype.itemsize > 1
-
-
-def _is_complex(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.complexfloating)
+def _is_inexact(leaf: Any) -> bool:
+    """Return whether a leaf would be trained; values of one byte are quantized."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.dtype.itemsize > 1
