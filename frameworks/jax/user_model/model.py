@@ -448,7 +448,8 @@ def with_recompilations(captured: Capture, model: Model) -> Capture:
     again = min(captured.graphs or 0, captured.compilations or 0) - 1
     if again < 1:
         return captured
-    reason = "; ".join(_changes(list(map(_signature, model.sets)))) or "inputs of another form"
+    form = "state of another form" if model.applied.writes else "inputs of another form"
+    reason = "; ".join(_changes(list(map(_signature, model.sets)))) or form
     return replace(captured, recompilations=again, recompiled=((Path(model.source).name, reason),))
 
 
