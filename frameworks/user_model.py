@@ -99,6 +99,13 @@ class Subject(ABC):
         """Return eager mode's outputs of the first calls on a copy in the cell's dtype; None if nothing is copied."""
         return None
 
+    def with_own_integers(self, calls: int) -> list[Values] | None:
+        """Return eager mode's outputs of the first calls in float64 and in the cell's whole numbers.
+
+        None where whole numbers are no wider in float64.
+        """
+        return None
+
     def cost(self) -> Counted | None:
         """Return the cost of a call; None where the framework has no counter. Raises Uncounted."""
         return None

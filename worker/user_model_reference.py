@@ -194,6 +194,10 @@ def _no_reference(subject: Subject, dtype: str, outputs: list[Values], eager: li
         return ""
     if _draws(subject):
         return f"draws other numbers in {dtype}"
+    if dtype == "float64" and _too_far(eager, outputs, tolerance):
+        narrow = subject.with_own_integers(len(eager))
+        if narrow is not None and not _too_far(eager, narrow, tolerance):
+            return f"whole numbers are wider in {dtype}"
     copied = subject.in_a_copy(len(eager))
     return "a copy gives other outputs" if copied is not None and far(copied) else ""
 
@@ -219,13 +223,17 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
             f"{max(lost.values()):.0%} of eager mode's values in {_named(lost)} are NaN or infinite where {name} has "
             "finite ones, so no mode can be compared with it: measure in a wider dtype, or choose other inputs."
         )
-    far = _beyond(eager, reference, lambda error: error.needed > max(MOST_EAGER_ERROR, tolerance))
-    if far:
+    if far := _too_far(eager, reference, tolerance):
         worst = max(error.relative for error in far.values())
         raise Unsupported(
             f"eager mode is off {name} by a relative {worst:.2g} in {_named(far)}, so no mode can be compared with "
             f"it: measure in a wider dtype, drop outputs that are only rounding errors, or set a tolerance in settings."
         )
+
+
+def _too_far(eager: list[Values], reference: list[Values], tolerance: float) -> dict[str, Difference]:
+    """Return the differences for which eager mode is refused, by output."""
+    return _beyond(eager, reference, lambda error: error.needed > max(MOST_EAGER_ERROR, tolerance))
 
 
 def _lost(eager: list[Values], reference: list[Values]) -> dict[str, float]:

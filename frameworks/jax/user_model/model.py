@@ -24,7 +24,7 @@ from frameworks.jax.inspect import program
 from frameworks.jax.user_model.captured import Reached, compiled, constants
 from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules
+from frameworks.values import Rules, Values
 from measurement.cells import Cell
 from workloads.user_model import UserModel
 
@@ -326,6 +326,19 @@ class Model(user_model.UserModel):
 
     def copied(self, dtype: str) -> Any:
         return cast(self.module, jnp.dtype(dtype))
+
+    def with_own_integers(self, calls: int) -> list[Values] | None:
+        def prepared(inputs: Inputs) -> Inputs:
+            with self.by_default("float64"):
+                return self.cast(self.fresh(inputs), "float64")
+
+        with contextlib.suppress(Exception):  # of versions in which arrays do not stay in float64
+            with self.by_default("float64"):
+                model = self.copied("float64")
+            outputs = self._in_turn(self.calling(model), calls, prepared)
+            floating = [a for found in outputs for a in found.arrays.values() if a.dtype.kind == "f"]
+            return outputs if all(array.dtype == np.float64 for array in floating) else None
+        return None
 
     def operators(self, inputs: Inputs) -> Any:
         return program.executed(self.applied.pure, (self.module, *inputs))
