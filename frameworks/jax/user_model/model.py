@@ -21,7 +21,7 @@ from frameworks import user_file, user_model, values
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
-from frameworks.jax.user_model.captured import Reached, compiled, constants
+from frameworks.jax.user_model.captured import LARGE, Reached, compiled, constants
 from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules, Values
@@ -275,7 +275,7 @@ class Model(user_model.UserModel):
     def _settle_eager(self) -> None:
         """Call the model once; on the user's own arrays of NumPy where JAX's in their places change what it computes.
 
-        Code of NumPy would fail, or run in JAX, operator by operator.
+        Code of NumPy would fail, or run in JAX, operator by operator. Weights are exchanged unless the call fails.
         """
         self.restore()
         failed: Exception | None = None
@@ -283,12 +283,13 @@ class Model(user_model.UserModel):
             super().settle()
         except Exception as error:
             failed = error
-        if all(map(_is_jax, self.applied.reached.arrays)):
+        wanted = _is_jax if failed else _is_weight
+        if all(map(wanted, self.applied.reached.arrays)):
             if failed:
                 raise failed
             return
         computed = None if failed else self._computations()
-        self._exchange(_is_jax)
+        self._exchange(wanted)
         if not failed and (computed is None or self._computations() in (computed, None)):
             self._exchange(lambda _: True)
             return
@@ -685,6 +686,10 @@ def _is_module(value: Any) -> bool:
 
 def _is_jax(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array)
+
+
+def _is_weight(leaf: Any) -> bool:
+    return _is_jax(leaf) or (_is_floating(leaf) and np.size(leaf) >= LARGE)
 
 
 def _is_floating(leaf: Any) -> bool:
