@@ -255,7 +255,8 @@ def served_name(records: Sequence[ProcessRecord]) -> str:
     shape = dict(pair.split("=", 1) for pair in one.cell.rpartition("/")[2].split(","))
     calls = next((f"{r.number:,} calls, {r.lengths}" for r in records if isinstance(r, StreamRecord) and r.number), "")
     shown = f"batch {shape['batch_size']}, {calls}" if calls else _shape(int(shape["batch_size"]), shape.get("seq_len"))
-    return f"{one.framework} {NAMES.get(one.workload, one.workload)}, {shown}"
+    library = " (library)" if "/library/" in one.cell else ""
+    return f"{one.framework} {NAMES.get(one.workload, one.workload)}{library}, {shown}"
 
 
 def _shape(batch: int | None, length: int | str | None) -> str:
@@ -319,22 +320,23 @@ def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
     """Return a chart of processes in rounds, as `lines` does; a row with fewer than two figures is omitted."""
     read = {table.name: chart.form.journal.read(table) for table in tables(chart.tables, folder)}
     cells = [cell for records in read.values() for cell in chart.form.cells(list(records))]
-    rows = []
+    rows, records = [], []
     for cell in cells:
         check_machine(f"{folder.name}, {cell.name}", cell.records)
         arms = chart.arms(cell)
         texts = [_arm(*arms[name]) if name in arms else "" for name in chart.strategies]
         if sum(any(map(str.isdigit, text)) for text in texts) > 1:
             rows.append([served_name(cell.records), *texts])
+            records += cell.records
     if not rows:
         return []
-    records = [record for cell in cells for record in cell.records]
+    names = [name for name, found in read.items() if any(one in records for one in found)]
     return [
         heading(chart.title, folder),
         "",
         *place.filled(("framework and model", *(f"`{name}`" for name in chart.strategies)), rows),
         "",
-        source(records, read, folder, route),
+        source(records, names, folder, route),
     ]
 
 
