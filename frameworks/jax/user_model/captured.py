@@ -147,7 +147,8 @@ class Reached:
                 container.clear()
                 (container.update if isinstance(container, dict) else container.extend)(first)
         for owner, name, value in held:
-            if _get(owner, name) is not value:  # an enum refuses its own value, too
+            now = _get(owner, name)  # an enum refuses its own value, too
+            if now is not value and (value is not None or _is_traced(now)):  # else a value that is made once
                 _put(owner, name, value)
 
     def walk(self, value: Any) -> None:
@@ -353,6 +354,10 @@ def _entries(container: Any) -> Any:
 
 def _same(container: Any, other: Any) -> bool:
     return len(container) == len(other) and all(map(operator.is_, _entries(container), _entries(other)))
+
+
+def _is_traced(value: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
 
 
 def _get(owner: Any, name: Any) -> Any:

@@ -266,11 +266,11 @@ class Model(user_model.UserModel):
             self.restore()
 
     def _computations(self) -> dict[str, int] | None:
-        """Return how often a call dispatches each primitive and jitted function but transfers; None if not known."""
+        """Return how often a call dispatches primitives and jitted functions that compute; None if not known."""
         if (dispatched := self._dispatched()) is None:
             return None
-        counts = program.names(dispatched)
-        return {name: count for name, count in counts.items() if name not in program.TRANSFERS}
+        moves = (*program.TRANSFERS, *program.RENAMES, "transpose")
+        return {name: count for name, count in program.names(dispatched).items() if name.strip("_") not in moves}
 
     def _settle_eager(self) -> None:
         """Call the model once; on the user's own arrays of NumPy where JAX's in their places change what it computes.
