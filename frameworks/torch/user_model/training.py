@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -62,7 +62,7 @@ class Training(user_model.Training):
 
         These are parameters of the copy `trained`. The loss of few iterations hardly shows it. Nor does it show
         gradients of another size, since AdamW divides by it: they are refused where `trainer` has the first
-        iteration's.
+        iteration's. So are parameters that eager mode leaves as they are in the first iteration.
         """
         checked = False
 
@@ -77,21 +77,26 @@ class Training(user_model.Training):
                         f"eager mode trains {_named(left)}, and the graph leaves them as they are: remove code that "
                         "detaches them, or that computes without them, while a compiler traces it."
                     )
-                more = [name for name in self.model.unchanged if not torch.equal(first[name], now[name])]
-                if checked and more:
-                    raise Unsupported(
-                        f"the graph trains {_named(more)}, and eager mode leaves them as they are: remove code that "
-                        "detaches them, or that computes without them, unless a compiler traces it."
-                    )
-                if checked:
-                    self._refuse_other_sizes(now, trainer)
+                gradients = list(trainer.first_gradients() if isinstance(trainer, training.Trainer) else ())
+                if checked and gradients:
+                    self._refuse_others(first, now)
+                    self._refuse_other_sizes(now, gradients)
             return capture()
 
         return checked_capture
 
-    def _refuse_other_sizes(self, parameters: Mapping[str, torch.nn.Parameter], trainer: Any) -> None:
+    def _refuse_others(self, first: Mapping[str, torch.Tensor], now: Mapping[str, torch.Tensor]) -> None:
+        """Raise Unsupported where a graph's first iteration changes parameters that eager mode's leaves."""
+        if more := [name for name in self.model.unchanged if not torch.equal(first[name], now[name])]:
+            raise Unsupported(
+                f"the graph trains {_named(more)}, and eager mode leaves them as they are: remove code that "
+                "detaches them, or that computes without them, unless a compiler traces it."
+            )
+
+    def _refuse_other_sizes(
+        self, parameters: Mapping[str, torch.nn.Parameter], gradients: Iterable[tuple[torch.nn.Parameter, torch.Tensor]]
+    ) -> None:
         """Raise Unsupported where first gradients are far larger or smaller than eager mode's."""
-        gradients = trainer.first_gradients() if isinstance(trainer, training.Trainer) else ()
         sizes = {one: _largest(gradient) for one, gradient in gradients}
         others = [
             name
