@@ -38,7 +38,7 @@ _DTYPE = re.compile(r"b?float(?:16|32|64)\b")
 # How Python and Keras say that arguments do not fit a signature.
 _UNBOUND = re.compile(r"(missing|unexpected|multiple values|takes) .*argument|must always be passed")
 # How Python and torch say that a tensor is no array of NumPy.
-_TENSOR = re.compile(r"tensor\b|ndarray|ArrayImpl", re.IGNORECASE)
+_TENSOR = re.compile(r"Tensor' object has no attribute|expected np\.ndarray")
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 

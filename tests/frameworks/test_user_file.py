@@ -211,7 +211,7 @@ def test_a_switch_of_the_file_that_leaves_no_graph_is_named(framework, mode, tex
         (AttributeError("'Tensor' object has no attribute 'astype'"), True, True),
         (TypeError("expected np.ndarray (got Tensor)"), True, True),
         (AttributeError("'Tensor' object has no attribute 'astype'"), False, False),
-        (AttributeError("'Net' object has no attribute 'net'"), True, False),
+        (AttributeError("'Net' object has no attribute 'embed_tensor'"), True, False),
         (TypeError("forward() got an unexpected keyword argument 'tensor'"), True, False),
         (RuntimeError("The size of tensor a must match the size of tensor b"), True, False),
     ],

@@ -16,7 +16,7 @@ import paddle
 
 from frameworks.paddle.inspect import eager_log
 from frameworks.paddle.inspect.eager_log import ATTRIBUTES, Dispatch, tensor
-from frameworks.program import NONE, Operation, Program
+from frameworks.program import NONE, PRODUCTS, Operation, Program
 from measurement.cells import Cell
 
 KINDS = {
@@ -139,7 +139,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
         arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
         arguments[key] = _text(dispatch.attributes[key])
-    return Operation(name, kind, arguments, spare=dispatch.constant)
+    return Operation(name, kind, arguments, spare=dispatch.constant and kind not in PRODUCTS)
 
 
 def _text(value: Any) -> str:

@@ -59,6 +59,7 @@ KEPT = (
 STACKS = ("Pack", "TensorListStack")
 # The gradient of a concatenation's pieces: one concatenation eagerly. A graph pads each piece, and adds them up.
 PADDED = ("Pad", "XlaDynamicUpdateSlice")
+GRADIENT = "gradient"  # in the names of a gradient's operators: a model may add what it has padded itself
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
 # How many are listed: the forward operator saved the others, or they are like the first.
 OPERANDS = {"FusedBatchNormGradV3": 5, "AddN": 1}
@@ -190,7 +191,7 @@ def _of_graph(
     looped: bool = False,
     start: Collection[str] = (),
 ) -> Iterator[Operation]:
-    """Yield the operators of a graph for its `outputs` that something needs, by default all.
+    """Yield the operators of a graph, of which something needs `outputs`, by default all.
 
     Spare are those that no output needs, such as gradients of a loop's input, and those of constants alone. So are
     sums of gradients in a loop (`looped`), since they begin with zeros. `start` names the inputs that are constants.
@@ -241,7 +242,7 @@ def _of_inputs(node: Any, function: Any, constant: Collection[str]) -> set[str]:
 
 
 def _adds_pieces(node: Any) -> bool:
-    return node.type == "AddN" and all(one.op.type in PADDED for one in node.inputs)
+    return node.type == "AddN" and all(one.op.type in PADDED and GRADIENT in one.op.name for one in node.inputs)
 
 
 def _is_piece(node: Any) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import dis
 import inspect
+import itertools
 import re
 import sys
 import types
@@ -522,9 +524,17 @@ def _names(code: types.CodeType) -> list[str]:
 
 
 def _asks_for_arrays(one: Any) -> bool:
-    """Return whether a user's function asks whether an object is one of NumPy's arrays, and may branch on it."""
+    """Return whether a user's function asks whether a value is one of NumPy's arrays, and may branch on it.
+
+    Questions about its own arguments do not count: they are asked about inputs.
+    """
     users = isinstance(one, types.FunctionType) and _is_users(one.__module__ or "")
-    return users and {"isinstance", "ndarray"} <= set(_names(one.__code__))
+    if not users or "ndarray" not in _names(one.__code__):
+        return False
+    code = one.__code__
+    lines = [line for line in dis.get_instructions(code) if line.opname != "PUSH_NULL"]
+    asked = [then.argval for line, then in itertools.pairwise(lines) if line.argval == "isinstance"]
+    return any(name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] for name in asked)
 
 
 def _is_set(cell: Any) -> bool:
