@@ -14,6 +14,7 @@ from analysis.significance import ratio_of_latencies
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.statistics import FASTER, SLOWER, Interval, sign
 from records import break_even
+from records.estimates import independent_ratio
 from records.record import Record
 
 NO_INTERVAL = "no interval"
@@ -122,12 +123,24 @@ class Rank:
     @cached_property
     def ratio(self) -> Interval | None:
         """Return its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
-        return None if self.point is self.first else ratio_of_latencies(self.point.record, self.first.record)
+        return None if self.point is self.first else _ratio_of_times(self.point.record, self.first.record)
 
     @property
     def is_slower(self) -> bool:
         """Return whether the intervals show that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
+
+
+def _ratio_of_times(this: Record, other: Record) -> Interval | None:
+    """Return the first record's time over the second's.
+
+    Graph modes that are sampled in turn with one eager mode are compared by their speedups: a process on a slow core
+    lengthens all latencies alike. What the speedups have in common only widens the interval.
+    """
+    in_turn = (this.run_id, this.framework, this.group) == (other.run_id, other.framework, other.group)
+    if in_turn and this.headline and other.headline and this.speedup and other.speedup:
+        return independent_ratio(other.speedup, this.speedup, (other.processes, this.processes))
+    return ratio_of_latencies(this, other)
 
 
 def ranking(points: Sequence[Point]) -> list[Rank]:

@@ -137,6 +137,18 @@ def test_frameworks_are_ranked_by_latency():
     assert fastest(*rows) == "Fastest: beta graph; alpha plain takes 1.25× as long (1.24–1.26)."
 
 
+def test_modes_sampled_in_turn_are_compared_by_their_speedups():
+    """A process on a slow core lengthens all latencies alike."""
+    ends = "latency_ms_ci_low", "latency_ms_ci_high"
+    rows = [
+        cell(ms, gain, mode=mode, **dict(zip(ends, (0.7 * ms, 1.3 * ms), strict=True)))
+        for ms, gain, mode in ((10.0, None, "eager"), (5.0, 2.0, "plain"), (4.5, 2.2, "quick"))
+    ]
+    assert choice(*rows).point.record.mode == "quick"
+    wide = rows[2] | {"speedup_ci_low": 1.8, "speedup_ci_high": 2.6}
+    assert choice(*rows[:2], wide).point.record.mode == "plain"
+
+
 def test_there_is_no_winner_where_intervals_overlap():
     wide = {"latency_ms_ci_low": 2.1, "latency_ms_ci_high": 12.04}
     rows = [cell(5.0), cell(5.02, framework="beta", **wide)]
