@@ -135,7 +135,7 @@ def _ratio_of_times(this: Record, other: Record) -> Interval | None:
     """Return the first record's time over the second's.
 
     Graph modes that are sampled in turn with one eager mode are compared by their speedups: a process on a slow core
-    lengthens all latencies alike. What the speedups have in common only widens the interval.
+    lengthens all latencies alike. Eager mode's scatter, which both share, only widens the interval.
     """
     in_turn = (this.run_id, this.framework, this.group) == (other.run_id, other.framework, other.group)
     if in_turn and this.headline and other.headline and this.speedup and other.speedup:
