@@ -134,11 +134,11 @@ class Rank:
 def _ratio_of_times(this: Record, other: Record) -> Interval | None:
     """Return the first record's time over the second's.
 
-    Graph modes that are sampled in turn with one eager mode are compared by their speedups: a process on a slow core
+    Graph modes that are interleaved with one eager mode are compared by their speedups: a process on a slow core
     lengthens all latencies alike. Eager mode's scatter, which both share, only widens the interval.
     """
-    in_turn = (this.run_id, this.framework, this.group) == (other.run_id, other.framework, other.group)
-    if in_turn and this.headline and other.headline and this.speedup and other.speedup:
+    interleaved = (this.run_id, this.framework, this.group) == (other.run_id, other.framework, other.group)
+    if interleaved and this.headline and other.headline and this.speedup and other.speedup:
         return independent_ratio(other.speedup, this.speedup, (other.processes, this.processes))
     return ratio_of_latencies(this, other)
 

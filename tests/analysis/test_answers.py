@@ -137,7 +137,7 @@ def test_frameworks_are_ranked_by_latency():
     assert fastest(*rows) == "Fastest: beta graph; alpha plain takes 1.25× as long (1.24–1.26)."
 
 
-def test_modes_sampled_in_turn_are_compared_by_their_speedups():
+def test_interleaved_modes_are_compared_by_their_speedups():
     """A process on a slow core lengthens all latencies alike."""
     ends = "latency_ms_ci_low", "latency_ms_ci_high"
     rows = [

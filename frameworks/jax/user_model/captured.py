@@ -131,7 +131,7 @@ class Reached:
             values += _entries(held)
         return [value for value in values if not self._is_walked(value)]
 
-    def spare(self) -> None:
+    def omit_unchanged(self) -> None:
         """Restore no longer the variables and large containers that a call has left as they were: copies take long."""
         self._variables = {key: one for key, one in self._variables.items() if _get(*one[:2]) is not one[2]}
         self._contents = [(c, first) for c, first in self._contents if len(first) < LARGE or not _same(c, first)]
@@ -147,8 +147,9 @@ class Reached:
                 container.clear()
                 (container.update if isinstance(container, dict) else container.extend)(first)
         for owner, name, value in held:
-            now = _get(owner, name)  # an enum refuses its own value, too
-            if now is not value and (value is not None or _is_traced(now)):  # else a value that is made once
+            now = _get(owner, name)
+            made_once = value is None and not _is_traced(now)  # such as a mask in a global
+            if now is not value and not made_once:  # an enum refuses even its own value
                 _put(owner, name, value)
 
     def walk(self, value: Any) -> None:

@@ -205,7 +205,7 @@ class Applied:
             output = callee(*args, **kwargs)
             after = jax.tree.leaves(self._after(callee, params))
             left = jax.tree.leaves((args, kwargs, given, self.reached.contents()))
-            self.reached.spare()
+            self.reached.omit_unchanged()
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
         results = list(filter(_is_array, jax.tree.leaves((output, after if self.writes else ()))))
         return results, [leaf for leaf in left if isinstance(leaf, jax.core.Tracer) and id(leaf) not in known]
@@ -240,7 +240,9 @@ class Model(user_model.UserModel):
             self.module = self._on_device(self.applied.params)
             self.restore()
             # A trace has the contents of functions under jit with inline=True, which eager mode compiles as well.
-            if functions := self.applied.compiled or compiled(self._dispatched() or ()):
+            # Early checks have refused them before starts are measured.
+            dispatched = () if self.adapter.starts else self._dispatched() or ()
+            if functions := self.applied.compiled or compiled(dispatched):
                 name = user_file.without_folders(functions[0], self.source)
                 raise Unsupported(
                     f"the model calls {name}, so its eager mode would run a graph: call the original function, such as "

@@ -32,8 +32,7 @@ from measurement.cells import Cell
 
 ALIKE = 1e-3  # of an output's largest value: rounding of kernels that are not deterministic
 COMPLEX = "complex parameters are not trained here: return their real and imaginary parts as parameters from model()."
-
-STATEFUL = (
+COUNTING = (
     "a second call of the model gives other outputs, because of state in Python, which every training iteration "
     "restores: pass that state as an input."
 )
@@ -61,7 +60,7 @@ class Training(user_model.Training):
     def eager(self, calls: int) -> list[Values] | None:
         """Return the losses. Raises Unsupported where state in Python, which iterations restore, changes outputs."""
         if self._changes():
-            raise Unsupported(STATEFUL)
+            raise Unsupported(COUNTING)
         return super().eager(calls)
 
     def _changes(self) -> bool:
