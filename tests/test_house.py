@@ -119,7 +119,8 @@ def allowed_to(path: Path) -> set[str] | None:
         return {"frameworks.adapter", "frameworks.traces", "frameworks.traces.*", "measurement.kernels"}
     if part == "frameworks" and len(rest) > 1:
         modules = {f"{module}.*" for module in modules_of(rest[0])}
-        return modules | BOUNDARY | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
+        below = {"measurement.cells", "measurement.programs", "workloads.*"}
+        return modules | BOUNDARY | below | {f"frameworks.{rest[0]}.*"}
     if part == "frameworks":
         return {
             "smoke_test.py": {"numpy", "frameworks.adapter"},

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +20,14 @@ from frameworks.torch import forms
 from frameworks.torch.forms import Tensors
 from frameworks.torch.inspect import program
 from frameworks.torch.modes import graphs
+from measurement import programs
 
 PACKAGE = "model.pt2"
 WITHIN = "/data/aotinductor/"  # a package
 DEVICE = "AOTI_DEVICE_KEY"  # in its metadata
 HEADERS = ("cuda.h", "cuda_runtime.h")
+LOADS = "import sys, torch; torch._inductor.aoti_load_package(sys.argv[1])"
+LOAD_SECONDS = 300  # until a process that loads a package counts as hanging
 
 
 class Form(forms.Form):
@@ -77,11 +83,20 @@ def _missing_headers() -> str | None:
 
 
 def compile_into(exported: torch.export.ExportedProgram, package: Path) -> None:
-    """Write a program's package. Raises Unsupported for a model that AOTInductor cannot compile."""
+    """Write a program's package.
+
+    Raises Unsupported for a model that AOTInductor cannot compile, and for a library that cannot be loaded because it
+    holds a libstdc++ of its own: its `std::regex`, which reads the device's name, needs the one of torch.
+    """
     try:
         torch._inductor.aoti_compile_and_package(exported, package_path=str(package))
     except Exception as error:
         raise forms.refusal("AOTInductor cannot compile the model", error) from error
+    if _holds_own_runtime(package) and (failure := _failure_of_loading(package)):
+        raise Unsupported(
+            f"AOTInductor's library holds a libstdc++ of its own and does not load ({failure}): set LD_PRELOAD to the "
+            "shared libstdc++.so.6, or CXX to a compiler that links it."
+        )
 
 
 def opened(package: Path) -> Callable[..., Any]:
@@ -96,6 +111,23 @@ def opened(package: Path) -> Callable[..., Any]:
         for folder in _unpacked() - before:
             shutil.rmtree(folder, ignore_errors=True)
     return called
+
+
+def _holds_own_runtime(package: Path) -> bool:
+    """Return whether a package's library holds libstdc++ itself instead of naming the shared one."""
+    with zipfile.ZipFile(package) as files:
+        libraries = [files.read(name) for name in files.namelist() if name.endswith(".wrapper.so")]
+    return any(b"libstdc++.so" not in library and b"libc++.so" not in library for library in libraries)
+
+
+def _failure_of_loading(package: Path) -> str | None:
+    """Return how another process fails to load a package; None if it loads it."""
+    ended = programs.run([sys.executable, "-P", "-c", LOADS, str(package)], LOAD_SECONDS)
+    if ended.code is None:
+        return ended.problem
+    if ended.code < 0:
+        return signal.Signals(-ended.code).name
+    return ended.errors.strip().splitlines()[-1] if ended.code else None
 
 
 def _unpacked() -> set[Path]:

@@ -204,6 +204,48 @@ for words, kind in (("cannot find -lcuda", Unsupported), ("CUDA out of memory", 
 
 
 @pytest.mark.slow
+def test_a_library_that_holds_a_libstdcpp_of_its_own_is_loaded_in_another_process_first(tmp_path):
+    """With LD_PRELOAD both use one libstdc++."""
+    compiler, packages = tmp_path / "compiler", [tmp_path / f"{name}.pt2" for name in ("shared", "static", "preloaded")]
+    compiler.write_text(
+        '#!/bin/sh\ncase " $* " in *" -shared "*) set -- "$@" -static-libstdc++ ;; esac\nexec g++ "$@"\n'
+    )
+    compiler.chmod(0o755)
+    run_in(
+        "torch",
+        f"""
+import os
+import subprocess
+from pathlib import Path
+from unittest import mock
+
+import torch
+from frameworks.adapter import Unsupported
+from frameworks.torch import forms
+from frameworks.torch.forms import aot_inductor
+
+shared, static, preloaded = map(Path, {list(map(str, packages))!r})
+exported = forms.exported_of(torch.nn.Linear(4, 4), [torch.ones(2, 4)])
+library = subprocess.check_output(["g++", "-print-file-name=libstdc++.so.6"], text=True).strip()
+uncached = torch._inductor.config.patch(force_disable_caches=True)
+
+aot_inductor.compile_into(exported, shared)
+assert not aot_inductor._holds_own_runtime(shared)
+with uncached, mock.patch.object(torch._inductor.config.cpp, "cxx", ({str(compiler)!r},)):
+    try:
+        aot_inductor.compile_into(exported, static)
+    except Unsupported as error:
+        assert "libstdc++ of its own" in str(error) and "set LD_PRELOAD" in str(error), error
+    else:
+        raise AssertionError("not refused")
+    with mock.patch.dict(os.environ, LD_PRELOAD=library):
+        aot_inductor.compile_into(exported, preloaded)
+assert aot_inductor._holds_own_runtime(preloaded)
+""",
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_refused_where_another_provider_or_precision_would_run_it(packages, tmp_path):
     (tmp_path / "branching.py").write_text(
         "import torch\n"
