@@ -163,7 +163,7 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
     """Run the remaining cells of both sides, process by process in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
     processes = min(MOST_PROCESSES, campaigns[0].profile.maximum_processes)
-    profile = replace(campaigns[0].profile, minimum_processes=processes, maximum_processes=processes)
+    profile = replace(campaigns[0].profile, minimum_processes=processes, maximum_processes=processes, spare_processes=0)
     with Bar(console, left, estimates(campaigns), processes=processes) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):

@@ -224,7 +224,7 @@ class Executor:
                 shutil.rmtree(cache, ignore_errors=True)  # one that died may have written half a file
             if self.sweep.compile_cache == "warm" and not cache.exists():
                 self.process(bundle, list(bundle.groups), results, PRIME)
-            for number in range(self.profile.maximum_processes):
+            for number in range(self.profile.most_processes):
                 asked = (stopping.unfinished(group, results, number, self.profile) for group in bundle.groups)
                 groups = [left for left in asked if left]
                 if groups:  # else an interrupted run has this process, or the intervals are narrow enough

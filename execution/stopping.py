@@ -21,11 +21,11 @@ def unfinished(group: Group, results: Mapping[str, CellResult], process: int, pr
 
     Processes are added until every speedup has a half-width within the target and enough processes on a host at full
     speed. Without eager mode the same holds for every latency. All cells of a group continue together, so that all
-    pairs have the same number. The group ends if even the maximum of processes cannot give enough at full speed, so
-    that more make no headline. It also ends if, at the maximum, every interval that is too wide would stay far from the
+    pairs have the same number. The group ends if even the most processes cannot give enough at full speed, so that more
+    make no headline. It also ends if, at the maximum, every interval that is too wide would stay far from the
     target. A graph that runs another program than eager mode is excluded and needs no process.
     """
-    if process >= profile.maximum_processes:
+    if process >= profile.most_processes:
         return None
     left = group.without({cell.id for cell in group.cells if results[cell.id].failure})
     if left and all(results[cell.id].has_report(process) for cell in left.cells):
@@ -42,7 +42,9 @@ def unfinished(group: Group, results: Mapping[str, CellResult], process: int, pr
         known = [(result.latency, result.good_turns) for result in alone]
     slowed = [good for _, good in known if host.counting(good)[1]]
     if slowed:
-        return left if all(can_recover(good, profile.maximum_processes) for good in slowed) else None
+        return left if all(can_recover(good, profile.most_processes) for good in slowed) else None
+    if process >= profile.maximum_processes:
+        return None
     return left if any(lacks(half_width(found), good, profile) for found, good in known) else None
 
 

@@ -18,7 +18,8 @@ class Profile:
     A process samples at least `minimum_rounds`, until the cell's share of `seconds_per_cell` (over the fewest
     processes) is spent. It never exceeds `maximum_seconds_per_cell`, even if that allows fewer rounds. With
     `stop_early` it stops as soon as the intervals are within `target_half_width`. Processes are added from
-    `minimum_processes` to `maximum_processes` until the intervals over processes are within it.
+    `minimum_processes` to `maximum_processes` until the intervals over processes are within it. Up to
+    `spare_processes` more replace those on a slow host, which give no value.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Profile:
     target_half_width: float
     stop_early: bool
     warmup_seconds: float  # cap per mode and process; reaching it unsteady is flagged
+    spare_processes: int = 0
     spread_seconds: float = 0.0  # processes of bundles that together take no longer than this take turns
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
     # A sample of queued calls includes filling and emptying the queue, 0.1 to 3 ms on an H200. Samples are long enough
@@ -49,6 +51,11 @@ class Profile:
         turn = self.maximum_seconds_per_cell / self.minimum_processes / self.minimum_rounds
         affordable = turn / (1 + LEAD_IN_SHARE + SINGLE_CALLS_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
+
+    @property
+    def most_processes(self) -> int:
+        """Processes of a group at most, with those that replace others."""
+        return self.maximum_processes + self.spare_processes
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

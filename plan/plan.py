@@ -26,6 +26,7 @@ START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
 POSITION_SECONDS = 0.3  # per position of an unrolled loop, on an H200
 # Until the intervals are narrow enough. `standard`: the mean over groups of the edition's records, rounded up;
 # `rigorous`, which has no records: the middle of its range.
+SPARE_PROCESSES = 2  # of a budget on a GPU
 EXPECTED_PROCESSES = {"quick": 3, "standard": 5, "rigorous": 12}
 PARTS_A_SLOT = 4  # parts of bundles per slot, approximately, so that slots end at about the same time
 
@@ -367,7 +368,10 @@ def _compiling_seconds(cell: Cell, starts: int) -> float:
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """Return the sweep's profile; a budget scales its times, and limits it to its minimum number of processes."""
+    """Return the sweep's profile; a budget scales its times, and limits it to its minimum number of processes.
+
+    On a GPU more replace those on a slow host, which may stay slow for minutes.
+    """
     profile = PROFILES[sweep.profile]
     if sweep.budget is None:
         return profile
@@ -375,6 +379,7 @@ def profile_of(sweep: Sweep) -> Profile:
     return replace(
         profile,
         maximum_processes=profile.minimum_processes,
+        spare_processes=SPARE_PROCESSES if any(device.startswith("gpu") for device in sweep.axes["device"]) else 0,
         seconds_per_cell=sweep.budget,
         maximum_seconds_per_cell=profile.maximum_seconds_per_cell * scale,
         warmup_seconds=profile.warmup_seconds * scale,

@@ -180,6 +180,19 @@ def test_launches_are_added_where_the_host_may_recover(cell, report, at_full_spe
     assert bool(unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes, RIGOROUS)) is another
 
 
+@pytest.mark.parametrize(("at_full_speed", "spare", "launches"), [(2, 0, 3), (2, 2, 4), (3, 2, 3), (1, 2, 3)])
+def test_spare_processes_replace_those_on_a_slow_host(cell, report, at_full_speed, spare, launches):
+    """With one of three on a slow host the fourth gives the third value; with two even five would lack one."""
+    result, profile = CellResult(cell()), replace(RIGOROUS, maximum_processes=3, spare_processes=spare)
+    group = Group((result.cell,), frozenset({result.cell.id}))
+    while unfinished(group, {result.cell.id: result}, len(result.reports), profile):
+        number = len(result.reports)
+        loop = 0.002 if at_full_speed <= number < 3 else 0.001
+        samples = (0.002 * 1.5**number,) * 10  # far from the target
+        result.add(report(samples, process=number, worker=f"{number}", host_loop_s=(loop,) * 10, full_speed_s=0.001))
+    assert len(result.reports) == launches
+
+
 def test_how_far_processes_narrow_is_judged_by_those_that_give_a_value():
     fast, slow = [True] * 10, [False] * 10
     assert lacks(0.2, [fast] * 3 + [slow] * 5, RIGOROUS)

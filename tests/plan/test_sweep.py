@@ -274,6 +274,8 @@ def test_a_budget_scales_the_profile():
     assert profile.seconds_per_cell == 1
     assert profile.warmup_seconds == pytest.approx(usual.warmup_seconds * scale)
     assert profile.maximum_seconds_per_cell == pytest.approx(usual.maximum_seconds_per_cell * scale)
+    assert profile.most_processes == 3
+    assert profile_of(resolve({"budget": "1", "profile": "quick", "device": "gpu"})).most_processes == 5
 
 
 def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
