@@ -61,12 +61,14 @@ class Pair:
     def pays_after(self) -> float | None:
         """Return the calls after which compiling has paid; None if never, or where the first call takes no longer.
 
-        It is the estimate of the record's interval, which the quotient of medians may miss.
+        It is the estimate of the record's interval, which earlier records may miss.
         """
-        low, high = self.graph.record.break_even_low, self.graph.record.break_even_high
-        if low and high:
-            return break_even.between(low, high)
-        return self._calls(self.graph.record.speedup_vs_eager)
+        record = self.graph.record
+        if record.break_even_calls is not None and record.schema_version >= break_even.WITH_FIRST_CALLS:
+            return record.break_even_calls
+        if record.break_even_low and record.break_even_high:
+            return break_even.between(record.break_even_low, record.break_even_high)
+        return self._calls(record.speedup_vs_eager)
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:

@@ -66,7 +66,7 @@ def combined(records: Iterable[Record]) -> list[Record]:
 
     Its latency and speedup are over all runs with the newest's versions, model file, conditions (as `make compare`
     requires) and headline state. Their intervals include how runs differ. Runs of fewer than three processes are not
-    combined. Everything else is the newest run's, but the interval of its break-even, which follows from these figures.
+    combined. Everything else is the newest run's, but its break-even, which follows from these figures.
     """
     return [of_cell[0] if len(of_cell) == 1 else _over_runs(of_cell) for of_cell in grouped(records, _same).values()]
 
@@ -95,7 +95,7 @@ def _over_runs(of_cell: Sequence[Record]) -> Record:
     if len(alike) == 1:
         return newest
     changes: dict[str, Any] = {"launches": sum(record.processes or 0 for record in alike) or None}
-    changes |= dict.fromkeys(("break_even_low", "break_even_high"))
+    changes |= dict.fromkeys(("break_even_calls", "break_even_low", "break_even_high"))
     for figure in ("latency", "speedup"):
         found = [(interval, record.processes) for record in alike if (interval := getattr(record, figure))]
         if found:

@@ -73,6 +73,24 @@ def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:
     return over_processes([[theirs - ours for theirs, ours in process] for process in rounds])
 
 
+def extra_s(result: CellResult, baseline: CellResult) -> Interval:
+    """Return the seconds that the first call takes beyond eager's, with an interval over processes that compiled.
+
+    Fewer than three such processes show no scatter: their median counts as exact.
+    """
+    theirs = {_process(report): report for report in baseline.reports}
+    both = [(ours, theirs[_process(ours)]) for ours in result.compiling if _process(ours) in theirs]
+    found = [_first_s(ours) - _first_s(eager) for ours, eager in both]
+    found = found or [median(map(_first_s, result.compiling)) - median(map(_first_s, baseline.compiling))]
+    return over_processes([[seconds] for seconds in found]) or Interval(*[median(found)] * 3)
+
+
+def _first_s(report: Report) -> float:
+    """Return seconds until the first call is done: starting the compiler, building and loading included."""
+    parts = (report.compiler_start_s, report.build_s, report.load_s)
+    return report.first_call_s + sum(part or 0.0 for part in parts)
+
+
 def _process(report: Report) -> tuple[int, str]:
     return report.process, report.worker
 
@@ -264,13 +282,9 @@ def _first_calls(result: CellResult, baseline: CellResult | None, interval: Inte
         "artefact_bytes": result.reports[0].artefact_bytes,
         "launch_position": result.reports[0].position,
     }
-    if baseline and interval:
-        extra = first + (result.compiler_start_s or 0) - baseline.first_call_s
-        for name in ("build_s", "load_s"):
-            extra += (result.median_of(name) or 0) - (baseline.median_of(name) or 0)
-        if saved := saving_s(result, baseline):
-            calls = break_even.from_savings(extra, saved)
-            row |= {"break_even_calls": calls.value, "break_even_low": calls.low, "break_even_high": calls.high}
+    if baseline and interval and (saved := saving_s(result, baseline)):
+        calls = break_even.from_savings(extra_s(result, baseline), saved)
+        row |= {"break_even_calls": calls.value, "break_even_low": calls.low, "break_even_high": calls.high}
     return row
 
 

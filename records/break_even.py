@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from measurement.statistics import Interval
+
+WITH_FIRST_CALLS = 13  # the first version of records whose interval includes the scatter of first calls
 
 
 class Calls(NamedTuple):
@@ -15,15 +18,27 @@ class Calls(NamedTuple):
     high: float | None
 
 
-def from_savings(extra_s: float, saved_s: Interval) -> Calls:
-    """Return the calls that save `extra_s`, from the seconds that a call saves; the interval includes the estimate."""
-    return Calls(after(extra_s, saved_s.value), after(extra_s, saved_s.high), after(extra_s, saved_s.low))
+def from_savings(extra_s: Interval, saved_s: Interval) -> Calls:
+    """Return the calls that save `extra_s`, from the seconds that a call saves.
+
+    The interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954): the calls n where 0 is within the
+    interval of `extra_s` - n `saved_s`. Both are symmetric, and their errors independent.
+    """
+    (extra, extra_low, extra_high), (saved, saved_low, saved_high) = extra_s, saved_s
+    if extra <= 0 or saved_high <= 0:
+        return Calls(None, None, None)
+    of_extra, of_saved = extra_high - extra, saved_high - saved
+    variance = (extra * of_saved) ** 2 + (saved * of_extra) ** 2 - (of_extra * of_saved) ** 2
+    root = extra * saved + math.sqrt(max(0.0, variance))
+    low = extra_low * extra_high / root if extra_low > 0 else 0.0
+    high = root / (saved_low * saved_high) if saved_low > 0 else None
+    return Calls(after(extra, saved), low, high)
 
 
 def between(low: float, high: float) -> float:
-    """Return the estimate of `from_savings` from the ends of its interval, both above 0: their harmonic mean.
+    """Return the estimate from the ends of the interval of an earlier record: their harmonic mean.
 
-    The interval of the savings is symmetric about their estimate.
+    The first call counted as exact, and the interval of the savings is symmetric about their estimate.
     """
     return 2 / (1 / low + 1 / high)
 

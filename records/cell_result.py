@@ -206,19 +206,17 @@ class CellResult:
 
     @property
     def first_call_s(self) -> float:
-        """Return the seconds of the first call: the median over processes that loaded nothing, or else over all.
-
-        With a cache that was filled beforehand, every process loads.
-        """
-        return median(report.first_call_s for report in self._compiling)
+        """Return the seconds of the first call: the median over processes that compiled."""
+        return median(report.first_call_s for report in self.compiling)
 
     @property
     def compiler_start_s(self) -> float | None:
-        """Return the seconds in which the compiler started in these processes; None for eager modes."""
-        return median_of(self._compiling, "compiler_start_s")
+        """Return the seconds in which the compiler started in processes that compiled; None for eager modes."""
+        return median_of(self.compiling, "compiler_start_s")
 
     @property
-    def _compiling(self) -> list[Report]:
+    def compiling(self) -> list[Report]:
+        """Return the reports of processes that loaded nothing, or else all; with a filled cache every process loads."""
         return [report for report in self.reports if not report.capture.loaded] or self.reports
 
     def take_over(self, kept: Kept, node: str = "") -> None:

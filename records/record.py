@@ -19,6 +19,7 @@ History of `SCHEMA_VERSION`:
 - 11: `host_ms_in_loops` divides by the loop of the fastest process, to which times are scaled; before by
   `host_loop_ms_full`, which scatters over hosts by 5 to 11 % more.
 - 12: energy and power on a core at full speed; before as measured. Samples hold windows of energy.
+- 13: the interval of break-evens includes the scatter of first calls.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from workloads.spec import MERGED_CHAINS
 Value = str | bool | int | float
 Row = Mapping[str, Any]  # by the names of columns
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 
 @dataclass(frozen=True)
@@ -163,10 +164,8 @@ class Record:
         "calls after which compiling pays for itself; empty if never, or if it costs no time",
         "calls",
     )
-    break_even_low: float | None = col("break-even calls at the upper end of the savings' interval", "calls")
-    break_even_high: float | None = col(
-        "break-even calls at the lower end of the savings' interval; empty if never", "calls"
-    )
+    break_even_low: float | None = col("lower end of the interval of break_even_calls", "calls")
+    break_even_high: float | None = col("upper end of the interval of break_even_calls; empty if never", "calls")
     break_even_tokens: float | None = col("decode and generate: tokens in break_even_calls", "tokens")
     flops: int | None = col("floating-point operations per call, with padding, from formulas", "FLOP")
     counted_by: str | None = col("user models: tool that counted flops and bytes, or why there are none")

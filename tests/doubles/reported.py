@@ -44,7 +44,6 @@ def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads
     }  # fmt: skip
     if mode != "eager":
         row |= {"sign": "faster"}
-        row["break_even_calls"] = 5.0 / (latency * (speedup - 1) / 1e3) if speedup > 1 else None
     return Record.from_row(row | changes)
 
 

@@ -35,6 +35,7 @@ CONTEXT = Context(
 HELLO = Hello({"torch": "9.9"}, Effective(threads=2, settings={"a": 1}))
 GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
 PEAKS = Peaks(1e11, 1e10, "measured here")
+CAPTURE = Capture(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub")
 
 
 @pytest.fixture
@@ -242,6 +243,25 @@ def test_break_even_is_of_what_a_call_saves_in_each_process(result):
     assert saved.low < 0  # it may be slower
     faster = made(result("inductor", samples=[s - 0.001 for s in SCATTERED], first_call_s=1.0), eager)
     assert faster.break_even_low == pytest.approx(1000) == faster.break_even_high  # though the speedup scatters
+
+
+def test_a_break_even_includes_the_scatter_of_first_calls_over_processes_that_compiled(cell, report):
+    seconds = (1.0, 2.0, 3.0)
+
+    def of_mode(mode: str, sample: float, firsts, loaded=(None, None, None)) -> CellResult:
+        reports = [
+            report((sample,) * 12, process=n, worker=f"{n}", first_call_s=first, capture=replace(CAPTURE, loaded=known))
+            for n, (first, known) in enumerate(zip(firsts, loaded, strict=True))
+        ]
+        return CellResult(cell(mode=mode), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
+
+    eager, extra = of_mode("eager", 0.003, (0.5, 0.25, 0.0)), over_processes([[0.5], [1.75], [3.0]])
+    row = made(of_mode("inductor", 0.001, seconds), eager)  # each over eager mode of its own process
+    found = row.break_even_calls, row.break_even_low, row.break_even_high
+    assert found == pytest.approx((1.75 / 0.002, max(0.0, extra.low / 0.002), extra.high / 0.002))
+    row = made(of_mode("inductor", 0.001, seconds, (False, True, True)), eager)
+    found = row.break_even_calls, row.break_even_low, row.break_even_high
+    assert found == pytest.approx((0.5 / 0.002,) * 3)
 
 
 def test_the_interval_of_a_break_even_includes_its_estimate(result):

@@ -246,6 +246,13 @@ def test_break_even_counts_the_first_call_and_loading():
     assert (pair.pays_after, pair.break_even) == (None, None)
 
 
+@pytest.mark.parametrize(("version", "calls"), [(12, 750), (13, 900)])
+def test_the_break_even_of_a_record_is_its_own_and_of_earlier_ones_that_of_their_interval(version, calls):
+    ends = {"break_even_calls": 900.0, "break_even_low": 500.0, "break_even_high": 1500.0, "schema_version": version}
+    (pair,) = facts.pairs(Points([record("beta", "eager"), record("beta", "graph") | ends]).measured)
+    assert (pair.pays_after, pair.break_even) == (pytest.approx(calls), (500.0, 1500.0))
+
+
 @pytest.mark.parametrize(("low", "shown"), [(1.2, set()), (0.9, {"not shown to be faster"})])
 def test_a_first_call_that_is_no_longer_than_eager_s_has_no_break_even(low, shown):
     records = [
