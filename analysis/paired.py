@@ -35,7 +35,7 @@ def processes_of(*sides: Iterable[SampleLine], one_python: bool = True) -> list[
             if entry.get("launch") is not None and entry["seconds_per_call"]:
                 cells[entry["cell"]][entry["launch"]] = entry
                 of_all[entry["cell"]].append(entry)
-    full_s = {cell: _full_speed_s(entries) for cell, entries in of_all.items()}
+    full_s = {cell: host.full_speed_s(map(_turns, entries)) for cell, entries in of_all.items()}
     fastest_s = {cell: _fastest_s(entries, full_s[cell]) for cell, entries in of_all.items()}
     return [
         {cell: _of_cell(entries, full_s[cell], fastest_s[cell]) for cell, entries in cells.items()} for cells in by_cell
@@ -48,7 +48,7 @@ def control_loops(samples: Iterable[SampleLine]) -> dict[str, float]:
     for entry in samples:
         if entry.get("host_loop_s"):
             by_cell[entry["cell"]].append(entry)
-    found = {cell: _fastest_s(entries, _full_speed_s(entries)) for cell, entries in by_cell.items()}
+    found = {cell: _fastest_s(entries, host.full_speed_s(map(_turns, entries))) for cell, entries in by_cell.items()}
     return {cell: seconds for cell, seconds in found.items() if seconds}
 
 
@@ -63,15 +63,9 @@ def _of_cell(entries: Mapping[int, SampleLine], full_s: float | None, fastest_s:
     return {process: [taken[place] for place in places] for process, taken, places in both if places}
 
 
-def _full_speed_s(entries: Iterable[SampleLine]) -> float | None:
-    """Return seconds of the control loop at full speed, by the fastest host of these processes."""
-    known = [entry.get("full_speed_s") or host.full_seconds(_turns(entry).loops) for entry in entries]
-    return min((seconds for seconds in known if seconds), default=None)
-
-
 def _turns(entry: SampleLine) -> host.Turns:
-    loops = entry.get("host_loop_s") or ()
-    return host.Turns(entry["seconds_per_call"], loops, entry.get("host_s"), entry.get("device_s"))
+    loops, full_s = entry.get("host_loop_s") or (), entry.get("full_speed_s")
+    return host.Turns(entry["seconds_per_call"], loops, entry.get("host_s"), entry.get("device_s"), full_s)
 
 
 def _logarithms(
@@ -93,7 +87,7 @@ def rounds_in_turn(processes: Sequence[Sequence[SampleLine]]) -> list[list[tuple
     `processes` has each process's entries of the same cells. A round counts if the turns of all cells count.
     The list of a process without a value is empty.
     """
-    full_s = _full_speed_s(entry for entries in processes for entry in entries)
+    full_s = host.full_speed_s(_turns(entry) for entries in processes for entry in entries)
     good = [_good_turns(entries, full_s) for entries in zip(*processes, strict=True)]
     in_all = [list(map(all, zip(*turns, strict=False))) for turns in zip(*good, strict=True)]
     rounds, _ = host.counting(in_all)

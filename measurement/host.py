@@ -88,6 +88,13 @@ class Turns(NamedTuple):
     loops: Sequence[float]
     host_s: float | None  # of a call until its submission returns; None on a CPU
     device_s: float | None  # of a call in which the device is busy; None if that was not measured
+    full_s: float | None = None  # the control's at full speed, from this and earlier processes
+
+
+def full_speed_s(processes: Iterable[Turns]) -> float | None:
+    """Return the control's seconds at full speed, by the fastest host of these processes; None if none timed it."""
+    known = [turns.full_s or full_seconds(turns.loops) for turns in processes]
+    return min(filter(None, known), default=None)
 
 
 def good_in_all(processes: Sequence[Turns], full_s: float | None) -> list[list[bool]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean, median
@@ -92,8 +92,7 @@ def _holds_arrays(path: Path) -> bool:
 
 def full_speed_s(reports: Sequence[Report]) -> float | None:
     """Return the seconds of the host's loop at full speed, from these processes; None if none timed it."""
-    known = [report.full_speed_s or host.full_seconds(report.host_loop_s) for report in reports]
-    return min((seconds for seconds in known if seconds), default=None)
+    return host.full_speed_s(map(_turns, reports))
 
 
 def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[bool]]:
@@ -113,7 +112,7 @@ def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> li
 
 
 def _turns(report: Report) -> host.Turns:
-    return host.Turns(report.samples, report.host_loop_s, report.host_s, report.device_s)
+    return host.Turns(report.samples, report.host_loop_s, report.host_s, report.device_s, report.full_speed_s)
 
 
 @dataclass
@@ -150,11 +149,11 @@ class CellResult:
         """Return the control loop's seconds in the fastest process, to which times are scaled; None if unknown."""
         return host.fastest_seconds(([_turns(report)] for report in self.reports), self.full_speed_s)
 
-    def call_at_full_speed(self, seconds: float, loop_s: float) -> float:
-        """Return a call's seconds on the fastest process's core, from those where the control loop took `loop_s`."""
-        if not (fastest_s := self.fastest_loop_s):
-            return seconds
-        return host.scaling(list(map(_turns, self.reports)), self.full_speed_s)(seconds, fastest_s / loop_s)
+    @property
+    def to_full_speed(self) -> Callable[[float, float], float]:
+        """Return a function of a call's seconds and the control's: its seconds on the fastest process's core."""
+        fastest_s, scale = self.fastest_loop_s, host.scaling(list(map(_turns, self.reports)), self.full_speed_s)
+        return lambda seconds, loop_s: scale(seconds, fastest_s / loop_s) if fastest_s else seconds
 
     @property
     def turns(self) -> tuple[list[list[int]], bool]:

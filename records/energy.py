@@ -6,7 +6,7 @@ All are those of a host core at full speed: where calls wait for the host, a slo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -33,21 +33,28 @@ class Call(NamedTuple):
 
 
 Figure = Callable[[Call], float]
+Windows = dict[tuple[int, str], list[Call]]  # the mean call of each window, by process and worker
 
 
-def calls(result: CellResult, energy: Energy) -> list[Call]:
-    """Return the mean call of each window of a process.
+def calls(result: CellResult) -> Windows:
+    """Return the mean calls of windows.
 
     The time between calls and the wait that a slow core adds draw the idle power, but no more than the window's.
     """
-    found = []
-    for place in range(len(energy.calls)):
+    to_full_speed = result.to_full_speed
+
+    def one(energy: Energy, place: int) -> Call:
         call = _counted(energy, place)
-        if energy.idle_w is not None and energy.host_loop_s:
-            seconds = result.call_at_full_speed(call.seconds, energy.host_loop_s[place])
-            call = _without(call, call.seconds - seconds, energy.idle_w)
-        found.append(call)
-    return found
+        if energy.idle_w is None or not energy.host_loop_s:
+            return call
+        seconds = to_full_speed(call.seconds, energy.host_loop_s[place])
+        return _without(call, call.seconds - seconds, energy.idle_w)
+
+    return {
+        (report.process, report.worker): [one(energy, place) for place in range(len(energy.calls))]
+        for report in result.reports
+        if (energy := report.energy) and energy.joules
+    }
 
 
 def _counted(energy: Energy, place: int) -> Call:
@@ -70,37 +77,31 @@ def columns(result: CellResult, baseline: CellResult | None, is_baseline: bool, 
     taken = [report.energy for report in result.reports if report.energy]
     if not taken:
         return {}
-    measured = [energy for energy in taken if energy.joules]
+    measured = calls(result)
     if not measured:
         return {"energy_source": f"unsupported: {taken[0].problem}"}
-    per_call, power = (_interval([_logs(result, one, figure) for one in measured]) for figure in (JOULES, WATTS))
-    idle = [energy.idle_w for energy in measured if energy.idle_w is not None]
+    per_call, power = (_interval([list(map(figure, ones)) for ones in measured.values()]) for figure in (JOULES, WATTS))
+    idle = [energy.idle_w for energy in taken if energy.idle_w is not None]
     row = {
         **figures.columns("energy", per_call),
         "energy_j_per_token": per_call.value / tokens if per_call and tokens else None,
         "power_w": power and power.value,
         "idle_power_w": median(idle) if idle else None,
         "energy_integrated_ratio": integrated_ratio(result),
-        "energy_source": measured[0].source,
+        "energy_source": next(energy.source for energy in taken if energy.joules),
     }
-    return row if is_baseline or baseline is None else row | _beside_eager(result, baseline)
+    return row if is_baseline or baseline is None else row | _beside_eager(measured, calls(baseline))
 
 
-def _beside_eager(result: CellResult, baseline: CellResult) -> dict[str, Any]:
-    saving, power = ratio(baseline, result, JOULES), ratio(result, baseline, WATTS)
+def _beside_eager(own: Windows, eager: Windows) -> dict[str, Any]:
+    saving, power = ratio(eager, own, JOULES), ratio(own, eager, WATTS)
     return figures.columns("energy_saving", saving) | figures.columns("power_ratio", power)
 
 
-def ratio(over: CellResult, under: CellResult, figure: Figure) -> Interval | None:
+def ratio(over: Windows, under: Windows, figure: Figure) -> Interval | None:
     """Return the figure of `over` divided by that of `under`, from windows of processes that measured both."""
-    theirs = {(report.process, report.worker): report.energy for report in under.reports}
-    logs = []
-    for report in over.reports:
-        ours, other = report.energy, theirs.get((report.process, report.worker))
-        if ours and other and len(ours.joules) == len(other.joules):
-            pairs = zip(_logs(over, ours, figure), _logs(under, other, figure), strict=True)
-            logs.append([first - second for first, second in pairs])
-    return _interval(logs)
+    both = [(ones, under[process]) for process, ones in over.items() if len(ones) == len(under.get(process, ()))]
+    return _interval([[figure(a) / figure(b) for a, b in zip(*pair, strict=True)] for pair in both])
 
 
 def integrated_ratio(result: CellResult) -> float | None:
@@ -123,11 +124,8 @@ def is_off(result: CellResult) -> bool:
     return found is not None and abs(found - 1) > CHECKED_WITHIN
 
 
-def _logs(result: CellResult, energy: Energy, figure: Figure) -> list[float]:
-    return [math.log(figure(call)) for call in calls(result, energy)]
-
-
-def _interval(logs: list[list[float]]) -> Interval | None:
-    """Return the figure with its interval over processes; None for fewer than three."""
+def _interval(processes: Sequence[Sequence[float]]) -> Interval | None:
+    """Return the geometric mean over processes, each with its windows, and its interval; None for fewer than three."""
+    logs = [list(map(math.log, windows)) for windows in processes]
     interval = over_processes(logs) if len(logs) >= ENOUGH_PROCESSES else None
     return interval.map(math.exp) if interval else None

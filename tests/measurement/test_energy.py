@@ -106,18 +106,17 @@ def test_readings_between_calls_are_no_part_of_a_calls_energy(cell, report):
         of_mode = found[mode]
         assert of_mode.between_s[0] > 0.02 * of_mode.seconds[0]
         loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.001, "device_s": 0.004}
-        (call,) = columns_of.calls(CellResult(cell(), reports=[report(samples=(0.02,) * 10, **loops)]), of_mode)
-        checked = CellResult(cell(), reports=[report(energy=of_mode)])
+        checked = CellResult(cell(), reports=[report(samples=(0.02,) * 10, energy=of_mode, **loops)])
+        (call,) = columns_of.calls(checked)[0, ""]
         assert columns_of.integrated_ratio(checked) == pytest.approx(1, rel=0.01)
         assert (call.joules, call.watts) == (pytest.approx(joules, rel=0.005), pytest.approx(watts, rel=0.005))
 
 
 def test_a_cpu_works_between_calls_too(cell, report):
     taken_there = Energy(Rapl.source, (100.0,), (1.25,), (100.0,), between_s=(0.25,), idle_w=10.0)
-    (call,) = columns_of.calls(CellResult(cell(), reports=[report()]), taken_there)
-    assert call == (pytest.approx(0.8), pytest.approx(0.01))
-    (call,) = columns_of.calls(CellResult(cell(), reports=[report()]), replace(taken_there, source="NVML"))
-    assert call.joules == pytest.approx(0.975)
+    for source, joules in ((Rapl.source, 0.8), ("NVML", 0.975)):
+        result = CellResult(cell(), reports=[report(energy=replace(taken_there, source=source))])
+        assert columns_of.calls(result)[0, ""][0].joules == pytest.approx(joules)
 
 
 def test_a_counter_that_stands_still_is_no_energy_of_zero():
@@ -255,9 +254,12 @@ def test_a_wait_draws_no_more_than_the_windows_mean_power(cell, report):
         "planted", (90.0,), (2.0,), (100.0,), host_loop_s=(2 * LOOP,), idle_w=50.0
     )  # calls of 20 ms at 45 W
     loops = {"host_loop_s": (LOOP,) * 10, "host_s": 0.01, "device_s": 0.0001}
-    result = CellResult(cell(), reports=[report(samples=(0.01,) * 10, **loops)])
-    assert columns_of.calls(result, energy) == [(pytest.approx(0.45), pytest.approx(0.01))]
-    assert columns_of.calls(result, replace(energy, host_loop_s=())) == [(0.9, 0.02)]
+    for windows, call in (
+        (energy, (pytest.approx(0.45), pytest.approx(0.01))),
+        (replace(energy, host_loop_s=()), (0.9, 0.02)),
+    ):
+        result = CellResult(cell(), reports=[report(samples=(0.01,) * 10, energy=windows, **loops)])
+        assert columns_of.calls(result) == {(0, ""): [call]}
 
 
 def test_samples_hold_the_windows(cell, report):
