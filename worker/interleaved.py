@@ -64,7 +64,7 @@ class InterleavedComparison(GroupWork):
         self.user_model: UserModelReport | None = None  # of a user's model
         self.energy: dict[str, Energy] = {}  # by variant
         self.first_full_s = context.full_speed_s  # of the control loop, as far as first figures know
-        self.unshown = False  # whether the last mode has no first figures yet
+        self.unshown = False  # whether first figures of the last mode are still to be sent
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees the group's memory."""
@@ -106,8 +106,8 @@ class InterleavedComparison(GroupWork):
                 self.refuse_outside(member)
             if not trouble:
                 members.append(member)
-                self.unshown = not cells  # sampling sends them
-                if cells:
+                self.unshown = self.has_first_figures and not cells  # sampling sends these
+                if self.has_first_figures and cells:
                     self.take_first_figures(members)
         return members
 
@@ -116,8 +116,6 @@ class InterleavedComparison(GroupWork):
 
         A member that fails is removed.
         """
-        if not self.has_first_figures:
-            return
         self.channel.phase(members[-1].cell, "first figures")
         beside, at_work = self.beside(members), [members[-1].cell]
 
@@ -223,7 +221,7 @@ class InterleavedComparison(GroupWork):
 
         def on_round(rounds: int) -> None:
             nonlocal last_progress, last_reading
-            if rounds == ROUNDS and self.unshown and self.has_first_figures:
+            if rounds == ROUNDS and self.unshown:
                 self.unshown, beside = False, self.beside(members)
                 loops = [loop for member in members for loop in member.variant.loops]
                 full_s = host.full_seconds(loops, self.first_full_s)
