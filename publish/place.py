@@ -12,8 +12,6 @@ from analysis.facts import first_s
 from analysis.paired import baselines, control_loops, speedups_by_process
 from analysis.points import Point, Points, grouped
 from analysis.significance import geometric_mean, ratio_of_latencies
-from analysis.starts import Cell as Starts
-from analysis.streams import Cell as Streams
 from commands import start, stream
 from commands.rounds import Form
 from experiments import spec
@@ -47,26 +45,13 @@ class Rounds(NamedTuple):
     form: Form
     heads: Sequence[str]
     heading: Callable[[Any], str]
-    rows: Callable[[Any], Iterable[Sequence[str]]]
+    rows: Callable[[Any], Sequence[Sequence[str]]]
     sentences: Callable[[Any], Iterable[str]]
 
 
-def _starts_say(cell: Starts) -> list[str]:
-    return [
-        *starts.sentences(cell),
-        *(f"{one.name}: {one.reason}" for one in cell.strategies if not one.records),
-    ]
-
-
-def _served(cell: Streams) -> Iterable[Sequence[str]]:
-    return (streams.row(cell, name) for name in streams.strategies(cell))
-
-
 ROUNDS = {
-    "start": Rounds(
-        start.FORM, starts.HEADS, starts.heading, lambda cell: map(starts.row, cell.strategies), _starts_say
-    ),
-    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, _served, streams.sentences),
+    "start": Rounds(start.FORM, starts.HEADS, starts.heading, starts.rows, starts.sentences),
+    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, streams.rows, streams.sentences),
 }
 
 
@@ -248,9 +233,9 @@ def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
     """Return a table in Markdown for each cell of `start` or `stream`, with sentences on its results."""
     lines = []
     for cell in rounds.form.cells(list(records)):
-        rows = [row for row in rounds.rows(cell) if len(row) == len(rounds.heads)]
-        lines += ["", in_markdown(rounds.heading(cell)), "", *filled(("strategy", *rounds.heads[1:]), rows)]
-        lines += [f"\n{in_markdown(sentence)}" for sentence in rounds.sentences(cell) if sentence]
+        table = filled(("strategy", *rounds.heads[1:]), rounds.rows(cell))
+        lines += ["", in_markdown(rounds.heading(cell)), "", *table]
+        lines += [f"\n{in_markdown(sentence)}" for sentence in rounds.sentences(cell)]
     return lines
 
 

@@ -1,17 +1,17 @@
-"""Processes in rounds in words: a cell's name, and a table for a terminal of 80 columns."""
+"""Processes in rounds in words: a cell's name, and lines for a terminal of 80 columns."""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from analysis.rounds import on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
 from measurement.text import plain, times
 from records.process import ProcessRecord
 
-WIDTH = 80
+WIDTH, MOST_LINES = 80, 3  # of a text on a terminal
 
 
 def title(record: ProcessRecord) -> str:
@@ -34,21 +34,18 @@ def conditions(records: Sequence[ProcessRecord]) -> list[str]:
     return [f"{found[0].upper()}{found[1:]} of {timed}, whose times count."] if found else []
 
 
-def cut(text: str) -> str:
-    """Return a text that fits the terminal."""
-    return textwrap.shorten(plain(text), WIDTH, placeholder=" …")
+def lines(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]], sentences: Iterable[str]) -> list[str]:
+    """Return a heading, a table without empty columns, and sentences; only long texts are cut."""
+    kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
+    table = [[row[place] for place in kept] for row in (heads, *rows)] if kept else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    found = wrapped(heading)
+    for first, *texts in table:
+        cells = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
+        found.append("  ".join([first.ljust(widths[0]), *cells]).rstrip()[:WIDTH])
+    return [*found, *(line for text in sentences for line in wrapped(text))]
 
 
-def lines(heading: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a heading and a table; a row of two texts has no figures but the reason why."""
-    full = [row for row in (head, *rows) if len(row) == len(head)]
-    widths = [max(len(row[place]) for row in full) for place in range(len(head))]
-    widths[0] = max(len(row[0]) for row in (head, *rows))
-    found = [cut(heading)]
-    for row in (head, *rows):
-        if len(row) == len(head):
-            cells = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
-            found.append("  ".join([row[0].ljust(widths[0]), *cells]).rstrip()[:WIDTH])
-        else:
-            found.append(cut(": ".join(row)))
-    return found
+def wrapped(text: str) -> list[str]:
+    """Return the lines of a text on the terminal."""
+    return textwrap.wrap(plain(text), WIDTH, subsequent_indent="  ", max_lines=MOST_LINES, placeholder=" …")

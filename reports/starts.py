@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 
 from analysis.starts import CALLS, Cell, Range, Strategy
@@ -16,7 +15,6 @@ from reports.numbers import speedup, text_of, with_width
 
 HEADS = ("", "first, s", "times eager's", "ms a call", "pays, calls")
 MOST_UNDECIDED = 2
-MOST_LINES = 10
 
 
 def heading(cell: Cell) -> str:
@@ -25,10 +23,13 @@ def heading(cell: Cell) -> str:
     return f"{rounds.title(one)} ({rest}), {one.device} {one.dtype}, {times(one.threads, 'thread')}"
 
 
+def rows(cell: Cell) -> list[tuple[str, ...]]:
+    """Return a row for each strategy with figures."""
+    return [row(one) for one in cell.strategies if one.records]
+
+
 def row(one: Strategy) -> tuple[str, ...]:
-    """Return its name, time to the first answer, that over eager's, time per call, and when it pays; or why not."""
-    if not one.records:
-        return one.name, one.reason
+    """Return its name, time to the first answer, that over eager's, time per call, and when it pays."""
     first = with_width(one.first, one.average(lambda record: record.first_answer_s))
     steady = with_width(one.steady, one.average(lambda record: record.steady_ms))
     is_eager = one.name == EAGER
@@ -71,12 +72,12 @@ def calls_text(calls: float) -> str:
     return f"{round(calls / digits) * digits:,.0f}"
 
 
-def choices(cell: Cell, rivals: bool = True) -> str:
-    """Return the recommended strategy by the number of calls that a process answers, or two that are not separated.
+def choices(cell: Cell) -> str:
+    """Return the recommended strategy by the number of calls that a process answers.
 
-    With `rivals` it also names strategies where intervals leave more than two.
+    Where intervals do not separate strategies, it names two.
     """
-    found = [(number, _named(names, rivals)) for number in CALLS if (names := cell.choice(number))]
+    found = [(number, _named(names)) for number in CALLS if (names := cell.choice(number))]
     parts: list[str] = []
     for names, alike in itertools.groupby(found, key=lambda one: one[1]):
         first, *rest = (number for number, _ in alike)
@@ -85,10 +86,10 @@ def choices(cell: Cell, rivals: bool = True) -> str:
     return f"For a process that answers {'; '.join(parts)}." if parts else ""
 
 
-def _named(names: Sequence[str], rivals: bool) -> str:
+def _named(names: Sequence[str]) -> str:
     if len(names) <= MOST_UNDECIDED:
         return " or ".join(sorted(names, key=[*WAYS].index))
-    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)" if rivals else "inconclusive"
+    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)"
 
 
 def warm(cell: Cell) -> str:
@@ -102,8 +103,8 @@ def warm(cell: Cell) -> str:
 
 
 def notes(cell: Cell) -> list[str]:
-    """Return a line for each strategy with figures of which some processes failed, and one on slow hosts."""
-    failed = [f"{one.name}: {one.reason}" for one in cell.strategies if one.records and one.reason]
+    """Return a line for each strategy of which processes failed, and one on slow hosts."""
+    failed = [f"{one.name}: {one.reason}" for one in cell.strategies if one.reason]
     return [*failed, *rounds.conditions(cell.records)]
 
 
@@ -113,11 +114,8 @@ def sentences(cell: Cell) -> list[str]:
 
 
 def block(cell: Cell) -> list[str]:
-    """Return at most ten lines of at most 80 columns, and the notes."""
-    advice = choices(cell) if len(choices(cell)) <= rounds.WIDTH else choices(cell, rivals=False)
-    lines = textwrap.wrap(advice, rounds.WIDTH, subsequent_indent="  ")
-    found = rounds.lines(heading(cell), HEADS, [row(one) for one in cell.strategies])
-    return [*[*found, *lines, *filter(None, [warm(cell)])][:MOST_LINES], *map(rounds.cut, notes(cell))]
+    """Return heading, table and sentences in lines of at most 80 columns."""
+    return rounds.lines(heading(cell), HEADS, rows(cell), sentences(cell))
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:

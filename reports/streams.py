@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from analysis.streams import Arm, Cell
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
@@ -36,6 +34,11 @@ def strategies(cell: Cell) -> list[str]:
 def by_caches(cell: Cell, name: str) -> dict[str, Arm]:
     """Return the arms of one strategy that have figures, by caches."""
     return {arm.caches: arm for arm in cell.arms if arm.name == name and arm.records}
+
+
+def rows(cell: Cell) -> list[tuple[str, ...]]:
+    """Return a row for each strategy with figures."""
+    return [row(cell, name) for name in strategies(cell)]
 
 
 def row(cell: Cell, name: str) -> tuple[str, ...]:
@@ -106,11 +109,5 @@ def sentences(cell: Cell) -> list[str]:
 
 
 def block(cell: Cell) -> list[str]:
-    """Return a heading, a table of at most ten lines of 80 columns, notes, and a sentence for each kind of caches."""
-    rows = [row(cell, name) for name in strategies(cell)]
-    kept = [place for place in range(len(HEADS)) if any(texts[place] for texts in rows)]
-    head, *table = [[texts[place] for place in kept] for texts in (HEADS, *rows)]
-    lines = [*rounds.lines(heading(cell), head, table), *map(rounds.cut, notes(cell))]
-    for caches in dict.fromkeys(arm.caches for arm in cell.arms):
-        lines += textwrap.wrap(recommendation(cell, caches), rounds.WIDTH)
-    return lines
+    """Return heading, table and sentences in lines of at most 80 columns; the table has at most ten."""
+    return rounds.lines(heading(cell), HEADS, rows(cell), sentences(cell))

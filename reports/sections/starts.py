@@ -44,7 +44,7 @@ def html(cells: Sequence[Cell], title: str, command: str) -> str:
 def _panel(cell: Cell) -> Panel:
     drawn = {one.name: _curve(one) for one in cell.strategies if len(one.records) > 2}
     charts, legend = rounds.charts(drawn, WAYS, "Total seconds over calls; the table holds the starts")
-    table = Table.make(COLUMNS, cell.strategies, _row)
+    table = Table.make(COLUMNS, [one for one in cell.strategies if one.records], _row)
     return Panel(
         starts.heading(cell), table, charts, tuple(starts.sentences(cell)), legend=legend, axes=AXES if charts else ""
     )
@@ -58,8 +58,6 @@ def _curve(one: Strategy) -> rounds.Curve:
 
 def _row(one: Strategy) -> Row:
     cells = starts.row(one)
-    if not one.records:
-        return Row((one.name, *[""] * (len(COLUMNS) - 2), one.reason))
     peak = max(max(record.memory_bytes or 0, record.children_bytes or 0) for record in one.records) / 1e6
     size = (one.records[-1].artefact_bytes or 0) / 1e6
     longest = ", ".join(f"{name} {seconds:.2g} s" for name, seconds in starts.phases(one)[:3])
