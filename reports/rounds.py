@@ -10,14 +10,16 @@ from analysis.rounds import on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
 from measurement.text import plain, times
 from records.process import ProcessRecord
+from reports.names import in_words
 
 WIDTH, MOST_LINES = 80, 3  # of a text on a terminal
 
 
 def title(record: ProcessRecord) -> str:
-    """Return the framework with its version, and the workload."""
+    """Return the framework with its version, the workload, and all else in the name of the cell."""
     version = f" {record.framework_version}" if record.framework_version else ""
-    return f"{record.framework}{version} {record.workload}"
+    rest = in_words(record.cell.removeprefix(f"{record.framework}/{record.workload}/"))
+    return f"{record.framework}{version} {record.workload}, {rest}"
 
 
 def conditions(records: Sequence[ProcessRecord]) -> list[str]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from analysis.starts import CALLS, Cell, Range, Strategy
 from measurement.starts import EAGER, PHASES, WARM, WAYS
 from measurement.statistics import ENOUGH_PROCESSES
-from measurement.text import times
 from reports import rounds
 from reports.numbers import speedup, text_of, with_width
 
@@ -19,8 +18,7 @@ MOST_UNDECIDED = 2
 
 def heading(cell: Cell) -> str:
     """Return a heading that names the cell."""
-    one, rest = cell.record, cell.name.rpartition("/")[2] or cell.name
-    return f"{rounds.title(one)} ({rest}), {one.device} {one.dtype}, {times(one.threads, 'thread')}"
+    return rounds.title(cell.record)
 
 
 def rows(cell: Cell) -> list[tuple[str, ...]]:

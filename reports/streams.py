@@ -18,7 +18,7 @@ def heading(cell: Cell) -> str:
     cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
     number = next((arm.records[0].number for arm in cell.arms if arm.records), None)
     calls = f"{number:,} calls" if number else "calls"
-    return f"{rounds.title(one)} {one.device} {one.dtype}: {calls} of {one.lengths}{cut}"
+    return f"{rounds.title(one)}: {calls} of {one.lengths}{cut}"
 
 
 def strategies(cell: Cell) -> list[str]:

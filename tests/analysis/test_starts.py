@@ -168,3 +168,11 @@ def test_a_warm_cache_is_split_into_what_it_takes_beyond_eager_mode():
     for others in ([], planted("eager", 7.0, 5.0)):
         (cell,) = analysis.cells(planted("warm-cache", 6.0, 5.0) + others)
         assert words.warm(cell) == ""
+
+
+def test_a_heading_says_how_attention_is_computed():
+    shape = "plain/inference/cpu/fp32/threads=2/batch_size=1,seq_len=128,mask=none,attention=explicit"
+    changes = {"cell": f"jax/bert-tiny/{shape}", "framework": "jax", "workload": "bert-tiny"}
+    (cell,) = analysis.cells([replace(one, **changes) for one in planted("eager", 2.0, 10.0)])
+    heading = "jax bert-tiny, plain, cpu, fp32, 2 threads, batch 1, seq 128, mask=none, attention=explicit"
+    assert words.heading(cell) == heading and " ".join(map(str.strip, words.block(cell))).startswith(heading)
