@@ -32,8 +32,8 @@ class Operation:
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference names arguments in
     this order, the most important first. Three properties alone are no difference. `read`: Python reads the result's
     value, as in a branch that depends on data. `spare`: a graph holds the operator though nothing needs its result, or
-    all of its operands are constants, and eager mode may lack it. `sizes`: shapes of operands and results that
-    `arguments` lack.
+    all of its operands are constants, and eager mode may lack it. `sizes`: shapes of all operands and results, where
+    they are known.
     """
 
     name: str

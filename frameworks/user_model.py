@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -466,10 +467,16 @@ class UserModel(Subject):
         return [self._work_in_turn() for _ in range(calls)]
 
     def _work_in_turn(self) -> int | None:
-        """Return a number for the operators of a call and their sizes, which state may change; None if unknown."""
+        """Return a number for the operators of a call and all values that they read and write; None if unknown.
+
+        State may divide the same values among the same operators in another way, as it does among experts.
+        """
         self.seed(0)  # of branches that random numbers choose
         program = self.operators_in_turn(self.fresh(self.sets[0]))
-        return None if program is None else hash(tuple((one.key, one.sizes) for one in program))
+        if program is None:
+            return None
+        values = sum(math.prod(shape) for one in program for shape in one.sizes)
+        return hash((values, *(one.name if one.sizes else one.key for one in program)))
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None

@@ -40,8 +40,8 @@ REMEMBERS = (
     "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
 WORK = (
-    "calls change the model's state, and later ones then run other operators or sizes than the first, which are "
-    "compared: pass that state, such as a growing cache, as an input."
+    "calls change the model's state, and later ones then do other work than the first, which are compared: pass that "
+    "state as an input, as for a growing cache, or change it in training mode alone, as for a running threshold."
 )
 RANDOMNESS = (
     "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "

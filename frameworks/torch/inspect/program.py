@@ -177,7 +177,8 @@ class _Recorder(TorchDispatchMode):
             del self._listed[start:]
         chosen = [match[1] for part in parts if (match := _FUSED.match(part.name))]
         backend = chosen[0] if chosen else "math"
-        self._listed.append(Operation(ATTENTION, "attention", _attention_arguments(*args, **kwargs, backend=backend)))
+        arguments, sizes = _attention_arguments(*args, **kwargs, backend=backend), _sizes([*args, *kwargs.values()])
+        self._listed.append(Operation(ATTENTION, "attention", arguments, sizes=sizes))
         return result
 
 
@@ -218,8 +219,11 @@ def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Op
         return
     kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name)), "")
     arguments = _arguments(func, args, kwargs) if kind else {}
-    sizes = tuple(tuple(one.shape) for one in (*operands, *results) if not one.is_nested)
-    yield Operation(name, kind, {**arguments, "dtype": dtypes[1]}, sizes=sizes)
+    yield Operation(name, kind, {**arguments, "dtype": dtypes[1]}, sizes=_sizes([*operands, *results]))
+
+
+def _sizes(values: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(one.shape) for one in values if _is_tensor(one) and not one.is_nested)
 
 
 def _arguments(func: Any, args: tuple, kwargs: dict) -> dict[str, str]:
