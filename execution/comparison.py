@@ -30,6 +30,7 @@ from measurement.parity import (
     nearest_to_its_limit,
 )
 from measurement.protocol import Report
+from measurement.user_model_report import UserModelReport
 from plan.plan import Group, at_unseen_length
 from records.cell_result import CellResult, Failure, Parity
 from records.runs import Run
@@ -158,8 +159,17 @@ def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload
     models = [report.user_model for report in result.compared]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     result.empty = kinds.pop() if len(kinds) == 1 else None
+    result.not_numbers = any(map(_has_no_numbers, filter(None, models)))
     worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
     return replace(worst, eager=max(parity.eager for parity in parities))
+
+
+def _has_no_numbers(model: UserModelReport) -> bool:
+    """Return whether eager values are NaN, or infinite where those of the reference are finite."""
+    reference = dict(np.load(model.reference))
+    eager = dict(np.load(model.eager)) if model.eager else reference
+    floating = [(eager[name], reference[name]) for name in reference if reference[name].dtype.kind == "f"]
+    return not all((np.isfinite(own) | (own == expected)).all() for own, expected in floating)
 
 
 class Changed(Exception):

@@ -47,6 +47,7 @@ class Observation:
     compared: bool = True  # with outputs other than its own
     eager_error: float | None = None  # of a user model, in tolerances of the dtype
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
+    not_numbers: bool = False  # eager outputs of a user model are NaN, or infinite where the reference is finite
     outputs_left: bool = False  # outputs without a rule, which are not compared
     other_dtype: bool = False  # products of a user model run in another dtype than the cell's
     energy_unchecked: bool = False  # the counter disagrees with the integrated power
@@ -92,7 +93,7 @@ def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
 FLAGS = (
     Flag(
         "threads_exceeded",
-        f"CPU time over wall time exceeds the requested threads by more than {THREADS_MARGIN}",
+        f"CPU time over wall time exceeds the requested threads by over {THREADS_MARGIN}",
         "The framework used more threads than `threads` says.",
         "Compare it with cells of as many threads.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
@@ -100,7 +101,7 @@ FLAGS = (
     ),
     Flag(
         "threads_unused",
-        f"at least two threads were requested, and CPU time over wall time is below {THREADS_UNUSED_SHARE:.0%} of them",
+        f"CPU time over wall time is below {THREADS_UNUSED_SHARE:.0%} of at least two requested threads",
         "The shape is too small, or its operators use one thread only.",
         "Use fewer THREADS, or a larger shape.",
         lambda o: o.threads > 1 and o.cpu_per_wall is not None and o.cpu_per_wall < THREADS_UNUSED_SHARE * o.threads,
@@ -152,8 +153,7 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed by over {DRIFT:.0%}, and by more than its scatter, between the first and second half of at "
-        f"least ten rounds",
+        f"latency changed by over {DRIFT:.0%} and its scatter between the halves of at least ten rounds",
         "The machine's speed changed.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),
@@ -161,8 +161,8 @@ FLAGS = (
     ),
     Flag(
         HOST_SLOWED,
-        f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples with a fast control loop: at most "
-        f"{SLOW} times as long as the fastest {100 * FASTEST_SHARE:.0f} % of the run's loops",
+        f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples whose control loop takes at most {SLOW} "
+        f"times the fastest {100 * FASTEST_SHARE:.0f} %",
         "The host core was slow. All samples count; published summaries omit the speedup.",
         "Measure on your own host, or with a larger BUDGET.",
         lambda o: o.host_slowed,
@@ -171,7 +171,7 @@ FLAGS = (
     ),
     Flag(
         OTHER_LOAD,
-        f"other processes kept more than {OTHER_LOAD_CORES} cores busy",
+        f"other processes kept over {OTHER_LOAD_CORES} cores busy",
         "They competed for cores, caches and memory.",
         "Stop other work on the machine.",
         _noise("other_load_cores", OTHER_LOAD_CORES),
@@ -179,7 +179,7 @@ FLAGS = (
     ),
     Flag(
         STEAL,
-        f"the hypervisor took more than {STEAL_SHARE:.0%} of a core",
+        f"the hypervisor took over {STEAL_SHARE:.0%} of a core",
         "Another virtual machine used it.",
         "Measure on a dedicated host.",
         _noise("steal_share", STEAL_SHARE),
@@ -187,7 +187,7 @@ FLAGS = (
     ),
     Flag(
         "frequency",
-        f"the mean CPU frequency changed by more than {FREQUENCY_CHANGE:.0%} during sampling",
+        f"the mean CPU frequency changed by over {FREQUENCY_CHANGE:.0%}",
         "The processor's clock rate changed.",
         "Fix the governor to `performance`; check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
@@ -195,14 +195,14 @@ FLAGS = (
     ),
     Flag(
         "power_capped",
-        f"the power cap held the clock back in more than {THROTTLED_SHARE:.0%} of the readings",
+        f"the power cap held the clock back in over {THROTTLED_SHARE:.0%} of readings",
         "Normal in long compute-bound cells.",
         "Check the power limit.",
         _gpu("power_capped_share", THROTTLED_SHARE),
     ),
     Flag(
         "throttled",
-        f"heat, hardware or the power brake held the clock back in more than {THROTTLED_SHARE:.0%} of the readings",
+        f"heat, hardware or the power brake held the clock back in over {THROTTLED_SHARE:.0%} of readings",
         "The GPU ran below its normal clock rate (`gpu_throttles`).",
         "Check cooling and power supply.",
         _gpu("throttled_share", THROTTLED_SHARE),
@@ -224,9 +224,9 @@ FLAGS = (
     ),
     Flag(
         "not_compared",
-        "the NumPy reference would take above 2 TFLOP, and no other cell had been measured",
+        "the NumPy reference would take above 2 TFLOP, and no other cell was measured",
         "The outputs are unverified; other cells are compared with them.",
-        "Measure a smaller shape as well.",
+        "Also measure a smaller shape.",
         lambda o: not o.compared,
     ),
     Flag(
@@ -235,6 +235,13 @@ FLAGS = (
         "The model amplifies rounding, so small errors of a graph stay undetected (`parity_tolerance`).",
         "Measure in a wider dtype.",
         lambda o: _above(o.eager_error, EAGER_ERROR),
+    ),
+    Flag(
+        "nan_outputs",
+        "a user model's eager outputs are NaN, or infinite unlike the reference",
+        "These values verify nothing.",
+        "Correct the inputs, or measure in a wider dtype.",
+        lambda o: o.not_numbers,
     ),
     Flag(
         ZERO,
@@ -261,14 +268,14 @@ FLAGS = (
         "other_dtype",
         "matrix products of a user model run in another dtype than the cell's (`computes_in`)",
         "Autocast, a policy or the model selects this dtype.",
-        "Read the figures as those of `computes_in`, or remove autocast.",
+        "Read figures as those of `computes_in`, or remove autocast.",
         lambda o: o.other_dtype,
     ),
     Flag(
         ENERGY_UNCHECKED,
-        "`energy_integrated_ratio` differs from 1 by more than 5 %",
+        "`energy_integrated_ratio` differs from 1 by over 5 %",
         "The counter or the power readings miss energy.",
-        "Measure again on an idle machine.",
+        "Measure on an idle machine.",
         lambda o: o.energy_unchecked,
     ),
 )

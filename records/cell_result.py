@@ -126,6 +126,7 @@ class CellResult:
     failure: Failure | None = None
     parity: Parity | None = None
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
+    not_numbers: bool = False  # as in `Observation`
     failed_step: str = ""  # the Slurm step in which it failed, on a cluster
     busy_s: float | None = None  # of eager mode: seconds per call in which the device is busy, from a profile
 

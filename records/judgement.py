@@ -105,6 +105,7 @@ def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | No
             compared=result.parity is not None,
             eager_error=result.parity.eager if result.parity else None,
             empty=result.empty,
+            not_numbers=result.not_numbers,
             partial=bool(breaks.sentence(result)),
             eager_compiles=compiles,
             program_differs=statuses.differs(report.program),

@@ -177,6 +177,19 @@ def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
         assert found in str(changed)
 
 
+@pytest.mark.parametrize(
+    ("eager", "reference", "flagged"),
+    [(1.0, 1.0, False), (np.inf, np.inf, False), (np.inf, 1.0, True), (np.inf, -np.inf, True), (np.nan, np.nan, True)],
+)
+def test_nan_and_lost_values_are_flagged(cell, report, tmp_path, eager, reference, flagged):
+    files = {name: f"{tmp_path}/{name}.npz" for name in ("eager", "reference")}
+    for path, value in zip(files.values(), (eager, reference), strict=True):
+        np.savez(path, **{"0.y": np.array([value, 2.0])})
+    result = CellResult(cell(), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))])
+    result.parity = comparison.with_own_eager(result, [{"0.y": np.array([eager, 2.0])}], workloads.get("mlp"))
+    assert ("nan_outputs" in judgement.flags_of(result)) == flagged
+
+
 def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, tmp_path):
     values = {"0.noise": np.array([1e-8, -1e-8]), "0.y": np.array([1.0, 2.0]), "0.ids": np.arange(10)}
     off = {"0.noise": values["0.noise"] * 1.1, "0.y": values["0.y"], "0.ids": values["0.ids"]}

@@ -57,6 +57,7 @@ CASES = {
     "peak_above_datasheet": (Observation(threads=1), Observation(threads=1, above_datasheet=True)),
     "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
     "eager_error": (Observation(threads=1, eager_error=10.0), Observation(threads=1, eager_error=10.1)),
+    "nan_outputs": (Observation(threads=1), Observation(threads=1, not_numbers=True)),
     "zero_outputs": (Observation(threads=1), Observation(threads=1, empty="zero_outputs")),
     "constant_outputs": (Observation(threads=1), Observation(threads=1, empty="constant_outputs")),
     "outputs_not_compared": (Observation(threads=1), Observation(threads=1, outputs_left=True)),
@@ -108,7 +109,7 @@ def test_flags_keep_the_list_s_order():
         threads=1, cpu_per_wall=2.0, steady=False, queue_share=0.1, recompilations=2, partial=True,
         program_differs=True, eager_compiles=True, drift=1.0, host_slowed=True,
         noise=loud, explained_share=2.0, above_datasheet=True, compared=False, eager_error=99.0,
-        empty="zero_outputs",
+        empty="zero_outputs", not_numbers=True,
         outputs_left=True, other_dtype=True, energy_unchecked=True,
     )  # fmt: skip
     others = "threads_unused", "constant_outputs"
