@@ -72,7 +72,7 @@ def measured_once(rows: list[Row], out: Path) -> Found:
         together.setdefault(options(row), []).append(row)
 
     def words(some: list[Row], flags: str) -> list[str]:
-        return ["bench", "--workload", ",".join(dict.fromkeys(str(row.path) for row in some)), *flags.split(), *usual]
+        return ["bench", "--workload", ",".join(dict.fromkeys(str(row.path) for row in some)), *usual, *flags.split()]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workloads, "_USER_MODELS", {})

@@ -226,7 +226,8 @@ def step(
         forward = partial(replayed.operations, listed, objective, first)
         return Step(replayed, resident, replayed.capture, trainer.restore, forward, user_model=user_model)
     if cell.mode == whole_iteration.MODE:
-        trainer = whole_iteration.Trainer(objective, accumulate, compiled)
+        fresh = user_model.for_a_call() if user_model else None
+        trainer = whole_iteration.Trainer(objective, accumulate, compiled, fresh(first) if fresh else first)
         return Step(
             trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=user_model
         )

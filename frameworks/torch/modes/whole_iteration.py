@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -23,15 +23,23 @@ class Trainer:
 
     The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph.
     The update is AdamW's functional form, which writes weights and moments in place. `compiled` maps a function to the
-    compiled one and its report of the capture, which is `capture` here.
+    compiled one and its report of the capture, which is `capture` here. Parameters without a gradient on `inputs` stay
+    as they are, as in eager mode.
     """
 
-    def __init__(self, objective: torch.nn.Module, accumulate: int, compiled: Callable[[Callable], tuple]):
+    def __init__(
+        self,
+        objective: torch.nn.Module,
+        accumulate: int,
+        compiled: Callable[[Callable], tuple],
+        inputs: Sequence[Any],
+    ):
         self._objective, self._accumulate = objective, accumulate
-        # Detached: else a caller might differentiate this function again, and keep all that this needs.
-        self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}
-        self._buffers = dict(objective.named_buffers())
         self._first = State(objective)
+        self._trained = self._with_gradients(inputs)
+        # Detached: else a caller might differentiate this function again, and keep all that this needs.
+        self._weights = {name: p.detach() for name, p in self._trained.items()}
+        self._buffers = dict(objective.named_buffers())
         weights = list(self._weights.values())
         # First and second moments, and how many steps were taken, one tensor per weight each.
         self._state = (
@@ -44,6 +52,13 @@ class Trainer:
     def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         return {**self._iteration(self._weights, self._buffers, self._state, *inputs), **self._objective.state}
 
+    def first_gradients(self) -> Iterator[tuple[torch.nn.Parameter, torch.Tensor]]:
+        """Yield parameters with the first iteration's gradients, from AdamW's means; nothing after a later one."""
+        means, _, steps = self._state
+        for parameter, mean, step in zip(self._trained.values(), means, steps, strict=True):
+            if step == 1:
+                yield parameter, mean / (1 - training.BETAS[0])
+
     def restore(self) -> None:
         """Put the first weights and statistics back and make the moments those before a first step, in place."""
         self._first.restore()
@@ -51,6 +66,14 @@ class Trainer:
             for tensors in self._state:
                 for tensor in tensors:
                     tensor.zero_()
+
+    def _with_gradients(self, inputs: Sequence[Any]) -> dict[str, torch.nn.Parameter]:
+        """Return the parameters that get a gradient in eager mode: `torch.func` gives zeros, by which others decay."""
+        self._objective(*inputs).backward()
+        trained = {name: p for name, p in self._objective.named_parameters() if p.grad is not None}
+        self._objective.zero_grad(set_to_none=True)
+        self._first.restore()
+        return trained
 
     def _iterate(
         self, weights: dict, buffers: dict, state: tuple[list, list, list], *inputs: torch.Tensor
