@@ -123,8 +123,8 @@ class Model(user_model.UserModel):
 
     rules, ways, compiler = TorchRules(), AUTOGRAD, "torch.compile"
     wanted = "a torch.nn.Module"
-    # The largest first gradient of each parameter with one beyond rounding, once eager mode has shown them.
-    learning: Mapping[str, float] = {}
+    # What stands for the first gradient of each parameter with one beyond rounding, once eager mode has shown them.
+    learning: Mapping[str, Any] = {}
     unchanged: Sequence[str] = ()  # parameters without a first gradient, which eager mode leaves as they are
 
     @property

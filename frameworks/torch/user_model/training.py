@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from frameworks import user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.torch.inspect.counting import counted
-from frameworks.torch.modes import training
+from frameworks.torch.modes import training, whole_iteration
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model.model import Model, Replayed, deep_copy
 from frameworks.user_file import Fault
@@ -25,7 +25,8 @@ EXAMPLE = "output.square().mean()"
 MOST_NAMES = 5  # of parameters in a sentence
 FLOOR = 1e-5  # of the largest gradient: a bias before a norm, or of keys, has rounding errors alone as gradient
 FLOOR_OF_PRODUCTS = 1e-2  # the same where products are rounded to fewer bits than in fp32
-SAME_SCALE = 4  # times eager mode's largest gradient of a parameter: more is no rounding
+LARGEST, SPREAD = 64, 1024  # values of a gradient that stand for it
+MOST_OFF = 0.4  # of them, relative to their size: more is no rounding
 
 
 class Training(user_model.Training):
@@ -77,10 +78,11 @@ class Training(user_model.Training):
                         f"eager mode trains {_named(left)}, and the graph leaves them as they are: remove code that "
                         "detaches them, or that computes without them, while a compiler traces it."
                     )
-                gradients = list(trainer.first_gradients() if isinstance(trainer, training.Trainer) else ())
+                shows = isinstance(trainer, training.Trainer | whole_iteration.Trainer)
+                gradients = list(trainer.first_gradients() if shows else ())
                 if checked and gradients:
                     self._refuse_others(first, now)
-                    self._refuse_other_sizes(now, gradients)
+                    self._refuse_other_values(now, gradients)
             return capture()
 
         return checked_capture
@@ -93,20 +95,20 @@ class Training(user_model.Training):
                 "detaches them, or that computes without them, unless a compiler traces it."
             )
 
-    def _refuse_other_sizes(
+    def _refuse_other_values(
         self, parameters: Mapping[str, torch.nn.Parameter], gradients: Iterable[tuple[torch.nn.Parameter, torch.Tensor]]
     ) -> None:
-        """Raise Unsupported where first gradients are far larger or smaller than eager mode's."""
-        sizes = {one: _largest(gradient) for one, gradient in gradients}
+        """Raise Unsupported where first gradients are far from eager mode's."""
+        found = dict(gradients)
         others = [
             name
-            for name, size in self.model.learning.items()
-            if not size / SAME_SCALE <= sizes.get(parameters[name], size) <= size * SAME_SCALE
+            for name, eager in self.model.learning.items()
+            if parameters[name] in found and eager.off(found[parameters[name]]) > MOST_OFF
         ]
         if others:
             raise Unsupported(
-                f"gradients of {_named(others)} have another size in the graph than in eager mode: remove code that "
-                "changes gradients in only one of them, such as a hook."
+                f"gradients of {_named(others)} are others in the graph than in eager mode: remove code that changes "
+                "gradients in only one of them, such as a hook."
             )
 
     def _refuse_other_gradients(self) -> None:
@@ -127,7 +129,9 @@ class Training(user_model.Training):
         self.model.unchanged = [name for (name, one), was in zip(without, before, strict=True) if torch.equal(one, was)]
         sizes = {name: _largest(gradient) for name, gradient in own.items() if gradient is not None}
         largest = max(sizes.values(), default=0.0)
-        self.model.learning = {name: size for name, size in sizes.items() if size > self._rounding * largest}
+        self.model.learning = {
+            name: Fingerprint.taken_from(own[name]) for name, size in sizes.items() if size > self._rounding * largest
+        }
         floor = FLOOR * largest
         others = [
             name
@@ -188,6 +192,28 @@ def prepare(model: Model, cell: Cell) -> Step:
     return step
 
 
+class Fingerprint(NamedTuple):
+    """Values that stand for a gradient: the largest, and others at equal distances."""
+
+    places: torch.Tensor
+    values: torch.Tensor
+
+    @classmethod
+    def taken_from(cls, gradient: torch.Tensor) -> Fingerprint:
+        """Return the values of a gradient; those that are not finite are 0."""
+        values = _flat(gradient)
+        size = len(values)
+        largest = values.abs().topk(min(LARGEST, size)).indices
+        spread = torch.arange(0, size, max(1, size // SPREAD), device=values.device)
+        places = torch.cat([largest, spread]).unique()
+        return cls(places, values[places].to(torch.complex128))
+
+    def off(self, gradient: torch.Tensor) -> float:
+        """Return the distance of another gradient of the parameter, relative to these values."""
+        values = _flat(gradient)[self.places].to(torch.complex128)
+        return float((values - self.values).norm() / self.values.norm())
+
+
 def alike(one: torch.Tensor | None, other: torch.Tensor | None, floor: float) -> bool:
     """Return whether gradients are equal up to rounding; both may be missing. `floor` is rounding's size in any."""
     if one is None or other is None:
@@ -201,6 +227,10 @@ def _largest(gradient: torch.Tensor) -> float:
     values = _dense(gradient)
     finite = values[values.isfinite()]
     return float(finite.abs().max()) if finite.numel() else 0.0
+
+
+def _flat(gradient: torch.Tensor) -> torch.Tensor:
+    return _dense(gradient).detach().flatten().nan_to_num(0.0, 0.0, 0.0)
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
