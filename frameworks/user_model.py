@@ -36,6 +36,7 @@ DRAWING = re.compile(r"rand|normal(?!i)|gaussian|uniform|bernoulli|multinomial|t
 NEW_AND_KNOWN = (0, 0, 1, 0, 1, 2, 0, 1)
 MOST_TRIED = 64  # such sets, until enough have one form
 UNSEEN = 10_000  # from a cell's own seeds to those of such sets
+LOSS = "loss()"  # the name of a file's loss among the outputs of its model
 _NOTHING = object()
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
@@ -526,13 +527,13 @@ class Training(Subject):
         self.precisions, self.settings = model.precisions, model.settings
 
     def repeated(self, seed: int) -> Values:
-        """Return the model's outputs and, as `loss()`, the file's loss of them: it may draw numbers too."""
+        """Return the model's outputs and, as `LOSS`, the file's loss of them: it may draw numbers too."""
         model = self.model
         model.restore()
         model.seed(seed)
         try:
             output = model.call(*model.fresh(model.sets[0]))
-            loss = model.compared({"loss()": model.file.function("loss")(output)})
+            loss = model.compared({LOSS: model.file.function("loss")(output)})
             return replace(loss, arrays={**model.compared(output).arrays, **loss.arrays})
         finally:
             model.restore()

@@ -15,7 +15,7 @@ import numpy as np
 
 from frameworks.adapter import Step, Unsupported
 from frameworks.user_file import seed_python
-from frameworks.user_model import Subject, Uncounted
+from frameworks.user_model import LOSS, Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
 from measurement.sampling import Clocks
@@ -28,8 +28,8 @@ PRICED_CALLS = 7
 SEEDS, MOST_SECONDS = 20, 10.0  # that a model that draws random numbers is called with, and for how long
 MOST_NAMES = 5  # of outputs in a sentence
 NOTHING = (
-    "every floating-point value that the model returns is NaN or infinite, in {outputs}, so nothing can be compared: "
-    "choose inputs with finite outputs, or a wider dtype."
+    "every floating-point value in {outputs} is NaN or infinite, so nothing can be compared: choose inputs with finite "
+    "outputs, or a wider dtype."
 )
 STATE = (
     "two equal calls differ in {outputs}, because of state outside of buffers, a clock, or kernels that are not "
@@ -101,8 +101,9 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
         return others or list(_beyond([again], [first], lambda error: not error.within(tolerance)))
 
     floating = {name: array for name, array in first.arrays.items() if array.dtype.kind == "f" and array.size}
-    if floating and not any(np.isfinite(array).any() for array in floating.values()):
-        raise Unsupported(NOTHING.format(outputs=_named(floating)))
+    for names in (list(floating), [name for name in floating if name == LOSS]):
+        if names and not any(np.isfinite(floating[name]).any() for name in names):
+            raise Unsupported(NOTHING.format(outputs=_named(names)))
     if outputs := unlike(0):
         raise Unsupported(STATE.format(outputs=_named(outputs)))
     if outputs := unlike(1):  # if state begins late, seed 0 does not repeat the first answer either
