@@ -44,6 +44,7 @@ class UserModel(Workload):
     digest: str = ""  # of the file; empty for a library's model
     given: dict[str, float] = field(default_factory=dict, hash=False)  # the user's own tolerance by dtype
     has_reference: bool = field(default=False)
+    parity_calls: int = Workload.input_sets  # lengths, flags and branches of a later set may have graphs of their own
 
     @property
     def is_file(self) -> bool:
