@@ -157,6 +157,15 @@ def check_training_is_eager_mode_s(device: str) -> float:
     return moved
 
 
+def check_a_whole_iteration_leaves_parameters_without_a_gradient(device: str) -> list[str]:
+    step = prepared("unused_head", "inductor-whole-iteration", pass_name="training")
+    step()
+    first, now = (dict(one.named_parameters()) for one in (step.user_model.model.module, step.call._objective.model))
+    same = [name for name, parameter in first.items() if torch.equal(parameter, now[name])]
+    assert same == ["auxiliary.weight", "auxiliary.bias"], same
+    return same
+
+
 def check_a_base_of_whole_numbers_is_trained_in_bf16(device: str) -> float:
     losses = [outputs(prepared("integer_base", dtype=dtype, pass_name="training"), 1) for dtype in ("fp32", "bf16")]
     rounded = largest_difference(*losses)
