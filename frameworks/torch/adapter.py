@@ -65,10 +65,8 @@ class Adapter(adapter.Adapter):
 
         Raise it, too, where a switch for debugging is on.
         """
-        if torch.is_anomaly_enabled():
-            raise Unsupported(
-                "torch.autograd.set_detect_anomaly is on, which slows down eager mode more than graphs: turn it off"
-            )
+        if switch := gpu.debugging(self.device):
+            raise Unsupported(f"{switch} is on, which slows down eager mode more than graphs: turn it off")
         now = gpu.switches()
         changed = [name for name, value in self._switches.items() if now.get(name) != value]
         if changed:

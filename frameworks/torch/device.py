@@ -175,6 +175,19 @@ def set_switches_again(cell: Cell, kept: Mapping[str, Any]) -> None:
     set_switches(cell)
 
 
+def debugging(device: torch.device) -> str | None:
+    """Return the name of a switch for debugging that is on and slows down eager mode more than graphs; None without."""
+    blocking = "CUDA_LAUNCH_BLOCKING"
+    switches = {
+        "torch.autograd.set_detect_anomaly": torch.is_anomaly_enabled(),
+        "a profiler of torch": torch.autograd._profiler_enabled(),
+        "a TorchDispatchMode": torch._C._len_torch_dispatch_stack(),
+        "sys.setprofile or sys.settrace": sys.getprofile() or sys.gettrace(),
+        blocking: device.type == "cuda" and os.environ.get(blocking) == "1",
+    }
+    return next((name for name, on in switches.items() if on), None)
+
+
 def settings(device: torch.device) -> dict[str, Any]:
     """Return every switch that affects measurements on `device`, read back from torch."""
     return _common_settings() | (_gpu_settings() if device.type == "cuda" else _cpu_settings())

@@ -25,7 +25,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first row of a 
 # Modes that compile nothing where a compiler takes seconds a file.
 MODES = {"torch": "eager,dynamo"}
 # Files that leave a switch on, each in its own process.
-ALONE = ("checks_anomalies.py", "checks_leaks.py", "checks_nan.py", "checks_numerics.py", "not_eager.py")
+ALONE = (
+    *("checks_anomalies.py", "checks_leaks.py", "checks_nan.py", "checks_numerics.py", "not_eager.py"),
+    *("counts_operators.py", "profiles_calls.py"),
+)
 ROWS = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
 CASES = [
     pytest.param(row, marks=pytest.mark.xdist_group(f"field-{row.framework}"), id=f"{row.framework}-{row.file}")
