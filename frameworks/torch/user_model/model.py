@@ -62,6 +62,8 @@ class TorchRules(Rules):
             return {"state": value.get_state()}  # which calls change, as they change a buffer
         if not isinstance(value, torch.Tensor):
             return self._registered(value)
+        if value.is_leaf and value.grad is not None:  # a call on the same tensor adds to it
+            return {"value": value.detach(), "grad": value.grad}
         if value.layout in (torch.sparse_coo,):
             value = value.detach().coalesce()
             return {"indices": value.indices(), "values": value.values(), "shape": tuple(value.shape)}
