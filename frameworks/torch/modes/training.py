@@ -63,15 +63,25 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt, "llama": _llama} | dict.fromk
 class Objective(nn.Module):
     """A model and its loss, which a graph captures.
 
-    `loss` takes the model and the inputs. `state` are the model's floating-point buffers by name: running statistics,
-    which no gradient reaches.
+    `loss` takes the model and the inputs. `places` are those of the model's floating-point buffers by name: running
+    statistics, which no gradient reaches, and which a call may bind as new tensors.
     """
 
     def __init__(self, model: nn.Module, loss: Callable[..., torch.Tensor], device: torch.device, bf16: bool):
         super().__init__()
         self.model, self._loss = model, loss
         self.device_type, self.bf16 = device.type, bf16
-        self.state = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
+        self.places = {
+            f"{path}.{name}".strip("."): (part._buffers, name)
+            for path, part in model.named_modules()
+            for name, buffer in part._buffers.items()
+            if buffer is not None and buffer.is_floating_point()
+        }
+
+    @property
+    def state(self) -> dict[str, torch.Tensor]:
+        """The present buffers of `places`."""
+        return {name: buffers[key] for name, (buffers, key) in self.places.items()}
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """Map the model's inputs, and last the target of the loss -> the loss, a scalar."""
@@ -192,7 +202,7 @@ def objective_of(
     if (checkpointing := cell.parameter("checkpoint", "none")) != "none":
         checkpoint_blocks(model, selective=checkpointing == "selective")
     objective = Objective(model.train(), LOSSES[workload.family], adapter.device, cell.dtype == "bf16")
-    objective.state = {name: objective.state[name] for name in workload.model.state(parameters)}
+    objective.places = {name: objective.places[name] for name in workload.model.state(parameters)}
     return objective
 
 

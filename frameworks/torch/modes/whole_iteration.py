@@ -104,6 +104,7 @@ class Trainer:
 
     def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
         """Return the loss and copies of the buffers after it: a differentiated function may write only to its own."""
-        copies = {name: buffer.clone() for name, buffer in buffers.items()}
-        loss = functional_call(self._objective, weights | copies, inputs)
-        return loss if self._accumulate == 1 else loss / self._accumulate, copies
+        held = weights | {name: buffer.clone() for name, buffer in buffers.items()}
+        loss = functional_call(self._objective, held, inputs)  # puts buffers that the model bound into `held`
+        after = {name: held[name] for name in buffers}
+        return loss if self._accumulate == 1 else loss / self._accumulate, after
