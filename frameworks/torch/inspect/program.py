@@ -34,7 +34,7 @@ _KINDS = {
 IN_NUMPY = "eager mode converts a tensor to NumPy during the call, and torch does not list NumPy's operators."
 READING = "_local_scalar_dense"  # dispatched by `item()` and a branch on a tensor's value
 # They rename memory, as views do, though their schemas do not show it.
-_RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
+_RENAMING = {"detach_", "_unsafe_view", "_reshape_alias", "set_"}
 _ADDED = {"lift_fresh_copy", "_assert_tensor_metadata"}  # by torch.export: a constant, a check of a dtype
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _watchers: list[Callable[..., None]] = []
@@ -237,6 +237,8 @@ def _text(value: Any, always_strides: bool = False) -> str:
         return f"[{', '.join(map(_text, value))}]"
     if not _is_tensor(value):
         return f"{value:.6g}" if isinstance(value, float) else str(value).replace(" ", "").lower()
+    if value.is_nested:
+        return f"{_dtype(value)} nested"
     shape, strides = (f"({','.join(map(str, sizes))})" for sizes in (value.shape, value.stride()))
     dense = value.is_contiguous() and not always_strides
     return f"{_dtype(value)} {shape}" + ("" if dense else f" stride {strides}")
