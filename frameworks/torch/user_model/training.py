@@ -35,7 +35,7 @@ class Training(user_model.Training):
     model: Model
 
     def __init__(self, model: Model, cell: Cell):
-        super().__init__(model, in_float32=cell.dtype != "bf16")
+        super().__init__(model, in_float32=True)  # and in bf16 under autocast
         if not any(parameter.requires_grad for parameter in model.module.parameters()):
             raise Fault("model() has no parameters that require gradients, so there is nothing to train.")
         of_output = user_model.scalar_loss(model.file, _is_scalar, EXAMPLE)
@@ -52,7 +52,7 @@ class Training(user_model.Training):
         return training.Objective(module, self._loss, self.model.device, bf16)
 
     def eager(self, calls: int) -> list[Values] | None:
-        """Return the losses in float32. Raises Unsupported where a copy of the model would train other weights."""
+        """Return the losses in the cell's dtype. Raises Unsupported where a copy would train other weights."""
         self._refuse_other_gradients()
         return super().eager(calls)
 
