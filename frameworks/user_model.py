@@ -219,7 +219,7 @@ class UserModel(Subject):
     def operators_after_others(self, inputs: Inputs) -> Program | None:
         """Return the operators of a call in eager mode that finds what the user's code keeps from earlier calls."""
         self.restore()
-        return self.operators(inputs)
+        return self.operators_in_turn(inputs)
 
     def operators_in_turn(self, inputs: Inputs) -> Program | None:
         """Return the operators of a call in eager mode on the state that earlier calls left."""

@@ -66,16 +66,17 @@ class Dispatch:
     constant: bool = False
 
 
-def logged(call: Callable[..., Any], inputs: tuple) -> str | None:
+def logged(call: Callable[..., Any], inputs: tuple, beside_numpy: bool = False) -> str | None:
     """Return Paddle's log of `call(*inputs)`; None where it cannot be switched on for one call, as in 2.6.
 
-    Raises ValueError where the call takes a tensor to NumPy, which logs nothing, or differentiates.
+    Raises ValueError where the call differentiates, or takes a tensor to NumPy, which logs nothing, unless only the
+    operators `beside_numpy` are asked for.
     """
     if not hasattr(paddle.base.core, "set_vlog_level"):
         return None
     with _arguments_written(), _taken_to_numpy() as taken, _logged() as log:
         call(*inputs)
-    if taken:
+    if taken and not beside_numpy:
         raise ValueError(
             "eager mode converts a tensor to NumPy during the call, and Paddle does not log NumPy's operators."
         )
@@ -106,8 +107,8 @@ def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
             operands = {key: _tensors(text, cell) for key, text in zip(parts[1::2], parts[2::2], strict=True)}
             attributes = _attributes(name.removesuffix("_"), calls)
             operators.append(Dispatch(name, operands, _tensors(event["results"], cell), attributes))
-    if running or not operators:
-        raise ValueError(f"Paddle's log has no operands of {running[0] if running else 'any operator'}.")
+    if running:
+        raise ValueError(f"Paddle's log has no operands of {running[0]}.")
     return operators
 
 

@@ -158,6 +158,9 @@ class Model(user_model.UserModel):
     def operators(self, inputs: Inputs) -> Any:
         return programs.executed(self.call, inputs, self.cell)
 
+    def operators_in_turn(self, inputs: Inputs) -> Any:
+        return programs.executed(self.call, inputs, self.cell, beside_numpy=True)
+
     def shared(self) -> nn.Layer:
         """Return the layer that one graph mode captures: copies of the layers, with the user's parameters and buffers.
 
