@@ -8,8 +8,10 @@ those of a captured program copy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import paddle
@@ -29,11 +31,12 @@ KINDS = {
 }  # fmt: skip
 # Names that one side has for an operator of the other.
 ALIASES = {"div_scale": "scale", "elementwise_pow": "pow", "mean_all": "mean"}
-ALIASES |= {"index_elementwise_get": "gather_nd", "masked_fill": "index_put"}  # x[index], x[mask] = number
+# x[index], x[mask] = number, x[index] = value
+ALIASES |= {"index_elementwise_get": "gather_nd", "masked_fill": "index_put"}
+ALIASES |= {"index_elementwise_put": "index_put", "index_elementwise_put_with_tensor": "index_put"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}, "linspace": {"start", "stop", "number"}}
-ATTRIBUTE_OPERANDS |= {"gather_nd": {"index"}, "index_put": {"indices", "mask"}}
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
@@ -51,12 +54,10 @@ ADDING = ("cast bool", "cast bool", *("add",) * 5, "cast")
 BROADCASTS: Omitted = tuple(
     ((), (*("expand",) * count, *added), ("where",)) for count in range(4) for added in ((), ADDING)
 )
-# How graphs index: the one operator to list, and the one whose operand `x` is indexed.
-INDEXING = (
-    (("broadcast_tensors", "stack int", "gather_nd"), 2, 2),  # by several indices
-    (("transpose", "gather_nd", "transpose"), 1, 0),  # another axis than the first
-    (("index_put", "transpose", "set_value_with_tensor"), 0, 0),  # to write
-)
+# How both index: the operator, and names of those that may come after it and before it, to omit. Graphs transpose the
+# indexed axes to the front and back, and write by another operator. Eager mode takes strides.
+INDEXING = {"gather_nd": ("transpose",), "index_put": ("transpose", "set_value_with_tensor")}
+BEFORE_INDEXING = ("transpose", "broadcast_tensors", "stack int", "expand int", "slice int", "nonzero")
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
 
@@ -106,19 +107,33 @@ def _without(operations: list[Operation], omitted: Omitted) -> list[Operation]:
 
 def _is_named(operation: Operation, text: str) -> bool:
     name, _, dtype = text.partition(" ")
-    return operation.name == name and operation.arguments.get("x", "").startswith(dtype)
+    return operation.name == name and next(iter(operation.arguments.values()), "").startswith(dtype)
 
 
 def _indexing(operations: list[Operation]) -> list[Operation]:
-    """Return the operators with one where graphs index by several."""
-    made = list(operations)
-    for names, listed, indexed in INDEXING:
-        for start in reversed(range(len(made) - len(names) + 1)):
-            found = made[start : start + len(names)]
-            if len(found) == len(names) and all(map(_is_named, found, names)):
-                arguments = found[listed].arguments | {"x": found[indexed].arguments["x"]}
-                made[start : start + len(names)] = [replace(found[listed], arguments=arguments)]
+    """Return the operators with one for each index, and what finds the places of a mask."""
+    made, start = list(operations), len(operations)
+    while start:
+        place, end = start - 1, start
+        start = place
+        if (after := INDEXING.get(made[place].name)) is None:
+            continue
+        while start and any(_is_named(made[start - 1], text) for text in BEFORE_INDEXING):
+            start -= 1
+        while end < len(made) and made[end].name in after:
+            end += 1
+        places = [operation for operation in made[start:place] if operation.name == "nonzero"]
+        x = _amount(made[end - 1].arguments["x"])
+        made[start:end] = [*places, replace(made[place], arguments={"x": x})]
     return made
+
+
+def _amount(text: str) -> str:
+    """Return `float32 (96)` for `float32 (4,3,8)`: how many values there are, whatever the order of the axes."""
+    dtype, _, shape = text.partition(" (")
+    if not shape:  # of a program that serves every shape
+        return text
+    return f"{dtype} ({None if 'None' in shape else prod(map(int, re.findall('[0-9]+', shape)))})"
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
@@ -140,6 +155,8 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
             arguments["y"] = f"{dtype} number"  # which eager mode gives its operand's shape
         if name == "pow":
             del arguments["y"]  # in eager mode an attribute
+    if name in INDEXING:  # by what it gives, since one side indexes a view
+        arguments = {"x": dispatch.results[0]}
     if kind == "attention":  # named in this order: the most important first
         masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
         arguments = masks | arguments
