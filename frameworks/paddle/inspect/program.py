@@ -36,7 +36,13 @@ ALIASES |= {"index_elementwise_get": "gather_nd", "masked_fill": "index_put"}
 ALIASES |= {"index_elementwise_put": "index_put", "index_elementwise_put_with_tensor": "index_put"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
-ATTRIBUTE_OPERANDS = {"scale": {"scale"}, "linspace": {"start", "stop", "number"}}
+ATTRIBUTE_OPERANDS = {
+    "scale": {"scale"}, "linspace": {"start", "stop", "number"}, "clip": {"min", "max"}, "topk": {"k"},
+    "roll": {"shifts"}, "expand": {"shape"}, "tile": {"repeat_times"}, "split": {"sections", "axis"},
+    "slice": {"starts", "ends"}, "strided_slice": {"starts", "ends", "strides"},
+    "set_value": {"starts", "ends", "steps"}, "set_value_with_tensor": {"starts", "ends", "steps"},
+    "nearest_interp": {"size_tensor"}, "bilinear_interp": {"size_tensor"}, "bicubic_interp": {"size_tensor"},
+}  # fmt: skip
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
@@ -87,7 +93,7 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
     for dispatch in dispatches:
         name = dispatch.name.removesuffix("_")
         name = ALIASES.get(name, name)
-        if name not in LEFT_OUT and not _is_identity(name, dispatch):
+        if name not in LEFT_OUT and not _is_identity(name, dispatch) and not _of_numbers(dispatch):
             operations.append(_operation(name, dispatch, before))
         before = dispatch
     return _indexing(_without(operations, BROADCASTS))
@@ -140,6 +146,12 @@ def _is_identity(name: str, dispatch: Dispatch) -> bool:
     """Return whether an operator is a cast to the dtype that its operand has."""
     given = [text.partition(" ")[0] for texts in dispatch.operands.values() for text in texts]
     return name == "cast" and given == [dispatch.results[0].partition(" ")[0]]
+
+
+def _of_numbers(dispatch: Dispatch) -> bool:
+    """Return whether an operator computes with single whole numbers, such as lengths, as Python may in eager mode."""
+    given = [text for texts in dispatch.operands.values() for text in texts]
+    return bool(given) and all(text.startswith("int") and text.endswith(("()", "rank 0")) for text in given)
 
 
 def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operation:
