@@ -60,6 +60,8 @@ ADDING = ("cast bool", "cast bool", *("add",) * 5, "cast")
 BROADCASTS: Omitted = tuple(
     ((), (*("expand",) * count, *added), ("where",)) for count in range(4) for added in ((), ADDING)
 )
+# How a loss with weights finds its labels: before it in eager mode, as one of the checks, and after it in graphs.
+LABELS: Omitted = ((("cross_entropy_with_softmax",), ("not_equal int", "cast", "multiply"), ()),)
 # How both index: the operator, and names of those that may come after it and before it, to omit. Graphs transpose the
 # indexed axes to the front and back, and write by another operator. Eager mode takes strides.
 INDEXING = {"gather_nd": ("transpose",), "index_put": ("transpose", "set_value_with_tensor")}
@@ -96,7 +98,7 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
         if name not in LEFT_OUT and not _is_identity(name, dispatch) and not _of_numbers(dispatch):
             operations.append(_operation(name, dispatch, before))
         before = dispatch
-    return _indexing(_without(operations, BROADCASTS))
+    return _indexing(_without(operations, BROADCASTS + LABELS))
 
 
 def _without(operations: list[Operation], omitted: Omitted) -> list[Operation]:
