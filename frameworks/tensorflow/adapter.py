@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,23 @@ from workloads.spec import MERGED_CHAINS, Arrays
 
 _CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
+# Switches of the process that a user's file may not change: the functions that read and set them.
+_SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "enable_tensor_float_32_execution": (
+        tf.config.experimental.tensor_float_32_execution_enabled,
+        tf.config.experimental.enable_tensor_float_32_execution,
+    ),
+    "set_synchronous_execution": (  # calls on a CPU would return before their work is done
+        tf.config.experimental.get_synchronous_execution,
+        tf.config.experimental.set_synchronous_execution,
+    ),
+    "set_log_device_placement": (tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
+    "set_jit": (tf.config.optimizer.get_jit, tf.config.optimizer.set_jit),
+    "set_experimental_options": (
+        tf.config.optimizer.get_experimental_options,
+        tf.config.optimizer.set_experimental_options,
+    ),
+}
 
 
 class Adapter(boundary.Adapter):
@@ -32,7 +50,7 @@ class Adapter(boundary.Adapter):
         super().__init__()
         self._device = self.device = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
-        self._tf32: bool | None = None  # once it is set; a user's file may not change it
+        self._switches: dict[str, Any] = {}  # those of `_SWITCHES`, once they are set
         self._count = 0  # of visible GPUs: one for each rank
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
@@ -60,7 +78,8 @@ class Adapter(boundary.Adapter):
     def configure(self, cell: Cell) -> boundary.Effective:
         self._open(cell.device, cell.threads * cell.ranks)
         tf.config.experimental.enable_tensor_float_32_execution(cell.dtype == "tf32")
-        tf32 = self._tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        self._switches = {name: read() for name, (read, _) in _SWITCHES.items()}
         with tf.device(self.device):
             denormal = tf.constant(1e-37) * tf.constant(1e-3)
         settings = {name: os.environ.get(name) for name in _RECORDED} | {
@@ -172,7 +191,7 @@ class Adapter(boundary.Adapter):
                 "the model's file follows each operator by tf.debugging, which slows down eager mode more than graphs: "
                 "remove enable_check_numerics() or enable_dump_debug_info()"
             )
-        self._refuse_precision(cell)
+        self._refuse_switches(cell)
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 exists on GPUs only")
         if cell.ranks > 1 and cell.shapes == "dynamic":
@@ -180,11 +199,13 @@ class Adapter(boundary.Adapter):
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
 
-    def _refuse_precision(self, cell: Cell) -> None:
-        """Raise `Unsupported` where a user's file changed whether products may be in TF32, and set it again."""
-        if self._tf32 not in (None, tf.config.experimental.tensor_float_32_execution_enabled()):
-            tf.config.experimental.enable_tensor_float_32_execution(self._tf32)
-            self._changed[cell.workload] = "enable_tensor_float_32_execution"
+    def _refuse_switches(self, cell: Cell) -> None:
+        """Raise `Unsupported` where a user's file changed a switch of the process, and set it again."""
+        for name, first in self._switches.items():
+            read, put = _SWITCHES[name]
+            if read() != first:
+                put(first)
+                self._changed[cell.workload] = name
         self.refuse_changed(cell)
 
 

@@ -111,7 +111,7 @@ def test_a_start_from_a_cache_without_the_model_is_refused(tmp_path):
     )
 
 
-def test_a_file_that_allows_tf32_is_refused():
+def test_a_file_that_changes_a_switch_of_the_process_is_refused():
     run_in(
         "tensorflow",
         MODELS,
@@ -121,14 +121,25 @@ def test_a_file_that_allows_tf32_is_refused():
         from frameworks.tensorflow.adapter import Adapter
 
         shape = (("batch_size", 1),)
-        cell, other = (Cell("tensorflow", name, "own", "inference", "cpu", "fp32", 1, shape, "eager") for name in "ab")
+        def cell(name):
+            return Cell("tensorflow", name, "own", "inference", "cpu", "fp32", 1, shape, "eager")
+
+        changes = {
+            "enable_tensor_float_32_execution": lambda: tf.config.experimental.enable_tensor_float_32_execution(True),
+            "set_synchronous_execution": lambda: tf.config.experimental.set_synchronous_execution(False),
+            "set_log_device_placement": lambda: tf.debugging.set_log_device_placement(True),
+            "set_jit": lambda: tf.config.optimizer.set_jit(True),
+            "set_experimental_options": lambda: tf.config.optimizer.set_experimental_options(
+                {"disable_meta_optimizer": True}
+            ),
+        }
         adapter = Adapter()
-        adapter.configure(cell)
-        adapter.refuse(cell)
-        tf.config.experimental.enable_tensor_float_32_execution(True)
-        for _ in range(2):  # another shape of that file, which runs once
-            assert "changes enable_tensor_float_32_execution: remove" in refused(adapter.refuse, cell)
-        assert not tf.config.experimental.tensor_float_32_execution_enabled()
-        adapter.refuse(other)
+        adapter.configure(cell("a"))
+        for name, change in changes.items():
+            change()
+            for _ in range(2):  # another shape of that file, which runs once
+                assert f"changes {name}: remove" in refused(adapter.refuse, cell(name)), name
+        adapter.refuse(cell("a"))
+        assert tf.config.experimental.get_synchronous_execution()
         """,
     )
