@@ -56,6 +56,9 @@ KEPT = (
     "transpose_a", "transpose_b", "adj_x", "adj_y", "equation", "approximate", "keep_dims", "data_format", "padding",
     "strides", "dilations", "epsilon", "is_training", "num_lower", "num_upper",
 )  # fmt: skip
+# Products of matrices alone are those of tensors where a graph does not know the rank. Attributes by their names there.
+BATCHED = ("BatchMatMulV2", "BatchMatMulV3")
+OF_MATRICES = {"transpose_a": "adj_x", "transpose_b": "adj_y"}
 STACKS = ("Pack", "TensorListStack")
 # The gradient of a concatenation's pieces: one concatenation eagerly. A graph pads each piece, and adds them up.
 PADDED = ("Pad", "XlaDynamicUpdateSlice")
@@ -64,6 +67,7 @@ REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
 # How many are listed: the forward operator saved the others, or they are like the first.
 OPERANDS = {"FusedBatchNormGradV3": 5, "AddN": 1}
 RANK_OF_SCORES = 4
+UNSIZED = (tf.resource, tf.variant)
 
 
 def executed(call: Callable, inputs: tuple) -> Program:
@@ -197,7 +201,7 @@ def _of_graph(
     sums of gradients in a loop (`looped`), since they begin with zeros. `start` names the inputs that are constants.
     """
     outputs = graph.outputs if outputs is None else outputs
-    constant = _constant(graph, start)
+    constant, sizes = _constant(graph, start), run.sizes() if run else {}
     needed, ends = _needed_for(graph, outputs) - constant, {one.name for one in outputs}
     for node in graph.get_operations():
         if node.name in dropped or _is_piece(node):
@@ -206,7 +210,8 @@ def _of_graph(
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             spare = node.name not in needed or (looped and node.type == "AddN")
             name = "ConcatV2" if _adds_pieces(node) else node.type
-            for operation in _normal(name, node.inputs, attributes, node.outputs):
+            operands, results = ([sizes.get(one.name, one) for one in given] for given in (node.inputs, node.outputs))
+            for operation in _normal(name, operands, attributes, results):
                 yield replace(operation, spare=spare)
             continue
         functions, count, inner = _called(node, trips, run)
@@ -290,7 +295,7 @@ def _read(graph: Any, outputs: Sequence[Any]) -> set[int]:
 
 @dataclass
 class _Run:
-    """A graph and its inputs, to compute its tensors: iterations of its loops, conditions of its branches."""
+    """A graph and its inputs, to compute its tensors: iterations of loops, conditions of branches, open sizes."""
 
     graph: Any
     feeds: list[Any]
@@ -308,6 +313,13 @@ class _Run:
         """Return the run of the graph of a function that a node of this one calls."""
         graph.structured_input_signature = None  # a definition's is none that TensorFlow can call
         return _Run(graph, list(graph.inputs), self._computed(list(inputs)))
+
+    def sizes(self) -> dict[str, tf.TensorSpec]:
+        """Return the tensors whose sizes the graph leaves open, by name, with those of the run."""
+        tensors = [one for node in self.graph.get_operations() for one in node.outputs]
+        left_open = [one for one in tensors if one.dtype not in UNSIZED and not one.shape.is_fully_defined()]
+        found = self._computed(left_open)
+        return {one.name: tf.TensorSpec(value.shape, value.dtype) for one, value in zip(left_open, found, strict=True)}
 
     def value(self, tensor: Any) -> Any:
         """Return a tensor of the graph, computed from the run's inputs, as a NumPy array."""
@@ -366,7 +378,8 @@ def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) 
     """Yield an operator in normal form: itself, none, or a sum of several as one for each addition."""
     if name == "Cast" and operands[0].dtype == results[0].dtype:
         return
-    if name not in LEFT_OUT and not _of_shapes(operands, results) and not _of_nothing(name, operands, results):
+    left_out = name in LEFT_OUT or _of_nothing(name, operands, results)
+    if not left_out and not _of_shapes(operands, results):
         count = len(operands) - 1 if name == "AddN" else 1
         yield from [_operation(name, operands, attributes, results)] * count
 
@@ -386,6 +399,8 @@ def _of_nothing(name: str, operands: Sequence, results: Sequence) -> bool:
 
 
 def _operation(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Operation:
+    if name in BATCHED and {one.shape.rank for one in operands} == {2}:
+        name, attributes = "MatMul", {key: attributes[other] for key, other in OF_MATRICES.items()}
     mask = _mask(name, operands)
     kind, arguments = KINDS.get(name, ""), {}
     if mask is not None:
