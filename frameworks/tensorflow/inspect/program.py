@@ -378,7 +378,7 @@ def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) 
     """Yield an operator in normal form: itself, none, or a sum of several as one for each addition."""
     if name == "Cast" and operands[0].dtype == results[0].dtype:
         return
-    left_out = name in LEFT_OUT or _of_nothing(name, operands, results)
+    left_out = name in LEFT_OUT or _is_row(name, operands, results) or _of_nothing(name, operands, results)
     if not left_out and not _of_shapes(operands, results):
         count = len(operands) - 1 if name == "AddN" else 1
         yield from [_operation(name, operands, attributes, results)] * count
@@ -390,6 +390,12 @@ def _of_shapes(operands: Sequence, results: Sequence) -> bool:
     return bool(tensors) and all(
         tensor.shape.rank == 0 or (tensor.shape.rank == 1 and tensor.dtype.is_integer) for tensor in tensors
     )
+
+
+def _is_row(name: str, operands: Sequence, results: Sequence) -> bool:
+    """Return whether it takes an index of the first axis, as a loop over a tensor does, in graphs from a TensorList."""
+    sizes = operands[0].shape if name == "StridedSlice" else None
+    return sizes is not None and bool(sizes.rank) and sizes[1:].as_list() == results[0].shape.as_list()
 
 
 def _of_nothing(name: str, operands: Sequence, results: Sequence) -> bool:
