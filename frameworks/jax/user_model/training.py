@@ -108,7 +108,9 @@ class Training(user_model.Training):
 
         def called(output: Any) -> Any:
             with reached.holding([]):
-                return loss(output)
+                value = loss(output)
+                reached.omit_unchanged()
+                return value
 
         return called
 

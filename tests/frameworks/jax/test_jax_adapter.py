@@ -51,6 +51,15 @@ class Words(dict):
 WORDS = Words((f"word {number}", number) for number in range(2000))
 """
 )
+# The same of a loss under jax.jit.
+LOSS_READS_A_DICT = (
+    READS_A_DICT.replace("x @ w * len(WORDS)", "x @ w")
+    + """
+@jax.jit
+def loss(output):
+    return (output**2).mean() * len(WORDS)
+"""
+)
 CALLS_PYTHON = OWN.format("jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((2, 4), 'float32'), x @ w)")
 
 
@@ -142,14 +151,15 @@ def test_eager_training_of_a_user_model_keeps_one_state(tmp_path):
     )
 
 
-def test_eager_training_leaves_a_large_dict_alone_that_calls_only_read(tmp_path):
+@pytest.mark.parametrize("own", [READS_A_DICT, LOSS_READS_A_DICT], ids=["model", "loss"])
+def test_eager_training_leaves_a_large_dict_alone_that_calls_only_read(tmp_path, own):
     run_in(
         "jax",
         MODELS,
         PLACE,
         f"""
         import numpy as np
-        given = place({str(tmp_path)!r}, {READS_A_DICT!r}, "training")
+        given = place({str(tmp_path)!r}, {own!r}, "training")
         step = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs)
         step()
         before = np.cleared
