@@ -108,6 +108,10 @@ class Subject(ABC):
         """
         return None
 
+    def successive(self) -> list[Values]:
+        """Return the outputs of two equal calls in a row; empty where iterations keep the state that calls leave."""
+        return []
+
     def cost(self) -> Counted | None:
         """Return the cost of a call; None where the framework has no counter. Raises Uncounted."""
         return None

@@ -43,6 +43,10 @@ WORK = (
     "calls change the model's state, and later ones then do other work than the first, which are compared: pass that "
     "state as an input, as for a growing cache, or change it in training mode alone, as for a running threshold."
 )
+COUNTING = (
+    "a second call of the model differs in {outputs}, because of state in Python, which every training iteration "
+    "restores: pass that state as an input."
+)
 RANDOMNESS = (
     "the model draws random numbers for {outputs}, and no two modes draw the same: pass them as inputs, or disable "
     "dropout and other random layers."
@@ -96,9 +100,7 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
     first = subject.repeated(0)
 
     def unlike(seed: int) -> list[str]:
-        again = subject.repeated(seed)
-        others = sorted(first.arrays.keys() ^ again.arrays.keys())
-        return others or list(_beyond([again], [first], lambda error: not error.within(tolerance)))
+        return _unlike(subject.repeated(seed), first, tolerance)
 
     floating = {name: array for name, array in first.arrays.items() if array.dtype.kind == "f" and array.size}
     for names in (list(floating), [name for name in floating if name == LOSS]):
@@ -110,6 +112,8 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
         raise Unsupported((STATE if unlike(0) else RANDOMNESS).format(outputs=_named(outputs)))
     if outputs := _changed_by_seeds(subject, first):
         raise Unsupported(RANDOMNESS.format(outputs=_named(outputs)))
+    if (found := subject.successive()) and (outputs := _unlike(found[1], found[0], tolerance)):
+        raise Unsupported(COUNTING.format(outputs=_named(outputs)))
 
 
 def refuse_other_work(subject: Subject, calls: int) -> None:
@@ -254,6 +258,12 @@ def _beyond(
 ) -> dict[str, Difference]:
     """Return the differences from the reference that are `wrong`, by output."""
     return {name: error for name, error in differences(_joined(calls), _joined(reference)).items() if wrong(error)}
+
+
+def _unlike(one: Values, other: Values, tolerance: float) -> list[str]:
+    """Return the outputs that one of two calls lacks; else those that differ."""
+    others = sorted(one.arrays.keys() ^ other.arrays.keys())
+    return others or list(_beyond([one], [other], lambda error: not error.within(tolerance)))
 
 
 def _named(outputs: Iterable[str]) -> str:

@@ -30,12 +30,7 @@ from frameworks.user_model import Counted
 from frameworks.values import Values
 from measurement.cells import Cell
 
-ALIKE = 1e-3  # of an output's largest value: rounding of kernels that are not deterministic
 COMPLEX = "complex parameters are not trained here: return their real and imaginary parts as parameters from model()."
-COUNTING = (
-    "a second call of the model gives other outputs, because of state in Python, which every training iteration "
-    "restores: pass that state as an input."
-)
 
 
 class Training(user_model.Training):
@@ -57,24 +52,17 @@ class Training(user_model.Training):
             raise Fault("model() has no floating-point parameters that could be trained.")
         self.params = self._trained(model.module)
 
-    def eager(self, calls: int) -> list[Values] | None:
-        """Return the losses. Raises Unsupported where state in Python, which iterations restore, changes outputs."""
-        if self._changes():
-            raise Unsupported(COUNTING)
-        return super().eager(calls)
-
-    def _changes(self) -> bool:
-        """Return whether a second call of the model gives other outputs than the first."""
-        model, found = self.model, []
+    def successive(self) -> list[Values]:
+        model = self.model
         model.restore()
         try:
+            found = []
             for _ in range(2):
                 model.seed(0)
-                found.append(model.compared(model.call(*model.fresh(model.sets[0]))).arrays)
+                found.append(model.compared(model.call(*model.fresh(model.sets[0]))))
+            return found
         finally:
             model.restore()
-        first, later = found
-        return first.keys() != later.keys() or not all(map(_are_close, first.values(), later.values()))
 
     def values(self, output: dict[str, Any]) -> Values:
         """Return the loss; the training state that a call also returns is no output."""
@@ -149,13 +137,6 @@ def prepare(model: Model, cell: Cell) -> Step:
         return trainer(known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs)))
 
     return Step(call, model.sets, captured, held.restore, listed, user_model=subject)
-
-
-def _are_close(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.shape != other.shape or one.dtype.kind not in "fc":
-        return np.array_equal(one, other)
-    size = np.abs(one[np.isfinite(one)]).max(initial=0.0)
-    return np.allclose(one, other, rtol=0.0, atol=ALIKE * size, equal_nan=True)
 
 
 def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
