@@ -43,14 +43,12 @@ class Training(user_model.Training):
         self.objective = partial(self._objective, dtype)
         is_scalar = lambda loss: jnp.size(loss) == 1  # noqa: E731
         self._loss = user_model.scalar_loss(model.file, is_scalar, "(output**2).mean()", self._without_jit)
-        leaves, self._form = jax.tree.flatten(model.module)
-        trained = _are_trained(model.module)
-        if any(is_trained and jnp.iscomplexobj(leaf) for leaf, is_trained in zip(leaves, trained, strict=True)):
+        self._form, self._are_trained = jax.tree.structure(model.module), _are_trained(model.module)
+        self.params, self.frozen = self._divided(model.module)
+        if any(map(jnp.iscomplexobj, self.params["trained"])):
             raise Unsupported(COMPLEX)
-        self._kept = [None if is_trained else (leaf,) for leaf, is_trained in zip(leaves, trained, strict=True)]
-        if all(kept is not None for kept in self._kept):
+        if not self.params["trained"]:
             raise Fault("model() has no floating-point parameters that could be trained.")
-        self.params = self._trained(model.module)
 
     def successive(self) -> list[Values]:
         model = self.model
@@ -70,12 +68,12 @@ class Training(user_model.Training):
 
     def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
         iterate = training.iteration(partial(self._objective, jnp.dtype(dtype)), 1, scanned=False)
-        params = self._trained(model)
+        params, frozen = self._divided(model)
         state = (params, {}, training.optimizer().init(params))
 
         def one(*inputs: Any) -> dict[str, Any]:
             nonlocal state
-            state, loss = iterate(state, inputs)
+            state, loss = iterate(state, frozen, inputs)
             return {"loss": loss}
 
         return one
@@ -83,7 +81,7 @@ class Training(user_model.Training):
     def cost(self) -> Counted | None:
         iterate = training.iteration(self.objective, 1, scanned=False)
         state = (self.params, {}, training.optimizer().init(self.params))
-        return counted(iterate, state, Partitioned.from_tree(self.model.sets[0]))
+        return counted(iterate, state, self.frozen, Partitioned.from_tree(self.model.sets[0]))
 
     def _without_jit(self, loss: Callable) -> Callable:
         """Return the file's loss with nothing compiled; the settings name the functions."""
@@ -102,14 +100,16 @@ class Training(user_model.Training):
 
         return called
 
-    @staticmethod
-    def _trained(params: Any) -> dict[str, list]:
-        leaves = zip(jax.tree.leaves(params), _are_trained(params), strict=True)
-        return {"trained": [leaf for leaf, is_trained in leaves if is_trained]}
+    def _divided(self, params: Any) -> tuple[dict[str, list], Any]:
+        """Return the leaves of parameters that are trained, and the others as jit takes them."""
+        parts: dict[bool, list] = {True: [], False: []}
+        for leaf, is_trained in zip(jax.tree.leaves(params), self._are_trained, strict=True):
+            parts[is_trained].append(leaf)
+        return {"trained": parts[True]}, Partitioned.from_parameters(parts[False])
 
-    def _objective(self, dtype: np.dtype, params: dict, held: dict, inputs: Any) -> tuple[jax.Array, dict]:
-        trained = iter(params["trained"])
-        whole = jax.tree.unflatten(self._form, [next(trained) if kept is None else kept[0] for kept in self._kept])
+    def _objective(self, dtype: np.dtype, params: dict, held: dict, frozen: Any, inputs: Any) -> tuple[jax.Array, dict]:
+        trained, others = iter(params["trained"]), iter(Partitioned.joined(frozen))
+        whole = jax.tree.unflatten(self._form, [next(trained if one else others) for one in self._are_trained])
         loss = jnp.asarray(self._loss(self.model.forward(cast(whole, dtype), cast(inputs, dtype))))
         return jnp.reshape(loss, ()).astype(jnp.promote_types(loss.dtype, jnp.float32)), held
 
@@ -121,11 +121,11 @@ def prepare(model: Model, cell: Cell) -> Step:
     held = training.Held(subject.params, partial(jax.device_put, device=model.adapter.device))
     trainer = training.Trainer(held, ())
     inputs = Partitioned.from_tree(model.sets[0])
-    arguments = (held.state, inputs)
+    arguments = (held.state, subject.frozen, inputs)
     trainer.iterate, capture = model.adapter.compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
     captured: Callable = capture
     if cell.mode == "eager":
-        listed: Callable = lambda: program.executed(iterate, (held.state, inputs))  # noqa: E731
+        listed: Callable = lambda: program.executed(iterate, (held.state, subject.frozen, inputs))  # noqa: E731
     else:
         refuse_what_is_held(model)
         shapes = runtime.shapes(arguments)
@@ -134,7 +134,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     known = {identity(args, kwargs): Partitioned.from_tree((args, kwargs)) for args, kwargs in model.sets}
 
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-        return trainer(known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs)))
+        return trainer(subject.frozen, known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs)))
 
     return Step(call, model.sets, captured, held.restore, listed, user_model=subject)
 
@@ -142,7 +142,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 def _are_trained(params: tuple[Any, list[Any]]) -> list[bool]:
     """Return for each leaf of `Applied.params` whether it is trained: floating-point arrays that `model()` returned.
 
-    Arrays that its code reaches otherwise are constants, unless it returned none.
+    Arrays that its code reaches otherwise are frozen, unless it returned none.
     """
     given, reached = ([_is_inexact(leaf) for leaf in jax.tree.leaves(part)] for part in params)
     return [*given, *([False] * len(reached) if any(given) else reached)]

@@ -60,6 +60,8 @@ def loss(output):
     return (output**2).mean() * len(WORDS)
 """
 )
+# What a call reads beside the parameters that model() returns.
+FROZEN = OWN.format("x @ w * TABLE[0]") + "\nTABLE = jnp.ones((2, 4))\n"
 CALLS_PYTHON = OWN.format("jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((2, 4), 'float32'), x @ w)")
 
 
@@ -165,6 +167,24 @@ def test_eager_training_leaves_a_large_dict_alone_that_calls_only_read(tmp_path,
         before = np.cleared
         step()
         assert np.cleared == before
+        """,
+    )
+
+
+def test_a_graph_of_training_is_given_the_arrays_that_are_not_trained(tmp_path):
+    run_in(
+        "jax",
+        MODELS,
+        PLACE,
+        f"""
+        from frameworks.jax.modes import training
+        from frameworks.jax.user_model import captured
+        given = place({str(tmp_path)!r}, {FROZEN!r}, "training")
+        subject = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs).user_model
+        state = (subject.params, {{}}, training.optimizer().init(subject.params))
+        iterate = training.iteration(subject.objective, 1, scanned=True)
+        traced = jax.make_jaxpr(iterate)(state, subject.frozen, subject.model.sets[0])
+        assert len(subject.params["trained"]) == 1 and captured.constants(traced) == []
         """,
     )
 
