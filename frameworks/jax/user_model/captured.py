@@ -73,6 +73,7 @@ class Reached:
         self._contents: list[tuple[Any, Any]] = []  # of lists, dicts and objects: what they held at first
         # Variables outside of these, such as globals: owner, name and first value.
         self._variables: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        self._namespaces: dict[int, tuple[Any, frozenset[str]]] = {}  # of modules and classes: the names at first
         self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
 
     def plain(self, value: Any, name: Any = "") -> Any:
@@ -106,12 +107,17 @@ class Reached:
     @contextlib.contextmanager
     def holding(self, arrays: Sequence[Any]) -> Iterator[None]:
         """Exchange arrays within a block, and restore them at its end."""
-        contents = [(container, container.copy()) for container, _ in self._contents]
-        held = [(owner, name, _get(owner, name)) for owner, name, _ in self._first()]
+        held = [*((owner, name, _get(owner, name)) for owner, name, _ in self._first()), *self._new()]
+        known = {(id(owner), name) for owner, name, _ in held}
+        made = [value for *_, value in held if _is_small(value) and not self._is_walked(value)]
+        contents = [(container, container.copy()) for container in (*(one for one, _ in self._contents), *made)]
         try:
             self.put(arrays)
             yield
         finally:
+            for owner, name, _ in self._new():
+                if (id(owner), name) not in known:
+                    _remove(owner, name)
             self._put_back(contents, held)
 
     def after(self, arrays: Sequence[Any]) -> list[Any]:
@@ -127,6 +133,7 @@ class Reached:
     def contents(self) -> list[Any]:
         """Return the present values in lists, dicts, objects and variables."""
         values = [_get(owner, name) for owner, name, _ in self._variables.values()]
+        values += [value for *_, value in self._new()]
         for held, _ in self._contents:
             values += _entries(held)
         return [value for value in values if not self._is_walked(value)]
@@ -135,10 +142,22 @@ class Reached:
         """Restore no longer the variables and large containers that a call has left as they were: copies take long."""
         self._variables = {key: one for key, one in self._variables.items() if _get(*one[:2]) is not one[2]}
         self._contents = [(c, first) for c, first in self._contents if len(first) < LARGE or not _same(c, first)]
+        self._namespaces = {id(owner): (owner, self._namespaces[id(owner)][1]) for owner, *_ in self._new()}
 
     def _first(self) -> list[tuple[Any, Any, Any]]:
         """Return owner, name and first value of each variable and place."""
         return [*self._variables.values(), *((p.owner, p.name, p.first) for p in self._places.values() if p)]
+
+    def _new(self) -> list[tuple[Any, str, Any]]:
+        """Return owner, name and value of what calls have added to modules and classes since these were walked."""
+        return [
+            (owner, name, _names_of(owner)[name])
+            for owner, known in self._namespaces.values()
+            for name in _names_of(owner).keys() - known
+        ]
+
+    def _note(self, owner: Any) -> None:
+        self._namespaces.setdefault(id(owner), (owner, frozenset(_names_of(owner))))
 
     @staticmethod
     def _put_back(contents: Sequence[tuple[Any, Any]], held: Sequence[tuple[Any, Any, Any]]) -> None:
@@ -179,16 +198,19 @@ class Reached:
         self._visit(function, "__defaults__")
         self._visit(function, "__kwdefaults__")
         self._walk_container(vars(function))
+        self._note(function.__globals__)
         read, attributes = _names(function.__code__)
         for name in sorted(read & function.__globals__.keys()):
             self._visit(function.__globals__, name)
             module = function.__globals__[name]
             if isinstance(module, types.ModuleType) and is_users(module):
+                self._note(vars(module))
                 for inner in sorted(attributes & vars(module).keys()):
                     self._visit(vars(module), inner)
 
     def _walk_class(self, kind: type) -> None:
         for owner in filter(is_users, kind.__mro__):
+            self._note(owner)
             for name, value in list(vars(owner).items()):
                 if isinstance(value, property | functools.cached_property):
                     self.walk(value.fget if isinstance(value, property) else value.func)
@@ -347,6 +369,22 @@ def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
     globals_ = {one.argval for one in dis.get_instructions(code) if one.opname in _GLOBALS}
     inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return globals_.union(*(one for one, _ in inner)), set(code.co_names).union(*(other for _, other in inner))
+
+
+def _remove(owner: Any, name: str) -> None:
+    if isinstance(owner, dict):
+        del owner[name]
+    else:
+        delattr(owner, name)
+
+
+def _is_small(value: Any) -> bool:
+    """Return whether a value is a container that is copied at once."""
+    return isinstance(value, _CONTAINERS) and len(value) < LARGE
+
+
+def _names_of(owner: Any) -> Any:
+    return owner if isinstance(owner, dict) else vars(owner)
 
 
 def _entries(container: Any) -> Any:
