@@ -137,6 +137,7 @@ class Applied:
     def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
         self.reached, self._given, self._called = reached, given, called
         self.writes, self.drops, self.constants = False, False, ""
+        self._differentiates = False  # then what a call writes to the parameters it is given is lost, as under jax.grad
         self._exchanged: Callable[[Any], bool] = lambda _: True
         self.compiled: list[str] = []  # the compiled functions that a call runs, which no place holds
 
@@ -144,12 +145,13 @@ class Applied:
     def params(self) -> tuple[Any, list[Any]]:
         return self._given, self.reached.arrays
 
-    def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
+    def settle(self, inputs: Inputs, cast: Callable[[Any], Any], trains: bool) -> None:
         """Choose as parameters the values that the model can be traced with.
 
         Find the values that a call writes to, holds and compiles. Code of NumPy needs NumPy's arrays, and whole numbers
         may be needed while it is traced.
         """
+        self._differentiates = trains
         failed = ""
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
             self.reached.only(lambda array, wanted=wanted: bool(wanted) and self._exchanged(array) and wanted(array))
@@ -179,20 +181,24 @@ class Applied:
 
     def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call it with parameters, and restore the old ones."""
-        given, arrays = params
+        given, arrays = _copied(params[0]), params[1]
         with self.reached.holding(arrays):
-            callee = self._called(_copied(given))
+            callee = self._called(given)
             output = callee(*args, **kwargs)
-            return (output, self._after(callee, params)) if self.writes else output
+            return (output, self._after(callee, given, params)) if self.writes else output
 
     def release(self) -> None:
         """Restore the first values of the user's code."""
         self.reached.restore()
 
-    def _after(self, callee: Callable, params: Any) -> Any:
-        """Return the parameters after a call."""
-        given, arrays = params
-        return nnx.state(callee) if _is_module(callee) else given, self.reached.after(arrays)
+    def _after(self, callee: Callable, given: Any, params: Any) -> Any:
+        """Return the parameters after a call that may have written to copies of their containers, `given`."""
+        first, arrays = params
+        if _is_module(callee):
+            given = nnx.state(callee)
+        elif self._differentiates or _form(given) != _form(first):
+            given = first
+        return given, self.reached.after(arrays)
 
     def _traced(self, params: Any, inputs: Any) -> tuple[list[Any], list[Any]]:
         """Return a graph's results, and other values that a call leaves in inputs, parameters and the user's code."""
@@ -203,7 +209,7 @@ class Applied:
         with self.reached.holding(arrays):
             callee = self._called(given)
             output = callee(*args, **kwargs)
-            after = jax.tree.leaves(self._after(callee, params))
+            after = jax.tree.leaves(self._after(callee, given, params))
             left = jax.tree.leaves((args, kwargs, given, self.reached.contents()))
             self.reached.omit_unchanged()
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
@@ -236,7 +242,7 @@ class Model(user_model.UserModel):
     def settle(self) -> None:
         try:
             self._settle_eager()  # before anything is traced: the model may keep what it makes in its first call
-            self.applied.settle(self.fresh(self.sets[0]), self._on_device)
+            self.applied.settle(self.fresh(self.sets[0]), self._on_device, self.trains)
             self.module = self._on_device(self.applied.params)
             self.restore()
             # A trace has the contents of functions under jit with inline=True, which eager mode compiles as well.
@@ -378,7 +384,11 @@ class Model(user_model.UserModel):
 
     def forward(self, params: Any, inputs: Any) -> Any:
         """Return the output from jit's arguments, and the state after it where a call writes to it."""
-        return self.applied.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
+        found = self.applied.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
+        if not self.applied.writes:
+            return found
+        output, state = found
+        return output, Partitioned.from_parameters(state)
 
     def arguments(self) -> tuple:
         """Return the arguments of jit in the first call."""
@@ -422,8 +432,7 @@ class Jitted:
             self._params, self._known.get(identity(args, kwargs)) or Partitioned.from_tree((args, kwargs))
         )
         if self._writes:
-            output, state = output
-            self._params = Partitioned.from_parameters(state)
+            output, self._params = output
         return output
 
     def restore(self) -> None:
@@ -675,6 +684,11 @@ def _widest(product: Operation) -> str:
     """Return the dtype in which a product is computed: that of its widest operand."""
     dtypes = [text.partition(" ")[0] for name, text in product.arguments.items() if name in ("operand 0", "operand 1")]
     return max(dtypes, key=lambda name: jnp.dtype(name).itemsize, default="")
+
+
+def _form(params: Any) -> Any:
+    """Return the structure of parameters, with the values that are no arguments of jit."""
+    return jax.tree.structure(Partitioned.from_parameters(params))
 
 
 def _copied(tree: Any) -> Any:
