@@ -83,7 +83,8 @@ def shapes(arguments: Any) -> Any:
 
     def shape(x: Any) -> Any:
         several = isinstance(x, jax.Array) and len(x.sharding.device_set) > 1
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding if several else None)
+        weak = getattr(x, "weak_type", False)  # which decides the dtype of a product with another dtype
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding if several else None, weak_type=weak)
 
     return jax.tree.map(lambda x: shape(x) if hasattr(x, "shape") else x, arguments)
 
