@@ -114,15 +114,18 @@ class Static:
 
     def __init__(self, value: Any):
         self.value = value
+        # What equals itself alone, as a configuration may, is compared by its attributes: calls may be given copies.
+        by_identity = _is_object(value) and type(value).__eq__ is object.__eq__
+        self._compared = values.attributes(value) if by_identity else value
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static) or type(self.value) is not type(other.value):
             return False
-        return self.value is other.value or bool(np.all(self.value == other.value))
+        return self.value is other.value or bool(np.all(self._compared == other._compared))
 
     def __hash__(self) -> int:
         try:
-            return hash(self.value)
+            return hash(self._compared)
         except TypeError:
             return hash(type(self.value))
 
