@@ -250,11 +250,11 @@ class Reached:
 
     def _visit(self, owner: Any, name: Any) -> None:
         value = _get(owner, name)
-        if value is _UNSET or (id(owner), name) in self._places:
+        if (id(owner), name) in self._places:
             return
         if not (self._is_walked(owner) or callable(value) or isinstance(value, types.ModuleType)):
             self._variables[id(owner), name] = owner, name, value
-        if type(value) in _SCALARS:
+        if value is _UNSET or type(value) in _SCALARS:
             return
         if type(value) in _TREES or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
             self._walk_container(value)
@@ -413,7 +413,9 @@ def _get(owner: Any, name: Any) -> Any:
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
-    if isinstance(owner, _CONTAINERS):
+    if value is _UNSET:
+        object.__delattr__(owner, name)
+    elif isinstance(owner, _CONTAINERS):
         owner[name] = value
     elif isinstance(owner, type | types.FunctionType | types.CellType):
         setattr(owner, name, value)
