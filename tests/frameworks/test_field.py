@@ -27,7 +27,7 @@ MODES = {"torch": "eager,dynamo"}
 # Files that leave a switch on, each in its own process.
 ALONE = (
     *("checks_anomalies.py", "checks_leaks.py", "checks_nan.py", "checks_numerics.py", "not_eager.py"),
-    *("counts_operators.py", "profiles_calls.py"),
+    *("counts_operators.py", "profiles_calls.py", "wide_by_default.py"),
 )
 ROWS = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
 CASES = [

@@ -334,7 +334,7 @@ class Model(user_model.UserModel):
         self._bound = self.applied.bind(self.module)
 
     def by_default(self, dtype: str) -> contextlib.AbstractContextManager:
-        return jax.enable_x64(dtype == "float64")
+        return jax.enable_x64(dtype == "float64" or bool(jax.config.jax_enable_x64))
 
     def copied(self, dtype: str) -> Any:
         return cast(self.module, jnp.dtype(dtype))
