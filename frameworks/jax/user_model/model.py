@@ -199,9 +199,9 @@ class Applied:
         first, arrays = params
         if _is_module(callee):
             given = nnx.state(callee)
-        elif self._differentiates or _form(given) != _form(first):
+        elif self._differentiates:
             given = first
-        return given, self.reached.after(arrays)
+        return given if _form(given) == _form(first) else first, self.reached.after(arrays)
 
     def _traced(self, params: Any, inputs: Any) -> tuple[list[Any], list[Any]]:
         """Return a graph's results, and other values that a call leaves in inputs, parameters and the user's code."""
