@@ -64,7 +64,7 @@ class Pair:
         It is the estimate of the record's interval, which earlier records may miss.
         """
         record = self.graph.record
-        if record.break_even_calls is not None and record.schema_version >= break_even.WITH_FIRST_CALLS:
+        if record.break_even_low is not None and record.schema_version >= break_even.WITH_FIRST_CALLS:
             return record.break_even_calls
         if record.break_even_low and record.break_even_high:
             return break_even.between(record.break_even_low, record.break_even_high)

@@ -168,7 +168,7 @@ def _has_no_numbers(model: UserModelReport) -> bool:
     """Return whether eager values are NaN, or infinite where those of the reference are finite."""
     reference = dict(np.load(model.reference))
     eager = dict(np.load(model.eager)) if model.eager else reference
-    floating = [(eager[name], reference[name]) for name in reference if reference[name].dtype.kind == "f"]
+    floating = [(eager[name], reference[name]) for name in reference if reference[name].dtype.kind in "fc"]
     return not all((np.isfinite(own) | (own == expected)).all() for own, expected in floating)
 
 

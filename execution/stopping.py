@@ -42,7 +42,7 @@ def unfinished(group: Group, results: Mapping[str, CellResult], process: int, pr
         known = [(result.latency, result.good_turns) for result in alone]
     slowed = [good for _, good in known if host.counting(good)[1]]
     if slowed:
-        return left if all(can_recover(good, profile.most_processes) for good in slowed) else None
+        return left if all(can_recover(good, profile) for good in slowed) else None
     if process >= profile.maximum_processes:
         return None
     return left if any(lacks(half_width(found), good, profile) for found, good in known) else None
@@ -64,6 +64,8 @@ def can_narrow(half_width: float, processes: int, most: int, target: float) -> b
     return half_width * student_factor(most) <= REACH * target * student_factor(processes)
 
 
-def can_recover(processes: Sequence[Sequence[bool]], most: int) -> bool:
-    """Return whether enough of `most` processes give a value, if the share is the same as in these."""
-    return sum(host.usable(processes)) * most >= ENOUGH_PROCESSES * len(processes)
+def can_recover(processes: Sequence[Sequence[bool]], profile: Profile) -> bool:
+    """Return whether enough processes may give a value: the same share of the maximum as of these, or spare ones."""
+    usable, spare = sum(host.usable(processes)), min(profile.spare_processes, profile.most_processes - len(processes))
+    share = usable * profile.maximum_processes >= ENOUGH_PROCESSES * len(processes)
+    return share or usable + spare >= ENOUGH_PROCESSES

@@ -48,6 +48,11 @@ class Operation:
         """Name and arguments, which must be equal in both programs."""
         return (self.name, *sorted(self.arguments.items()))
 
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of its arguments, where these are known."""
+        return tuple(self.arguments[name].split(" ")[0] for name in DTYPE_IN if self.arguments.get(name))
+
 
 # Classes whose dtype decides which hardware computes.
 PRODUCTS = ("attention", "convolution", "matmul", "linear", "recurrent")

@@ -472,7 +472,7 @@ class UserModel(Subject):
         return [self._work_in_turn() for _ in range(calls)]
 
     def _work_in_turn(self) -> int | None:
-        """Return a number for the operators of a call and all values that they read and write; None if unknown.
+        """Return a number for a call's operators, their dtypes and all values that they take; None if unknown.
 
         State may divide the same values among the same operators in another way, as it does among experts.
         """
@@ -481,7 +481,7 @@ class UserModel(Subject):
         if program is None:
             return None
         values = sum(math.prod(shape) for one in program for shape in one.sizes)
-        return hash((values, *(one.name if one.sizes else one.key for one in program)))
+        return hash((values, *((one.name, one.dtypes) if one.sizes else one.key for one in program)))
 
     def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.fresh if self.writes else None

@@ -153,7 +153,7 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed by over {DRIFT:.0%} and its scatter between the halves of at least ten rounds",
+        f"latency changed between the halves of at least ten rounds by over {DRIFT:.0%} and by more than its scatter",
         "The machine's speed changed.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),
@@ -162,7 +162,7 @@ FLAGS = (
     Flag(
         HOST_SLOWED,
         f"fewer than {ENOUGH_PROCESSES} processes have {FEWEST_VALUES} samples whose control loop takes at most {SLOW} "
-        f"times the fastest {100 * FASTEST_SHARE:.0f} %",
+        f"times that of the fastest {100 * FASTEST_SHARE:.0f} %",
         "The host core was slow. All samples count; published summaries omit the speedup.",
         "Measure on your own host, or with a larger BUDGET.",
         lambda o: o.host_slowed,
@@ -238,7 +238,7 @@ FLAGS = (
     ),
     Flag(
         "nan_outputs",
-        "a user model's eager outputs are NaN, or infinite unlike the reference",
+        "a user model's eager outputs are NaN, or infinite where the reference is finite",
         "These values verify nothing.",
         "Correct the inputs, or measure in a wider dtype.",
         lambda o: o.not_numbers,

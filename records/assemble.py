@@ -16,7 +16,7 @@ from measurement.cells import Effective
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.places import as_typed
 from measurement.protocol import Hello, Report
-from measurement.statistics import Interval, half_width, percentile, scope, sign, summarise
+from measurement.statistics import ENOUGH_PROCESSES, Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
 from records.cell_result import CellResult, Context, at_full_speed, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
@@ -76,13 +76,14 @@ def saving_s(result: CellResult, baseline: CellResult) -> Interval | None:
 def extra_s(result: CellResult, baseline: CellResult) -> Interval:
     """Return the seconds that the first call takes beyond eager's, with an interval over processes that compiled.
 
-    Fewer than three such processes show no scatter: their median counts as exact.
+    Fewer than three such processes show no scatter: the difference of medians counts as exact.
     """
     theirs = {_process(report): report for report in baseline.reports}
     both = [(ours, theirs[_process(ours)]) for ours in result.compiling if _process(ours) in theirs]
-    found = [_first_s(ours) - _first_s(eager) for ours, eager in both]
-    found = found or [median(map(_first_s, result.compiling)) - median(map(_first_s, baseline.compiling))]
-    return over_processes([[seconds] for seconds in found]) or Interval(*[median(found)] * 3)
+    if len(both) >= ENOUGH_PROCESSES and (found := over_processes([[_first_s(a) - _first_s(b)] for a, b in both])):
+        return found
+    extra = median(map(_first_s, result.compiling)) - median(map(_first_s, baseline.compiling))
+    return Interval(extra, extra, extra)
 
 
 def _first_s(report: Report) -> float:

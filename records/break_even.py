@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from measurement.statistics import Interval
 
-WITH_FIRST_CALLS = 13  # the first version of records whose interval includes the scatter of first calls
+WITH_FIRST_CALLS = 13  # the first version of records whose interval may include the scatter of first calls
 
 
 class Calls(NamedTuple):

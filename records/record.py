@@ -19,7 +19,7 @@ History of `SCHEMA_VERSION`:
 - 11: `host_ms_in_loops` divides by the loop of the fastest process, to which times are scaled; before by
   `host_loop_ms_full`, which scatters over hosts by 5 to 11 % more.
 - 12: energy and power on a core at full speed; before as measured. Samples hold windows of energy.
-- 13: the interval of break-evens includes the scatter of first calls.
+- 13: the interval of break-evens includes the scatter of first calls, where three processes or more compiled.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ REMEMBERS = (
     "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
 WORK = (
-    "calls change the model's state, and later ones then do other work than the first, which are compared: pass that "
-    "state as an input, as for a growing cache, or change it in training mode alone, as for a running threshold."
+    "calls change the model's state, so that later calls do other work. Pass that state as an input, as for a growing "
+    "cache, or change it in training mode alone, as for a running threshold."
 )
 COUNTING = (
     "a second call of the model differs in {outputs}, because of state in Python, which every training iteration "

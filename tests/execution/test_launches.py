@@ -180,9 +180,11 @@ def test_launches_are_added_where_the_host_may_recover(cell, report, at_full_spe
     assert bool(unfinished(group, {result.cell.id: result}, RIGOROUS.minimum_processes, RIGOROUS)) is another
 
 
-@pytest.mark.parametrize(("at_full_speed", "spare", "launches"), [(2, 0, 3), (2, 2, 4), (3, 2, 3), (1, 2, 3)])
+@pytest.mark.parametrize(
+    ("at_full_speed", "spare", "launches"), [(2, 0, 3), (2, 2, 4), (3, 2, 3), (1, 2, 5), (0, 2, 3)]
+)
 def test_spare_processes_replace_those_on_a_slow_host(cell, report, at_full_speed, spare, launches):
-    """With one of three on a slow host the fourth gives the third value; with two even five would lack one."""
+    """With one of three on a slow host the fourth gives the third value; without any two are too few."""
     result, profile = CellResult(cell()), replace(RIGOROUS, maximum_processes=3, spare_processes=spare)
     group = Group((result.cell,), frozenset({result.cell.id}))
     while unfinished(group, {result.cell.id: result}, len(result.reports), profile):

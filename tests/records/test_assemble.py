@@ -261,7 +261,7 @@ def test_a_break_even_includes_the_scatter_of_first_calls_over_processes_that_co
     assert found == pytest.approx((1.75 / 0.002, max(0.0, extra.low / 0.002), extra.high / 0.002))
     row = made(of_mode("inductor", 0.001, seconds, (False, True, True)), eager)
     found = row.break_even_calls, row.break_even_low, row.break_even_high
-    assert found == pytest.approx((0.5 / 0.002,) * 3)
+    assert found == pytest.approx((0.75 / 0.002,) * 3)  # over the median of eager mode's
 
 
 def test_the_interval_of_a_break_even_includes_its_estimate(result):

@@ -66,17 +66,17 @@ class Dispatch:
     constant: bool = False
 
 
-def logged(call: Callable[..., Any], inputs: tuple, beside_numpy: bool = False) -> str | None:
+def logged(call: Callable[..., Any], inputs: tuple, despite_numpy: bool = False) -> str | None:
     """Return Paddle's log of `call(*inputs)`; None where it cannot be switched on for one call, as in 2.6.
 
-    Raises ValueError where the call differentiates, or takes a tensor to NumPy, which logs nothing, unless only the
-    operators `beside_numpy` are asked for.
+    Raises ValueError where the call differentiates, or takes a tensor to NumPy, which logs nothing; the latter
+    not with `despite_numpy`.
     """
     if not hasattr(paddle.base.core, "set_vlog_level"):
         return None
     with _arguments_written(), _taken_to_numpy() as taken, _logged() as log:
         call(*inputs)
-    if taken and not beside_numpy:
+    if taken and not despite_numpy:
         raise ValueError(
             "eager mode converts a tensor to NumPy during the call, and Paddle does not log NumPy's operators."
         )

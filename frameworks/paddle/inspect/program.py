@@ -74,17 +74,17 @@ def is_product(operator: str) -> bool:
     return KINDS.get(operator.removeprefix("pd_op.")) in ("matmul", "linear")
 
 
-def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None, beside_numpy: bool = False) -> Program | None:
+def executed(call: Callable[..., Any], inputs: tuple, cell: Cell | None, despite_numpy: bool = False) -> Program | None:
     """Return the operators that `call(*inputs)` dispatches in eager mode, in their order.
 
     None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError as `eager_log.logged` and
     `eager_log.dispatches`.
     """
-    log = eager_log.logged(call, inputs, beside_numpy)
+    log = eager_log.logged(call, inputs, despite_numpy)
     if log is None:
         return None
     dispatches = eager_log.dispatches(log, cell)
-    if not dispatches and not beside_numpy:
+    if not dispatches and not despite_numpy:
         raise ValueError("Paddle's log has no operators.")
     return _without(normal_form(dispatches), CHECKS)
 

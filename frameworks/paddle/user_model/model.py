@@ -159,7 +159,7 @@ class Model(user_model.UserModel):
         return programs.executed(self.call, inputs, self.cell)
 
     def operators_in_turn(self, inputs: Inputs) -> Any:
-        return programs.executed(self.call, inputs, self.cell, beside_numpy=True)
+        return programs.executed(self.call, inputs, self.cell, despite_numpy=True)
 
     def shared(self) -> nn.Layer:
         """Return the layer that one graph mode captures: copies of the layers, with the user's parameters and buffers.

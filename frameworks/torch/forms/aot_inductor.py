@@ -94,7 +94,7 @@ def compile_into(exported: torch.export.ExportedProgram, package: Path) -> None:
         raise forms.refusal("AOTInductor cannot compile the model", error) from error
     if _holds_own_runtime(package) and (failure := _failure_of_loading(package)):
         raise Unsupported(
-            f"AOTInductor's library holds a libstdc++ of its own and does not load ({failure}): set LD_PRELOAD to the "
+            f"AOTInductor's library holds its own libstdc++ and does not load ({failure}): set LD_PRELOAD to the "
             "shared libstdc++.so.6, or CXX to a compiler that links it."
         )
 
@@ -127,7 +127,7 @@ def _failure_of_loading(package: Path) -> str | None:
         return ended.problem
     if ended.code < 0:
         return signal.Signals(-ended.code).name
-    return ended.errors.strip().splitlines()[-1] if ended.code else None
+    return (ended.errors.strip().splitlines() or ["it failed without a message"])[-1] if ended.code else None
 
 
 def _unpacked() -> set[Path]:

@@ -52,7 +52,7 @@ class Training(user_model.Training):
         return training.Objective(module, self._loss, self.model.device, bf16)
 
     def eager(self, calls: int) -> list[Values] | None:
-        """Return the losses in the cell's dtype. Raises Unsupported where a copy would train other weights."""
+        """Return eager mode's losses. Raises Unsupported where a copy would train other weights."""
         self._refuse_other_gradients()
         return super().eager(calls)
 
@@ -61,9 +61,9 @@ class Training(user_model.Training):
     ) -> Callable[[], Capture]:
         """Return `capture`, which raises Unsupported once where iterations train other parameters than eager mode's.
 
-        These are parameters of the copy `trained`. The loss of few iterations hardly shows it. Nor does it show
-        gradients of another size, since AdamW divides by it: they are refused where `trainer` has the first
-        iteration's. So are parameters that eager mode leaves as they are in the first iteration.
+        These are parameters of the copy `trained`. The loss of few iterations hardly shows it. Nor does it show other
+        gradients, since AdamW divides by their size: they are refused where `trainer` has the first iteration's. So are
+        parameters that eager mode leaves as they are in the first iteration.
         """
         checked = False
 

@@ -60,7 +60,7 @@ def loss(output):
     return (output**2).mean() * len(WORDS)
 """
 )
-# What a call reads beside the parameters that model() returns.
+# What a call reads besides the parameters that model() returns.
 FROZEN = OWN.format("x @ w * TABLE[0]") + "\nTABLE = jnp.ones((2, 4))\n"
 CALLS_PYTHON = OWN.format("jax.pure_callback(np.asarray, jax.ShapeDtypeStruct((2, 4), 'float32'), x @ w)")
 
