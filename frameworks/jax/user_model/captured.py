@@ -131,12 +131,12 @@ class Reached:
         return now
 
     def contents(self) -> list[Any]:
-        """Return the present values in lists, dicts, objects and variables."""
+        """Return the leaves of the present values in lists, dicts, objects and variables."""
         values = [_get(owner, name) for owner, name, _ in self._variables.values()]
         values += [value for *_, value in self._new()]
         for held, _ in self._contents:
             values += _entries(held)
-        return [value for value in values if not self._is_walked(value)]
+        return [leaf for value in values if not self._is_walked(value) for leaf in _leaves(value)]
 
     def omit_unchanged(self) -> None:
         """Restore no longer the variables and large containers that a call has left as they were: copies take long."""
@@ -149,11 +149,15 @@ class Reached:
         return [*self._variables.values(), *((p.owner, p.name, p.first) for p in self._places.values() if p)]
 
     def _new(self) -> list[tuple[Any, str, Any]]:
-        """Return owner, name and value of what calls have added to modules and classes since these were walked."""
+        """Return owner, name and value of what calls have added to modules and classes since these were walked.
+
+        Names of Python's own are omitted, as of the warnings that a module has given.
+        """
         return [
             (owner, name, _names_of(owner)[name])
             for owner, known in self._namespaces.values()
             for name in _names_of(owner).keys() - known
+            if not (name.startswith("__") and name.endswith("__"))
         ]
 
     def _note(self, owner: Any) -> None:
@@ -391,12 +395,21 @@ def _entries(container: Any) -> Any:
     return container.values() if isinstance(container, dict) else container
 
 
+def _leaves(value: Any) -> list[Any]:
+    """Return the leaves of a tree, or of the entries of a container whose keys JAX cannot sort."""
+    try:
+        return jax.tree.leaves(value)
+    except ValueError:
+        inner = _entries(value) if isinstance(value, (tuple, *_CONTAINERS)) else ()
+        return [leaf for entry in inner for leaf in _leaves(entry)]
+
+
 def _same(container: Any, other: Any) -> bool:
     return len(container) == len(other) and all(map(operator.is_, _entries(container), _entries(other)))
 
 
 def _is_traced(value: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in _leaves(value))
 
 
 def _get(owner: Any, name: Any) -> Any:
