@@ -115,17 +115,21 @@ class Static:
     def __init__(self, value: Any):
         self.value = value
         # What equals itself alone, as a configuration may, is compared by its attributes: calls may be given copies.
+        # An object without attributes, such as NumPy's seeds, equals itself alone.
         by_identity = _is_object(value) and type(value).__eq__ is object.__eq__
-        self._compared = values.attributes(value) if by_identity else value
+        self._attributes = values.attributes(value) if by_identity else {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static) or type(self.value) is not type(other.value):
             return False
-        return self.value is other.value or bool(np.all(self._compared == other._compared))
+        mine, others = self._attributes, other._attributes
+        if mine and mine.keys() == others.keys() and all(_equal(value, others[name]) for name, value in mine.items()):
+            return True
+        return _equal(self.value, other.value)
 
     def __hash__(self) -> int:
         try:
-            return hash(self._compared)
+            return hash(type(self.value) if self._attributes else self.value)
         except TypeError:
             return hash(type(self.value))
 
@@ -729,6 +733,18 @@ def _is_dynamic(leaf: Any) -> bool:
 def _is_hidden(value: Any) -> bool:
     """Return whether a value in an object is an array; numbers and names may be constants of a graph."""
     return isinstance(value, np.ndarray | jax.Array) and _is_array(value)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether a compilation with one value serves the other; not where Python cannot compare them."""
+    if one is other:
+        return True
+    try:
+        if isinstance(one, np.ndarray):
+            return one.dtype == other.dtype and np.array_equal(one, other)
+        return type(one) is type(other) and bool(np.all(one == other))
+    except Exception:
+        return False
 
 
 def _is_object(leaf: Any) -> bool:
