@@ -52,6 +52,9 @@ SIZES["cpu"] = (
 import os
 CPUS_FOR_BOTH = int(os.environ.get("FAKE_CPUS_FOR_BOTH", CPUS_FOR_BOTH))
 """,
+    "plan/plan.py": """
+SPARE_PROCESSES = 0  # on a busy machine the number of processes would depend on its load
+""",
     "measurement/profiles.py": """
 import dataclasses
 PEAK_BENCHMARK = dataclasses.replace(
