@@ -166,6 +166,13 @@ def check_a_whole_iteration_leaves_parameters_without_a_gradient(device: str) ->
     return same
 
 
+def check_a_whole_iteration_begins_with_the_model_s_own_python_state(device: str) -> int:
+    step = prepared("annealed", "inductor-whole-iteration", pass_name="training")
+    first, now = step.user_model.model.module.step, step.call._objective.model.step
+    assert now == first, (now, first)
+    return now
+
+
 def check_a_base_of_whole_numbers_is_trained_in_bf16(device: str) -> float:
     losses = [outputs(prepared("integer_base", dtype=dtype, pass_name="training"), 1) for dtype in ("fp32", "bf16")]
     rounded = largest_difference(*losses)

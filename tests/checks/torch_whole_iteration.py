@@ -6,10 +6,12 @@ python tests/checks/torch_whole_iteration.py --device gpu:0
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
 
 import workloads
+from frameworks.torch.modes import training
 
 MODE = "inductor-whole-iteration"
 
@@ -37,6 +39,16 @@ def check_a_gpt_of_one_layer_in_bf16(device: str) -> str:
     captured = step.capture()
     assert captured.whole and captured.graphs == captured.compilations == 1, captured
     return f"{difference:.1e} from the oracle's losses, {captured.backend}"
+
+
+def check_the_suite_s_models_are_not_called_before_their_first_iteration(device: str) -> int:
+    """Every parameter is trained, so that no eager call with its activations needs to find those that are."""
+    calls = []
+    with mock.patch.object(training.Objective, "forward", lambda *given: calls.append(given)):
+        step = Prepared(device, "mlp", {**TRAINED["mlp"], "accumulate": 1}, "training").of(MODE)
+    weights = [one for one in step.call._objective.parameters() if one.requires_grad]
+    assert not calls and len(step.call._weights) == len(weights)
+    return len(weights)
 
 
 if __name__ == "__main__":

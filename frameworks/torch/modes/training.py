@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -221,11 +221,13 @@ def step(
     compiled: Callable[[Callable], tuple],
     user_model: Subject | None = None,
     replayed_by: Callable[..., Any] = cuda_graph.Replayed,
+    trained: Collection[str] | None = None,
 ) -> Step:
     """Return the step of `cell`, on input sets on the device.
 
     `compiled` maps a function to the compiled one, the report of its capture, and the list of its operators. Where a
-    call takes several micro-batches, every input stacks them along its first axis.
+    call takes several micro-batches, every input stacks them along its first axis. `trained` names the parameters that
+    get a gradient, by default all that require one.
     """
     accumulate = int(cell.parameter("accumulate") or 1)
     first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
@@ -236,8 +238,8 @@ def step(
         forward = partial(replayed.operations, listed, objective, first)
         return Step(replayed, resident, replayed.capture, trainer.restore, forward, user_model=user_model)
     if cell.mode == whole_iteration.MODE:
-        fresh = user_model.for_a_call() if user_model else None
-        trainer = whole_iteration.Trainer(objective, accumulate, compiled, fresh(first) if fresh else first)
+        every = [name for name, parameter in objective.named_parameters() if parameter.requires_grad]
+        trainer = whole_iteration.Trainer(objective, accumulate, compiled, every if trained is None else trained)
         return Step(
             trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, user_model=user_model
         )

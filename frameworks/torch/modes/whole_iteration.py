@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import torch
@@ -23,8 +23,8 @@ class Trainer:
 
     The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph.
     The update is AdamW's functional form, which writes weights and moments in place. `compiled` maps a function to the
-    compiled one and its report of the capture, which is `capture` here. Parameters without a gradient on `inputs` stay
-    as they are, as in eager mode.
+    compiled one and its report of the capture, which is `capture` here. Parameters that are not `trained` stay as they
+    are: `torch.func` gives zeros for those without a gradient in eager mode, and weight decay would change them.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class Trainer:
         objective: torch.nn.Module,
         accumulate: int,
         compiled: Callable[[Callable], tuple],
-        inputs: Sequence[Any],
+        trained: Collection[str],
     ):
         self._objective, self._accumulate = objective, accumulate
         self._first = State(objective)
-        self._trained = self._with_gradients(inputs)
+        self._trained = {name: p for name, p in objective.named_parameters() if name in trained}
         # Detached: else a caller might differentiate this function again, and keep all that this needs.
         self._weights = {name: p.detach() for name, p in self._trained.items()}
         self._buffers = dict(objective.named_buffers())
@@ -66,14 +66,6 @@ class Trainer:
             for tensors in self._state:
                 for tensor in tensors:
                     tensor.zero_()
-
-    def _with_gradients(self, inputs: Sequence[Any]) -> dict[str, torch.nn.Parameter]:
-        """Return the parameters that get a gradient in eager mode: `torch.func` gives zeros, by which others decay."""
-        self._objective(*inputs).backward()
-        trained = {name: p for name, p in self._objective.named_parameters() if p.grad is not None}
-        self._objective.zero_grad(set_to_none=True)
-        self._first.restore()
-        return trained
 
     def _iterate(
         self, weights: dict, buffers: dict, state: tuple[list, list, list], *inputs: torch.Tensor

@@ -144,6 +144,14 @@ class Training(user_model.Training):
                 "parts of the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
             )
 
+    def with_gradients(self) -> list[str]:
+        """Return the names in `objective` of the parameters that get a gradient in an eager call.
+
+        A copy is called, whose attributes in Python change.
+        """
+        found = self._gradients(deep_copy(self.model.module))
+        return [f"model.{name}" for name, gradient in found.items() if gradient is not None]
+
     def _gradients(self, module: torch.nn.Module) -> dict[str, torch.Tensor | None]:
         """Return the gradients of the first input set's loss, by parameter."""
         trained = {name: one for name, one in module.named_parameters() if one.requires_grad}
@@ -185,8 +193,10 @@ def prepare(model: Model, cell: Cell) -> Step:
         return call, backend.capture, backend.listed
 
     subject = Training(model, cell)
+    names = subject.with_gradients() if cell.mode == whole_iteration.MODE else None  # its copy is freed before another
     trained, replayed = deep_copy(model.module), partial(Replayed, model)
-    step = training.step(subject.objective(trained), cell, model.sets, model.device, compiled, subject, replayed)
+    objective = subject.objective(trained)
+    step = training.step(objective, cell, model.sets, model.device, compiled, subject, replayed, names)
     if cell.mode != "eager":
         step.capture = subject.refusing_untrained(step.capture, trained, step.call)
     return step
