@@ -24,6 +24,14 @@ from workloads.spec import MERGED_CHAINS, Arrays
 
 _CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
+
+
+def _put_options(first: dict[str, Any]) -> None:
+    """Set Grappler's options again: the setter adds to those that are set, of which None is the default."""
+    others = dict.fromkeys(tf.config.optimizer.get_experimental_options())
+    tf.config.optimizer.set_experimental_options(others | first)
+
+
 # Switches of the process that a user's file may not change: the functions that read and set them.
 _SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "enable_tensor_float_32_execution": (
@@ -38,7 +46,7 @@ _SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "set_jit": (tf.config.optimizer.get_jit, tf.config.optimizer.set_jit),
     "set_experimental_options": (
         tf.config.optimizer.get_experimental_options,
-        tf.config.optimizer.set_experimental_options,
+        _put_options,
     ),
 }
 

@@ -130,7 +130,7 @@ def test_a_file_that_changes_a_switch_of_the_process_is_refused():
             "set_log_device_placement": lambda: tf.debugging.set_log_device_placement(True),
             "set_jit": lambda: tf.config.optimizer.set_jit(True),
             "set_experimental_options": lambda: tf.config.optimizer.set_experimental_options(
-                {"disable_meta_optimizer": True}
+                {"constant_folding": False}  # which is absent from the options read at its default
             ),
         }
         adapter = Adapter()
@@ -139,7 +139,7 @@ def test_a_file_that_changes_a_switch_of_the_process_is_refused():
             change()
             for _ in range(2):  # another shape of that file, which runs once
                 assert f"changes {name}: remove" in refused(adapter.refuse, cell(name)), name
-        adapter.refuse(cell("a"))
+            adapter.refuse(cell("a"))  # another file of the process
         assert tf.config.experimental.get_synchronous_execution()
         """,
     )
