@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -211,8 +212,15 @@ class Adapter(ABC):
         return self.models[cell.group_id]
 
     def refuse(self, cell: Cell) -> None:
-        """Raise `Unsupported` where the cell cannot run as described."""
-        return None
+        """Raise `Unsupported` where the cell cannot run as described; here where Python calls a tracer.
+
+        Python calls it at each call and return, of which eager mode makes most.
+        """
+        if sys.getprofile() or sys.gettrace():
+            raise Unsupported(
+                "sys.setprofile or sys.settrace is on, which slows down eager mode more than graphs: turn it off, and "
+                "use no debugger, profiler or coverage tool"
+            )
 
     def refuse_changed(self, cell: Cell) -> None:
         """Raise `Unsupported` where the model's file changed a switch, in this shape or an earlier one."""

@@ -89,6 +89,7 @@ class Adapter(boundary.Adapter):
         )
 
     def refuse(self, cell: Cell) -> None:
+        super().refuse(cell)
         if cell.dtype == "tf32" and cell.device_kind != "gpu":
             raise Unsupported("TF32 exists on NVIDIA GPUs only")
         if jax.config.jax_disable_jit:

@@ -96,6 +96,7 @@ class Adapter(adapter.Adapter):
         )
 
     def refuse(self, cell: Cell) -> None:
+        super().refuse(cell)
         if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
         if slowing := [name for name, is_set in paddle.get_flags(DEBUGGING).items() if is_set]:

@@ -185,6 +185,7 @@ class Adapter(boundary.Adapter):
 
     def refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for cells that this device, or TensorFlow, cannot run."""
+        super().refuse(cell)
         of_suite = cell.implementation == "plain"  # in a user's file the name is the user's
         if of_suite and cell.mode == "function" and cell.workload in MERGED_CHAINS:
             raise boundary.Unsupported("Grappler merges the chain: measure function-unoptimized or function-xla")

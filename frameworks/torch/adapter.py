@@ -65,6 +65,7 @@ class Adapter(adapter.Adapter):
 
         Raise it, too, where a switch for debugging is on.
         """
+        super().refuse(cell)
         if switch := gpu.debugging(self.device):
             raise Unsupported(f"{switch} is on, which slows down eager mode more than graphs: turn it off")
         now = gpu.switches()

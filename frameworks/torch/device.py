@@ -182,7 +182,6 @@ def debugging(device: torch.device) -> str | None:
         "torch.autograd.set_detect_anomaly": torch.is_anomaly_enabled(),
         "a profiler of torch": torch.autograd._profiler_enabled(),
         "a TorchDispatchMode": torch._C._len_torch_dispatch_stack(),
-        "sys.setprofile or sys.settrace": sys.getprofile() or sys.gettrace(),
         blocking: device.type == "cuda" and os.environ.get(blocking) == "1",
     }
     return next((name for name, on in switches.items() if on), None)

@@ -1,10 +1,11 @@
-"""Why a GPU cannot be used: from messages as frameworks and drivers wrote them, and from the driver's answer."""
+"""Why a GPU cannot be used, from messages of frameworks and drivers and from the driver; and tracers of Python."""
 
 from __future__ import annotations
 
 import ctypes
 
 import pytest
+from doubles.environment import MODELS, REAL, REFUSED, run_in
 
 from frameworks import obstacles
 from worker.channel import classify
@@ -147,3 +148,27 @@ def test_without_libcuda_there_is_no_driver(monkeypatch):
 def test_a_gpu_that_is_not_there():
     assert obstacles.no_such("gpu:3", 1, "torch 2") == "there is no gpu:3: torch 2 sees 1 GPU, from gpu:0."
     assert "sees 2 GPUs" in obstacles.no_such("gpu:3", 2, "torch 2")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("framework", REAL)
+def test_a_tracer_of_python_is_refused_with_the_way_out(framework):
+    run_in(
+        framework,
+        MODELS,
+        REFUSED,
+        f"""
+        import sys
+        from frameworks.{framework}.adapter import Adapter
+
+        parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+        cell = Cell("{framework}", "mlp", "plain", "inference", "cpu", "fp32", 1, parameters, "eager")
+        assert refused(Adapter().refuse, cell) is None
+        for switch in (sys.setprofile, sys.settrace):
+            switch(lambda *event: None)
+            reason = refused(Adapter().refuse, cell)
+            switch(None)
+            assert reason.startswith("sys.setprofile or sys.settrace is on") and "no debugger" in reason, reason
+        """,
+    )
