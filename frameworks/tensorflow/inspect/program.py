@@ -5,6 +5,7 @@ The graph is the traced one, before Grappler or XLA transform it; `function` and
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -68,6 +69,7 @@ REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
 OPERANDS = {"FusedBatchNormGradV3": 5, "AddN": 1}
 RANK_OF_SCORES = 4
 UNSIZED = (tf.resource, tf.variant)
+READS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VariableShape")  # and write no variable
 
 
 def executed(call: Callable, inputs: tuple) -> Program:
@@ -318,8 +320,12 @@ class _Run:
         """Return the tensors whose sizes the graph leaves open, by name, with those of the run."""
         tensors = [one for node in self.graph.get_operations() for one in node.outputs]
         left_open = [one for one in tensors if one.dtype not in UNSIZED and not one.shape.is_fully_defined()]
-        found = self._computed(left_open)
-        return {one.name: tf.TensorSpec(value.shape, value.dtype) for one, value in zip(left_open, found, strict=True)}
+        feeds = {id(feed): value.shape for feed, value in zip(self.feeds, self.given, strict=True)}
+        others = [one for one in left_open if id(one) not in feeds]
+        # Shapes alone are returned, so that each tensor is freed after its last use, as in a call.
+        found = self._run(others, lambda one: tf.shape(one, tf.int64)) if others else []
+        feeds |= {id(one): size.numpy().tolist() for one, size in zip(others, found, strict=True)}
+        return {one.name: tf.TensorSpec(feeds[id(one)], one.dtype) for one in left_open}
 
     def value(self, tensor: Any) -> Any:
         """Return a tensor of the graph, computed from the run's inputs, as a NumPy array."""
@@ -329,10 +335,40 @@ class _Run:
         fed = {id(feed): value for feed, value in zip(self.feeds, self.given, strict=True)}
         wanted = list({id(tensor): tensor for tensor in tensors if id(tensor) not in fed}.values())
         if wanted:
-            function = wrap_function.WrappedFunction(self.graph, variable_holder=wrap_function.VariableHolder())
-            found = function.prune(self.feeds, wanted)(*self.given)
-            fed |= {id(tensor): value for tensor, value in zip(wanted, found, strict=True)}
+            fed |= {id(tensor): value for tensor, value in zip(wanted, self._run(wanted), strict=True)}
         return [fed[id(tensor)] for tensor in tensors]
+
+    def _run(self, tensors: list[Any], of: Callable[[Any], Any] = lambda one: one) -> list[Any]:
+        """Compute each tensor that is no feed, and `of` of it; put back the variables that the run writes."""
+        function = wrap_function.WrappedFunction(self.graph, variable_holder=wrap_function.VariableHolder())
+        pruned = function.prune(self.feeds, tensors)
+        with _restored(pruned.graph, self.given):
+            return tf.function(lambda: [of(one) for one in pruned(*self.given)], autograph=False)()
+
+
+@contextlib.contextmanager
+def _restored(graph: Any, given: Sequence[Any]) -> Iterator[None]:
+    """Put back, at the end, the values of variables that a graph's operators may write; `given` has some of them."""
+    handles = {id(inside): outside for outside, inside in graph.captures}
+    handles |= {id(inside): outside for inside, outside in zip(graph.inputs, given, strict=False)}
+    written = {
+        id(one): handles[id(one)]
+        for node in graph.get_operations()
+        if node.type not in READS
+        for one in node.inputs
+        if one.dtype == tf.resource and id(one) in handles
+    }
+    first = []
+    for handle in written.values():
+        data = None if tf.is_symbolic_tensor(handle) else handle_data_util.get_handle_data(handle)
+        if data is not None and data.is_set and tf.raw_ops.VarIsInitializedOp(resource=handle):
+            kind = data.shape_and_type[0].dtype
+            first.append((handle, tf.identity(tf.raw_ops.ReadVariableOp(resource=handle, dtype=kind))))
+    try:
+        yield
+    finally:
+        for handle, value in first:
+            tf.raw_ops.AssignVariableOp(resource=handle, value=value)
 
 
 def _branch(node: Any, run: _Run) -> int:

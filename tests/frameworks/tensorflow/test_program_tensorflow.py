@@ -112,6 +112,40 @@ def test_a_loop_s_gradient_is_the_same_program_and_a_product_that_it_drops_is_na
     )
 
 
+def test_open_sizes_come_from_a_run_that_changes_no_variable_and_keeps_no_activation(run):
+    run(
+        """
+        import resource
+
+        calls, inside = tf.Variable(0.0), tf.Variable(0.0)
+
+        def counting(x):
+            rows = tf.boolean_mask(x, x[:, 0] > 0) * calls.assign_add(1.0)
+
+            def product():
+                return tf.matmul(tf.boolean_mask(rows, rows[:, 0] > 0), w) * inside.assign_add(1.0)
+
+            return tf.cond(calls < 2.5, product, lambda: tf.nn.relu(rows))
+
+        names = [operation.name for operation in graph_of(counting, (tf.ones((3, 4)),), trips=None)]
+        assert "matmul" in names and (calls.numpy(), inside.numpy()) == (1.0, 1.0), (names, calls, inside)
+
+        def deep(x):
+            x = tf.boolean_mask(x, x[:, 0] > 0)
+            for _ in range(60):
+                x = tf.tanh(x) + tf.sin(x)
+            return tf.reduce_sum(x)
+
+        x, function = tf.ones((1000, 2000)), tf.function(deep, autograph=False)  # 8 MB
+        function(x)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        held = program.captured(function, (x,), None)
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1000
+        assert held[-1].arguments["operand 0"] == "float32 (1000,2000)" and grown < 500, (held[-1], grown)
+        """,
+    )
+
+
 def test_a_branch_with_weights_is_the_same_program_unless_it_computes_otherwise(run):
     run(
         """
