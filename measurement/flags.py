@@ -153,7 +153,7 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed between the halves of at least ten rounds by over {DRIFT:.0%} and by more than its scatter",
+        f"latency changed between the halves of at least ten rounds by over {DRIFT:.0%} and more than its scatter",
         "The machine's speed changed.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),

@@ -40,7 +40,7 @@ REMEMBERS = (
     "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
 WORK = (
-    "calls change the model's state, so that later calls do other work. Pass that state as an input, as for a growing "
+    "calls change the model's state, so that later calls do other work: pass that state as an input, as for a growing "
     "cache, or change it in training mode alone, as for a running threshold."
 )
 COUNTING = (
