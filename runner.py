@@ -126,14 +126,15 @@ def run_and_exit(words: Callable[[], list[str]]) -> NoReturn:
     if sys.flags.safe_path:  # which leaves the script's folder out of the path, also in processes that inherit it
         sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
         os.environ.pop("PYTHONSAFEPATH", None)
-    stop_politely()
     try:
-        sys.exit(main(words))
-    except KeyboardInterrupt:  # between the loading of two modules
+        stop_politely()
+        try:
+            sys.exit(main(words))
+        finally:  # what comes while Python shuts down stops nothing any more
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+    except KeyboardInterrupt:  # between the loading of two modules, or in the lines above
         sys.exit(130)
-    finally:  # what comes while Python shuts down stops nothing any more
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

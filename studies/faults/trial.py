@@ -124,7 +124,9 @@ class Trial:
         ended = Ended(process.returncode, output)
         self.last_code = ended.code
         if "Traceback (most recent call last)" in output:
-            self.saw("traceback", output.strip().splitlines()[-1])
+            lines = output.strip().splitlines()
+            places = [line.strip() for line in lines if line.startswith("  File ")]
+            self.saw("traceback", f"{lines[-1]} ({places[-1] if places else 'no file'})")
         if codes is not None and ended.code not in codes:
             self.saw("exit code", f"{ended.code}, not one of {sorted(codes)}: {output[-200:]}")
         said = output.strip().splitlines()[-1:] if self.begun else [output.strip()]  # after what was measured
