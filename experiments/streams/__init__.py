@@ -96,7 +96,7 @@ CLAIMS = (
         "Buckets with CUDA graphs serve the usual call faster than dynamic shapes (fairchem#2161).",
         usual,
         "dynamic",
-        "multiples-of-64-cuda-graphs",
+        "powers-of-two-cuda-graphs",
         GPU,
     ),
     claim(
