@@ -26,8 +26,8 @@ START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
 POSITION_SECONDS = 0.3  # per position of an unrolled loop, on an H200
 # Until the intervals are narrow enough. `standard`: the mean over groups of the edition's records, rounded up;
 # `rigorous`, which has no records: the middle of its range.
-SPARE_PROCESSES = 2  # of a budget on a GPU
 EXPECTED_PROCESSES = {"quick": 3, "standard": 5, "rigorous": 12}
+SPARE_PROCESSES = 2  # of a budget on a GPU
 PARTS_A_SLOT = 4  # parts of bundles per slot, approximately, so that slots end at about the same time
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from measurement.statistics import Interval
 
@@ -92,13 +92,6 @@ def in_ms(median_ms: float, interval: Interval | None) -> str:
 def speedup(value: float | None, interval: Interval | None) -> str:
     """Return a speedup in a table: `4.76× ±8 %`; empty for None."""
     return "" if value is None else f"{ratio(value)}× {plus_minus(interval)}".rstrip()
-
-
-def range_of(values: Iterable[float], unit: str, show: Callable[[float], str] = text_of) -> str:
-    """Return one figure with its unit, or the range of several: `0.632 to 0.875 ms`."""
-    known = list(values)
-    low, high = show(min(known)), show(max(known))
-    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
