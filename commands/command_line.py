@@ -58,7 +58,7 @@ def parse(
         own = {flag: value for flag in ("workload", "pass") if (value := getattr(arguments, flag, None))}
         raise UsageError(sweep.no_parameter(name, in_files | own))
     for name in unknown:
-        known = [*OF_MAKE, *(option.name for option in every())]
+        known = [*OF_MAKE, HELP, *(option.name for option in every())]
         if not (arguments.skip_others and name in known):
             taken = [option.name for option in options]
             raise UsageError(_refusal(f"{PROGRAM} {command}", "variable", name, taken, known))
@@ -192,11 +192,12 @@ def _refusal(command: str, kind: str, given: str, taken: Sequence[str], known: I
     """Return the sentence on a variable or option that a command does not take, or nothing takes."""
     if given in known:
         return f"{command} does not take {given}; it takes {' '.join(taken) or 'none'}."
-    return f"There is no {kind} {given}; {suggestion(given, [*taken, *known])}"
+    lister = "--help" if given.startswith("--") else f"{HELP}=1"
+    return f"There is no {kind} {given}; {suggestion(given, [*taken, *known], lister)}"
 
 
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence on a name that is none: the nearest of those known."""
+def suggestion(given: str, known: Iterable[str], lister: str) -> str:
+    """Return the end of a sentence on a name that is none: the nearest of those known, or what lists them."""
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(given.lower(), by_lower, 1, 0.5)
-    return f"did you mean {by_lower[near[0]]}?" if near else "`make` lists them."
+    return f"did you mean {by_lower[near[0]]}?" if near else f"`{lister}` lists them."

@@ -11,6 +11,7 @@ from typing import Any
 
 from commands import report
 from measurement.refusals import DONE, UsageError
+from plan.aliases import choose
 from plan.options import Option
 from records import recordfile, runs
 from records.record import COLUMNS, FIELDS, Record
@@ -18,13 +19,14 @@ from records.record import COLUMNS, FIELDS, Record
 NANOSECONDS = 1e6  # in a millisecond
 JSON_FORMATS = ("bmf", "github-action-benchmark", "pytorch-oss-v3", "json")
 TABLES = ("csv", "parquet")
+FORMATS = (*JSON_FORMATS, *TABLES)
 
 
 def options() -> list[Option]:
     """Return the options of `export`."""
     return [
         Option("run", "a run's folder, or its name (default: newest)", nargs="?"),
-        Option("format", f"one of {', '.join((*JSON_FORMATS, *TABLES))}", "FORMAT"),
+        Option("format", f"one of {', '.join(FORMATS)}", "FORMAT"),
         Option("out", "the file (default: standard output; parquet needs one)", "FILE"),
     ]
 
@@ -32,8 +34,9 @@ def options() -> list[Option]:
 def run(arguments: argparse.Namespace) -> int:
     """Write a run's figures in a format that another tool reads."""
     name, out = arguments.format, arguments.out
-    if name not in (*JSON_FORMATS, *TABLES):
-        raise UsageError(f"FORMAT must be one of {', '.join((*JSON_FORMATS, *TABLES))}, not {name!r}.")
+    if name is None:
+        raise UsageError(f"Name a format: FORMAT={'|'.join(FORMATS)}.")
+    choose(name, FORMATS, "format")
     if name == "parquet" and not out:
         raise UsageError("FORMAT=parquet writes a binary file: name it, such as OUT=results.parquet.")
     source = report.read([arguments.run] if arguments.run else [])

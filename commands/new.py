@@ -10,6 +10,7 @@ import frameworks
 from measurement.places import as_typed
 from measurement.refusals import UsageError, naming
 from measurement.text import make_command
+from plan.aliases import canonical, choose
 from plan.options import Option
 
 _FILE = "model.py"  # what a skeleton takes itself to be called
@@ -40,11 +41,10 @@ def options() -> list[Option]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write NAME.py here, and overwrite nothing. Raises UsageError."""
-    name, framework = arguments.name or "", arguments.framework or "torch"
+    name = arguments.name or ""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise UsageError(f"NAME must consist of letters, digits and underscores, such as NAME=my_model, not {name!r}.")
-    if framework not in having():
-        raise UsageError(f"There is a skeleton for {', '.join(having())}, none for {framework!r}.")
+    framework = choose(canonical("framework", arguments.framework or "torch"), having(), "template for framework")
     path = Path(f"{name}.py")
     try:
         with naming(path), open(path, "x") as file:

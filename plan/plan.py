@@ -147,12 +147,14 @@ def _takes_no(flag: str, sweep: Sweep, declared: Iterable[str]) -> str:
     def takers(*kinds: str) -> list[str]:
         return [name for name in workloads.names() if any(flag in workloads.flags_of(name, kind) for kind in kinds)]
 
-    others, kind = takers(*passes), ""
+    names = sweep.axes["workload"]
+    others = ", ".join(takers(*passes))
     if not others:
-        others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
+        kind, others = next((one, ", ".join(found)) for one in workloads.PASSES if (found := takers(one)))
+        others = f"PASS={kind}" if set(names) <= set(takers(kind)) else f"{others}, for PASS={kind}"
     return (
-        f"{variable(flag)} has no effect on the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
-        f"it is a parameter of {', '.join(others)}{kind}, and {takes(sweep.axes['workload'], map(variable, declared))}."
+        f"{variable(flag)} has no effect on the {' and '.join(passes)} of {', '.join(names)}; "
+        f"it is a parameter of {others}, and {takes(names, map(variable, declared))}."
     )
 
 

@@ -96,8 +96,11 @@ def test_what_follows_a_flag_is_its_value():
         (["bench", "-p", "SEQ=8", "-p"], "-p takes NAME=VALUE, such as -p batch=8, not ''."),
         (["bench", "--seq"], "argument --seq: expected one argument."),
         (["bnech"], "There is no command 'bnech'; did you mean bench?"),
-        ([], "There is no command ''; `make` lists them."),
-        (["report", "--skip-others", "ZZZZ=1"], "There is no variable ZZZZ; `make` lists them."),
+        (["qqqq"], "There is no command 'qqqq'; `make` lists them."),
+        ([], "Name a command; `make` lists them."),
+        (["bench", "HELPP=1"], "There is no variable HELPP; did you mean HELP?"),
+        (["bench", "--qqqqqqqq"], "There is no option --qqqqqqqq; `--help` lists them."),
+        (["report", "--skip-others", "ZZZZ=1"], "There is no variable ZZZZ; `HELP=1` lists them."),
     ],
 )
 def test_what_a_command_does_not_take_is_answered_in_a_sentence(words, sentence):

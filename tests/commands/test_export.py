@@ -68,8 +68,8 @@ def test_parquet_holds_the_columns_of_the_csv_with_their_units(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "FORMAT must be one of bmf"),
-        (["FORMAT=xml"], "not 'xml'"),
+        ([], "Name a format: FORMAT=bmf|github-action-benchmark"),
+        (["FORMAT=jsn"], "There is no format 'jsn'; did you mean 'json'?"),
         (["FORMAT=parquet"], "name it, such as OUT=results.parquet"),
         (["FORMAT=bmf", "RUN=/nowhere"], "contains no run"),
     ],

@@ -14,9 +14,11 @@ def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert runner.main(["new", "--name", "mine", "--framework", "jax"]) == 0
     assert signature.read("mine.py").frameworks == ("jax",)
-    for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "other", "--framework", "mxnet"], []):
+    assert runner.main(["new", "NAME=other", "FRAMEWORK=tf"]) == 0
+    assert signature.read("other.py").frameworks == ("tensorflow",)
+    for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "third", "--framework", "mxnet"], []):
         assert runner.main(["new", *words]) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py", "other.py"]
 
 
 @pytest.mark.slow

@@ -136,7 +136,7 @@ def test_a_flag_says_which_workloads_take_it(capsys):
         "gpt2-124m, gpt-10m, gpt-tiny, lstm, lstm-tiny, and mlp takes BATCH, WIDTH, DEPTH." in capsys.readouterr().err
     )
     assert runner.main(["bench", "--workload", "mlp", "--accumulate", "2"]) == 2
-    assert "-tiny, for PASS=training, and mlp takes BATCH, WIDTH, DEPTH." in capsys.readouterr().err
+    assert "is a parameter of PASS=training, and mlp takes BATCH, WIDTH, DEPTH." in capsys.readouterr().err
 
 
 def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
@@ -156,7 +156,7 @@ def test_a_dry_run_refuses_what_the_run_would(tmp_path, capsys):
         (["bench", "framework=torch"], "runner.py: There is no variable framework; did you mean FRAMEWORK?\n"),
         (["explain", "LAUNCHER=slurm"], "make explain does not take LAUNCHER; it takes FRAMEWORK WORKLOAD IMPL"),
         (["lint", "SEQ=8"], "make lint does not take SEQ; it takes none"),
-        (["bench", "report", "ZZZZ=1"], "There is no variable ZZZZ; `make` lists them"),
+        (["bench", "report", "ZZZZ=1"], "There is no variable ZZZZ; `HELP=1` lists them"),
     ],
 )
 def test_make_answers_a_variable_that_is_not_taken(words, sentence):
