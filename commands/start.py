@@ -33,7 +33,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure fresh processes from exec to the first right answer; the same OUT goes on with what is missing."""
+    """Measure fresh processes from exec to the first right answer; the same OUT continues."""
     chosen = rounds.named(arguments.strategy, WAYS)
     return start(rounds.request_of(arguments), chosen, arguments.processes)
 

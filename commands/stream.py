@@ -46,7 +46,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve calls of different lengths by each strategy; the same OUT goes on with what is missing."""
+    """Serve calls of different lengths by each strategy; the same OUT continues."""
     named, caches = rounds.named(arguments.strategy, STRATEGIES), split_words(arguments.caches)
     request = rounds.request_of(arguments)
     return stream(request, named, arguments.processes, arguments.lengths, arguments.calls, caches)

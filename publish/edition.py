@@ -106,7 +106,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure what a place lacks, and print and write its tables; the exit code is DONE where nothing is missing.
+    """Measure what a place lacks, and print and write its tables.
 
     Raises UsageError for a changed checkout, another state of the suite, or another version of a framework.
     """
