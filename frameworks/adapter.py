@@ -109,15 +109,21 @@ class Step:
 
 
 class Meter(ABC):
-    """Memory of the device, and time by its clock, for one cell. Every value is None where the framework has none."""
+    """Memory of the device, and time by its clock, for one cell. Every value is None where the framework has none.
+
+    `shared` are bytes in use that the cell will use once it is prepared: weights that modes share.
+    """
+
+    def __init__(self, shared: int = 0):
+        self._shared = shared
 
     @abstractmethod
     def allocated_bytes(self) -> tuple[int, ...] | None:
         """Return the bytes in use now by each count that the framework has; a mode needs the largest growth."""
 
     def shared_bytes(self) -> int:
-        """Return bytes already in use that the cell will use once it is prepared: weights that modes share."""
-        return 0
+        """Return bytes already in use that the cell will use."""
+        return self._shared
 
     @abstractmethod
     def reset_peak(self) -> None:

@@ -134,17 +134,15 @@ def libraries() -> dict[str, str]:
 
 
 class Meter(adapter.Meter):
-    """Memory of a GPU as its allocator counts it; `shared` are bytes that modes share."""
+    """Memory of a GPU as its allocator counts it."""
 
     def __init__(self, device: jax.Device, shared: int):
-        self._device, self._shared, self._ballast = device, shared, None
+        super().__init__(shared)
+        self._device, self._ballast = device, None
 
     def allocated_bytes(self) -> tuple[int, ...] | None:
         statistics = memory(self._device)
         return (statistics["bytes_in_use"],) if statistics else None
-
-    def shared_bytes(self) -> int:
-        return self._shared
 
     def reset_peak(self) -> None:
         # JAX cannot. Memory is filled up to the old peak instead, so that any memory of a call raises the peak.

@@ -29,14 +29,11 @@ class Meter(adapter.Meter):
     """Memory of the GPU that Paddle's allocator has in use; modes share the tensors `shared`."""
 
     def __init__(self, shared: Iterable[paddle.Tensor]) -> None:
-        self._shared = sum(tensor.size * tensor.element_size() for tensor in shared)
+        super().__init__(int(sum(tensor.size * tensor.element_size() for tensor in shared)))
         self._reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)  # absent in 2.6
 
     def allocated_bytes(self) -> tuple[int, ...]:
         return (paddle.device.cuda.memory_allocated(),)
-
-    def shared_bytes(self) -> int:
-        return int(self._shared)
 
     def reset_peak(self) -> None:
         if self._reset:

@@ -44,10 +44,7 @@ _SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     ),
     "set_log_device_placement": (tf.debugging.get_log_device_placement, tf.debugging.set_log_device_placement),
     "set_jit": (tf.config.optimizer.get_jit, tf.config.optimizer.set_jit),
-    "set_experimental_options": (
-        tf.config.optimizer.get_experimental_options,
-        _put_options,
-    ),
+    "set_experimental_options": (tf.config.optimizer.get_experimental_options, _put_options),
 }
 
 
@@ -219,16 +216,14 @@ class Adapter(boundary.Adapter):
 
 
 class Meter(boundary.Meter):
-    """Memory of the visible GPU that needs most; `shared` are bytes that modes share."""
+    """Memory of the visible GPU that needs most."""
 
     def __init__(self, count: int, shared: int):
-        self._names, self._shared = [f"GPU:{index}" for index in range(count)], shared
+        super().__init__(shared)
+        self._names = [f"GPU:{index}" for index in range(count)]
 
     def allocated_bytes(self) -> tuple[int, ...]:
         return self._most("current")
-
-    def shared_bytes(self) -> int:
-        return self._shared
 
     def reset_peak(self) -> None:
         for name in self._names:

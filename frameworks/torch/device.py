@@ -84,16 +84,14 @@ class Meter(adapter.Meter):
     """
 
     def __init__(self, device: torch.device, shared: Iterable[torch.Tensor]):
-        self._device, self._shared = device, sum(tensor.nbytes for tensor in shared)
+        super().__init__(sum(tensor.nbytes for tensor in shared))
+        self._device = device
 
     def allocated_bytes(self) -> tuple[int, ...] | None:
         torch.cuda.synchronize(self._device)
         gc.collect()
         torch.cuda.empty_cache()
         return torch.cuda.memory_reserved(self._device), torch.cuda.memory_allocated(self._device)
-
-    def shared_bytes(self) -> int:
-        return self._shared
 
     def reset_peak(self) -> None:
         self.allocated_bytes()  # the new peak starts at the present need
