@@ -53,7 +53,7 @@ class Training(user_model.Training):
 
     def eager(self, calls: int) -> list[Values] | None:
         """Return eager mode's losses. Raises Unsupported where a copy would train other weights."""
-        self._refuse_other_gradients()
+        self._refuse_gradients_of_copy()
         return super().eager(calls)
 
     def refusing_untrained(
@@ -81,13 +81,13 @@ class Training(user_model.Training):
                 shows = isinstance(trainer, training.Trainer | whole_iteration.Trainer)
                 gradients = list(trainer.first_gradients() if shows else ())
                 if checked and gradients:
-                    self._refuse_others(first, now)
-                    self._refuse_other_values(now, gradients)
+                    self._refuse_more_trained(first, now)
+                    self._refuse_gradients_of_graph(now, gradients)
             return capture()
 
         return checked_capture
 
-    def _refuse_others(self, first: Mapping[str, torch.Tensor], now: Mapping[str, torch.Tensor]) -> None:
+    def _refuse_more_trained(self, first: Mapping[str, torch.Tensor], now: Mapping[str, torch.Tensor]) -> None:
         """Raise Unsupported where a graph's first iteration changes parameters that eager mode's leaves."""
         if more := [name for name in self.model.unchanged if not torch.equal(first[name], now[name])]:
             raise Unsupported(
@@ -95,7 +95,7 @@ class Training(user_model.Training):
                 "detaches them, or that computes without them, unless a compiler traces it."
             )
 
-    def _refuse_other_values(
+    def _refuse_gradients_of_graph(
         self, parameters: Mapping[str, torch.nn.Parameter], gradients: Iterable[tuple[torch.nn.Parameter, torch.Tensor]]
     ) -> None:
         """Raise Unsupported where first gradients are far from eager mode's."""
@@ -107,11 +107,11 @@ class Training(user_model.Training):
         ]
         if others:
             raise Unsupported(
-                f"gradients of {_named(others)} are others in the graph than in eager mode: remove code that changes "
-                "gradients in only one of them, such as a hook."
+                f"gradients of {_named(others)} differ between the graph and eager mode: remove code that changes them "
+                "in only one, such as a hook."
             )
 
-    def _refuse_other_gradients(self) -> None:
+    def _refuse_gradients_of_copy(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
         if any(one._post_accumulate_grad_hooks for one in module.parameters()):  # they may update weights
