@@ -30,12 +30,17 @@ KINDS = {
     "group_norm": "normalisation",
 }  # fmt: skip
 # Names that one side has for an operator of the other.
-ALIASES = {"div_scale": "scale", "elementwise_pow": "pow", "mean_all": "mean"}
-# x[index], x[mask] = number, x[index] = value
-ALIASES |= {"index_elementwise_get": "gather_nd", "masked_fill": "index_put"}
-ALIASES |= {"index_elementwise_put": "index_put", "index_elementwise_put_with_tensor": "index_put"}
-# What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
+ALIASES = {
+    "div_scale": "scale",
+    "elementwise_pow": "pow",
+    "mean_all": "mean",
+    "index_elementwise_get": "gather_nd",  # x[index]
+    "masked_fill": "index_put",  # x[mask] = number
+    "index_elementwise_put": "index_put",  # x[index] = value
+    "index_elementwise_put_with_tensor": "index_put",
+}
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
+# What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 ATTRIBUTE_OPERANDS = {
     "scale": {"scale"}, "linspace": {"start", "stop", "number"}, "clip": {"min", "max"}, "topk": {"k"},
     "roll": {"shifts"}, "expand": {"shape"}, "tile": {"repeat_times"}, "split": {"sections", "axis"},
