@@ -291,9 +291,9 @@ class InterleavedComparison(GroupWork):
 
     def send_reports(self, members: list[Member], noise: Noise) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
-        reports: dict[str, Report] = {}
         if not self.does_known_work(members):
             return
+        reports: dict[str, Report] = {}
         for member in members:
             with self.context.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
