@@ -42,55 +42,7 @@ from reports import terminal
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
 # Commits, ten digits each, that change this code and no figure of a page or claim, and the reason.
-SAME_FIGURES: dict[str, str] = {
-    "3b8eaa570e": "the rule for slow turns leaves all figures of h100-second and h100-x2 as they are",
-    "5a7ac3ccab": "so does its restriction; the rest changes texts of progress",
-    "c09619fcbb": "the same rule, written shorter",
-    "c7def949b3": "shortens first_call_loaded_s of training, which no page shows",
-    "3172ac2a0a": "adds latency_slowed; efficiencies of slowed hosts lose their interval, as in the records",
-    "ccc29178b8": "removes a path from a record's settings",
-    "aee3f1016c": "adds a check of outputs on several ranks",
-    "7da30168b1": "formats a line",
-    "868ff5db3b": "the same check, for scalars",
-    "a34e964540": "the same check, made once; caches of eager modes that compile, which no page holds",
-    "a45ba75d2a": "removes an import",
-    "dbfc4b333e": "moves the check of ranks",
-    "3f17829ed4": "changes bounds, as in the records; no page shows them",
-    "f288830cf6": "shortens the measurement of energy, which no table holds",
-    "a0021f979d": "the same window, written shorter",
-    "2a2434f353": "corrects peak memory, which no page of a place shows",
-    "384b6012ab": "removes bounds, as in the records",
-    "2cecda90e5": "the same rule for bounds, written shorter",
-    "1df5380765": "compilations in streams of dynamic=True, of which no table was published",
-    "c4ec4dc3f8": "changes how weights are stored, not their values",
-    "610576ce95": "makes the data of peak benchmarks later",
-    "a7b8501928": "what happens if they cannot be made",
-    "1c1c07f698": "removes a wait that no job needs",
-    "dd691cb4fc": "starts the first worker while eager mode is profiled: bounds alone could change; no page shows them",
-    "017160959e": "may shorten first calls of forms where the shell forbids stored modules; no GPU has forms",
-    "e72e96e87b": "restricts both",
-    "b90aca558f": "rewords a message",
-    "2a89dfeb3d": "blames no cell for the death of a worker that waits",
-    "1af5793473": "reads the compute mode of GPUs, written shorter",
-    "7ae10d259a": "compares gradients of user models where there is room; no table trains one",
-    "f35b1f12b7": "the same, written shorter",
-}
-# The same for figures of CPUs alone.
-SAME_ON_A_CPU = {
-    "4ca7420481": "moves host threads of GPUs to fast CPUs",
-    "6cf2ee939e": "times the control loop of ranks, of which no table was published",
-    "4c146b06c7": "restricts both",
-    "67d5bdeac4": "the same, written shorter",
-    "87a4a2a2c2": "changes energy, which no CPU has",
-    "7fb47947ff": "adds a sentence to messages of crashes",
-    "1a15f126f2": "moves threads of starts on GPUs",
-    "aaca9d0757": "changes JAX's ranks, of which no table was published",
-    "5845d23428": "changes break-evens, which no page of a place shows",
-    "33c8308018": "adds a property of records of energy",
-    "8528bc0a2e": "refuses user models, and none of a table",
-    "d430d3d4b4": "changes training of user models, and none is in a table",
-    "c81f4b5acf": "changes reasons in messages",
-}
+SAME_FIGURES: dict[str, str] = {}
 
 
 def options() -> list[Option]:
@@ -191,10 +143,8 @@ def check_code(place: Path) -> None:
     revision = runs.git_revision()
     if not revision or revision.endswith("+"):
         raise UsageError("Tracked files are changed or no commit is checked out: commit first, then publish.")
-    records = list(read_records(place))
-    on_a_cpu = all(record.device == "cpu" for record in records)
-    for other in sorted({str(record.git_revision) for record in records}):
-        commits = changed_since(other, on_a_cpu)
+    for other in sorted({str(record.git_revision) for record in read_records(place)}):
+        commits = changed_since(other)
         if commits is None:
             raise UsageError(f"{place} has records of {other}, which is not in this history: fetch it, then publish.")
         if commits:
@@ -205,14 +155,13 @@ def check_code(place: Path) -> None:
             )
 
 
-def changed_since(revision: str, on_a_cpu: bool) -> list[str] | None:
+def changed_since(revision: str) -> list[str] | None:
     """Return commits after a revision that change `CODE`, and perhaps figures; None for an unknown revision."""
-    same = {**SAME_FIGURES, **(SAME_ON_A_CPU if on_a_cpu else {})}
     if revision.endswith("+"):
         return None
     command = ["git", "log", "--format=%h %s", "--abbrev=10", f"{revision}..HEAD", "--", *CODE]
     said = programs.answer(command, cwd=SUITE)
-    return None if said is None else [line for line in said.splitlines() if line.split()[0] not in same]
+    return None if said is None else [line for line in said.splitlines() if line.split()[0] not in SAME_FIGURES]
 
 
 def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Namespace) -> None:
