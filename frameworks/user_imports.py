@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[1]  # `measurement.places` has it too, with more than a worker may import
+FOLDER = Path(__file__).resolve().parents[1]
 SUITE = (*sorted(init.parent.name for init in FOLDER.glob("*/__init__.py")), "runner")
 
 

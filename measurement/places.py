@@ -1,7 +1,11 @@
-"""Folders of the suite and its output: in its checkout, or outside if installed from a wheel."""
+"""Folders of the suite and its output: in its checkout, or outside if installed from a wheel.
+
+Workers read them, so this needs the standard library alone.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -11,18 +15,8 @@ NAME = "eager-vs-graph"
 RESULTS = SUITE / "results"
 PROGRAM = "egvg" if INSTALLED else "make"  # the first word of the suite's commands
 SPEAKER = NAME if INSTALLED else "runner.py"  # prefix of a command's error messages
-
-
-def _cache() -> Path:
-    """Return the folder of reproducible files; the platform's cache if the suite is installed."""
-    if not INSTALLED:
-        return SUITE / ".cache"
-    import platformdirs  # a dependency of the wheel; a checkout makes its environments with the standard library alone
-
-    return Path(platformdirs.user_cache_dir(NAME))
-
-
-CACHE = _cache()
+_CACHES = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+CACHE = Path(_CACHES, NAME) if INSTALLED else SUITE / ".cache"  # of files that can be made again
 VENVS = CACHE / "environments" if INSTALLED else SUITE / ".venvs"
 RUNS = Path.cwd() / "egvg-runs" if INSTALLED else RESULTS / "runs"
 

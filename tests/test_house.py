@@ -162,8 +162,7 @@ def allowed_to(path: Path) -> set[str] | None:
     if part in ROOMS:
         return BELOW | {room for name in ROOMS[: ROOMS.index(part) + 1] for room in (name, f"{name}.*")} | OUTSIDE[part]
     return {
-        # platformdirs where a wheel installed the suite, which has it as a dependency.
-        "measurement": {"numpy", "measurement.*"} | ({"platformdirs"} if path.name == "places.py" else set()),
+        "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files", "measurement.places"},
         "launchers": {"launchers.*", *(f"measurement.{name}" for name in ("machine", "places", "programs"))},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
