@@ -26,6 +26,7 @@ from plan.sweep import split_words
 from records import manifest, runs
 from records.journal import Journal
 from reports import terminal
+from reports.rounds import Words
 from workloads.user_model import is_user_model
 
 FRAMEWORK = "torch"  # where none is named
@@ -103,15 +104,15 @@ def show(
 class Form:
     """The files of a command and how its records are shown.
 
-    `cells` makes the cells of a report from records. `block` makes the lines of one cell for a terminal. `page` makes a
-    page of all cells from title and command.
+    `cells` makes the cells of a report from records, `words` has the texts on one of them. `page` makes a page of all
+    cells from title and command.
     """
 
     command: str
     manifest: str
     journal: Journal
     cells: Callable[[list[Any]], list[Any]]
-    block: Callable[[Any], list[str]]
+    words: Words
     page: Callable[[list[Any], str, str], str]
 
     def run(
@@ -197,7 +198,7 @@ class Form:
         journal.write_csv(run.folder, records)
         cells = self.cells(records)
         for number, cell in enumerate(cells):
-            rounds.say("\n".join([""] * bool(number) + self.block(cell)))
+            rounds.say("\n".join([""] * bool(number) + self.words.block(cell)))
         page = run.folder / f"{journal.name}.html"
         title = f"{journal.name.capitalize()}: {run.id}"
         durable.replace(page, self.page(cells, title, again).encode("utf-8", "backslashreplace"))

@@ -16,11 +16,11 @@ from measurement.starts import EAGER, WAYS
 from plan.options import Option
 from records import manifest, starts
 from reports.sections.starts import html
-from reports.starts import block
+from reports.starts import WORDS
 
 PROCESSES = 10
 WORKLOAD = "mlp"  # where none is named
-FORM = Form("start", manifest.STARTS, starts.JOURNAL, cells, block, html)
+FORM = Form("start", manifest.STARTS, starts.JOURNAL, cells, WORDS, html)
 
 
 def options() -> list[Option]:

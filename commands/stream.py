@@ -22,13 +22,13 @@ from plan.options import Option
 from plan.sweep import split_words
 from records import manifest, streams
 from reports.sections.streams import html
-from reports.streams import block
+from reports.streams import WORDS
 from workloads import lengths
 from workloads.lengths import Lengths, NoLengths
 
 PROCESSES, CALLS, LONGEST = 5, 1000, 512
 WORKLOAD = "bert-tiny"  # where none is named
-FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, block, html)
+FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, WORDS, html)
 
 
 def options() -> list[Option]:

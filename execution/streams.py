@@ -12,6 +12,7 @@ import frameworks
 from execution.rounds import Rounds, failure, judged
 from measurement.protocol import STREAM, Streamed
 from measurement.streams import CACHES, COLD, EAGER, PARTS, STRATEGIES, Stream, StreamJob, padded
+from measurement.text import times
 from plan.plan import Group
 from records import streams
 from records.streams import StreamRecord
@@ -76,8 +77,9 @@ class Streams(Rounds[StreamRecord]):
         """Return a text with the stream's seconds, compilations, and first call that fell back to eager mode."""
         if record.total_s is None:
             return ""
+        compiled = times(record.compilations or 0, "compilation")
         fell = f", eager from call {record.fell_back}" if record.fell_back else ""
-        return f"{record.total_s:.2f} s, {record.compilations} compilations{fell}"
+        return f"{record.total_s:.2f} s, {compiled}{fell}"
 
 
 def kept_caches(framework: str, asked: Sequence[str]) -> list[str]:

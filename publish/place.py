@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from analysis.facts import first_s
 from analysis.paired import baselines, control_loops, speedups_by_process
@@ -25,7 +25,6 @@ from records import manifest, runs
 from records.process import ProcessRecord
 from records.record import Record
 from records.recordfile import benches
-from reports import starts, streams
 from reports.answers import share_kept
 from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of, with_width
 
@@ -39,20 +38,8 @@ KEPT = (
 SLOWED_MEANS = "`host slowed` marks times that a slow host lengthens; their speedups and efficiencies are omitted."
 
 
-class Rounds(NamedTuple):
-    """A command that starts processes in rounds: its files, and the texts on one of its cells."""
-
-    form: Form
-    heads: Sequence[str]
-    heading: Callable[[Any], str]
-    rows: Callable[[Any], Sequence[Sequence[str]]]
-    sentences: Callable[[Any], Iterable[str]]
-
-
-ROUNDS = {
-    "start": Rounds(start.FORM, starts.HEADS, starts.heading, starts.rows, starts.sentences),
-    "stream": Rounds(stream.FORM, streams.HEADS, streams.heading, streams.rows, streams.sentences),
-}
+# Commands that start processes in rounds.
+ROUNDS = {form.command: form for form in (start.FORM, stream.FORM)}
 
 
 @dataclass(frozen=True)
@@ -67,14 +54,14 @@ class Table:
         return str(self.part.about["title"])
 
     @property
-    def rounds(self) -> Rounds | None:
-        """Return the command that measures it in rounds of processes; None where `bench` does."""
+    def form(self) -> Form | None:
+        """Return the form of the command that measures it in rounds of processes; None where `bench` does."""
         return ROUNDS.get(self.part.measures)
 
     @property
     def records(self) -> Sequence[Record | ProcessRecord]:
         """Return the records that the folder holds."""
-        return self.rounds.form.journal.read(self.folder) if self.rounds else benches(self.folder)
+        return self.form.journal.read(self.folder) if self.form else benches(self.folder)
 
     def state(self) -> tuple[int, int] | None:
         """Return how many cells it has, or strategies of cells, and how many of these lack records.
@@ -82,21 +69,21 @@ class Table:
         Return None where this machine cannot plan the sweep.
         """
         try:
-            wanted = self._strategies() if self.rounds else self._cells()
+            wanted = self._strategies() if self.form else self._cells()
         except UsageError:
             return None
-        return len(wanted), len(wanted - (self._served() if self.rounds else {one.cell for one in self.records}))
+        return len(wanted), len(wanted - (self._served() if self.form else {one.cell for one in self.records}))
 
     @property
     def complete(self) -> bool:
         """Return whether all cells of its run have a record; of `start` and `stream`, whether there are any."""
-        if self.rounds or not (self.folder / runs.PLAN).exists():
+        if self.form or not (self.folder / runs.PLAN).exists():
             return bool(self.records)
         return self._cells() <= {one.cell for one in self.records}
 
     def begun(self) -> float:
         """Return the processes that cells without a record have, as a number of cells, each short of one process."""
-        if self.rounds:
+        if self.form:
             return 0.0
         expected = plan.expected_processes(plan.profile_of(sweep.resolve(self.part.flags)))
         lacking = self._cells() - {one.cell for one in self.records}
@@ -149,9 +136,9 @@ def read_records(folder: Path) -> Iterator[Record | ProcessRecord]:
     """Yield the records of all runs below a folder."""
     for path in sorted(folder.glob(f"**/{runs.RECORDS}")):
         yield from benches(path.parent)
-    for rounds in ROUNDS.values():
-        for path in sorted(folder.glob(f"**/{rounds.form.journal.lines}")):
-            yield from rounds.form.journal.read(path.parent)
+    for form in ROUNDS.values():
+        for path in sorted(folder.glob(f"**/{form.journal.lines}")):
+            yield from form.journal.read(path.parent)
 
 
 def versions_in(records: Iterable[Record | ProcessRecord]) -> dict[str, set[str]]:
@@ -195,7 +182,7 @@ def page(place: Path) -> str:
         if benched := [record for _, records in alike for record in records if isinstance(record, Record)]:
             lines += of_bench(benched)
         for table, records in alike:
-            lines += of_rounds(table.rounds, records) if table.rounds else []
+            lines += of_rounds(table.form, records) if table.form else []
     lines += against(before(place), found)
     return "\n".join(lines) + "\n"
 
@@ -229,13 +216,13 @@ def means(found: Iterable[tuple[Table, Sequence[Record | ProcessRecord]]]) -> li
     return filled(("shape", "mode", "machine", "speedup", "models"), rows) if rows else []
 
 
-def of_rounds(rounds: Rounds, records: Sequence[Any]) -> list[str]:
+def of_rounds(form: Form, records: Sequence[Any]) -> list[str]:
     """Return a table in Markdown for each cell of `start` or `stream`, with sentences on its results."""
-    lines = []
-    for cell in rounds.form.cells(list(records)):
-        table = filled(("strategy", *rounds.heads[1:]), rounds.rows(cell))
-        lines += ["", in_markdown(rounds.heading(cell)), "", *table]
-        lines += [f"\n{in_markdown(sentence)}" for sentence in rounds.sentences(cell)]
+    lines, words = [], form.words
+    for cell in form.cells(list(records)):
+        table = filled(("strategy", *words.heads[1:]), words.rows(cell))
+        lines += ["", in_markdown(words.heading(cell)), "", *table]
+        lines += [f"\n{in_markdown(sentence)}" for sentence in words.sentences(cell)]
     return lines
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from analysis.rounds import on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
@@ -36,16 +37,25 @@ def conditions(records: Sequence[ProcessRecord]) -> list[str]:
     return [f"{found[0].upper()}{found[1:]} of {timed}, whose times count."] if found else []
 
 
-def lines(heading: str, heads: Sequence[str], rows: Sequence[Sequence[str]], sentences: Iterable[str]) -> list[str]:
-    """Return a heading, a table without empty columns, and sentences; only long texts are cut."""
-    kept = [place for place in range(len(heads)) if any(row[place] for row in rows)]
-    table = [[row[place] for place in kept] for row in (heads, *rows)] if kept else []
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    found = wrapped(heading)
-    for first, *texts in table:
-        cells = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
-        found.append("  ".join([first.ljust(widths[0]), *cells]).rstrip()[:WIDTH])
-    return [*found, *(line for text in sentences for line in wrapped(text))]
+class Words(NamedTuple):
+    """The texts on a cell of a command: heading, columns and rows of the table, and sentences on the results."""
+
+    heads: Sequence[str]
+    heading: Callable[[Any], str]
+    rows: Callable[[Any], Sequence[Sequence[str]]]
+    sentences: Callable[[Any], Iterable[str]]
+
+    def block(self, cell: Any) -> list[str]:
+        """Return lines of at most 80 columns: a table without empty columns; only long texts are cut."""
+        rows = self.rows(cell)
+        kept = [place for place in range(len(self.heads)) if any(row[place] for row in rows)]
+        table = [[row[place] for place in kept] for row in (self.heads, *rows)] if kept else []
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        found = wrapped(self.heading(cell))
+        for first, *texts in table:
+            cells = (text.rjust(width) for text, width in zip(texts, widths[1:], strict=True))
+            found.append("  ".join([first.ljust(widths[0]), *cells]).rstrip()[:WIDTH])
+        return [*found, *(line for text in self.sentences(cell) for line in wrapped(text))]
 
 
 def wrapped(text: str) -> list[str]:

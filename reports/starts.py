@@ -111,9 +111,7 @@ def sentences(cell: Cell) -> list[str]:
     return [*filter(None, (choices(cell), warm(cell))), *notes(cell)]
 
 
-def block(cell: Cell) -> list[str]:
-    """Return heading, table and sentences in lines of at most 80 columns."""
-    return rounds.lines(heading(cell), HEADS, rows(cell), sentences(cell))
+WORDS = rounds.Words(HEADS, heading, rows, sentences)
 
 
 def phases(one: Strategy) -> list[tuple[str, float]]:

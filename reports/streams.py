@@ -108,6 +108,4 @@ def sentences(cell: Cell) -> list[str]:
     return [*filter(None, (recommendation(cell, kind) for kind in kinds)), *notes(cell)]
 
 
-def block(cell: Cell) -> list[str]:
-    """Return heading, table and sentences in lines of at most 80 columns; the table has at most ten."""
-    return rounds.lines(heading(cell), HEADS, rows(cell), sentences(cell))
+WORDS = rounds.Words(HEADS, heading, rows, sentences)

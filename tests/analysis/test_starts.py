@@ -65,7 +65,7 @@ def test_advice_is_given_where_intervals_separate():
     (cell,) = analysis.cells(records + planted("warm-cache", 12.0, 5.0, 0.012))
     least = r"inconclusive \([a-z-]+, [a-z-]+, …\)"  # by their means, which may differ with the calls
     assert re.fullmatch(rf".* eager; 10,000(: {least};)?( to)? 1,000,000: {least}\.", words.choices(cell))
-    assert words.choices(cell) in " ".join(map(str.strip, words.block(cell)))
+    assert words.choices(cell) in " ".join(map(str.strip, words.WORDS.block(cell)))
 
 
 def test_a_variant_and_wrong_answers_are_no_advice():
@@ -82,7 +82,7 @@ def test_a_strategy_that_is_wrong_in_some_processes_is_no_advice():
     (cell,) = analysis.cells(planted("eager", 2.0, 10.0) + some + made[7:])
     assert cell.choice(10_000) == ("eager",)
     sentence = "compile: wrong in 7 of 10 processes: off by 3"
-    assert words.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
+    assert words.WORDS.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
 
 
 def test_a_crash_in_any_process_is_no_advice_and_is_named():
@@ -90,7 +90,7 @@ def test_a_crash_in_any_process_is_no_advice_and_is_named():
     crash = StartRecord(**{**vars(made[2]), "status": "crash", "reason": "The worker was killed."})
     (cell,) = analysis.cells(planted("eager", 2.0, 10.0, 0.01) + made[:2] + [crash])
     assert cell.choice(1) == ("eager",)
-    assert words.block(cell)[-1] == "compile: crash in 1 of 3 processes: The worker was killed."
+    assert words.WORDS.block(cell)[-1] == "compile: crash in 1 of 3 processes: The worker was killed."
 
 
 def test_nothing_is_advised_before_all_strategies_have_three_processes():
@@ -143,7 +143,7 @@ def test_the_block_fits_a_small_terminal_and_the_page_has_chart_and_table():
         for one in planted("regional", 1.0, 1.0, rounds=1)
     ]
     cells = analysis.cells(records)
-    lines = words.block(cells[0])
+    lines = words.WORDS.block(cells[0])
     assert all(len(line) <= 80 for line in lines)
     assert any(line.startswith("regional: unsupported") for line in lines)
     page = section.html(cells, "Starts", "make start")
@@ -164,7 +164,7 @@ def test_a_warm_cache_is_split_into_what_it_takes_beyond_eager_mode():
     records = planted("eager", 2.0, 10.0) + planted("warm-cache", 6.0, 5.0, load_s=0.75, build_s=0.001)
     (cell,) = analysis.cells(records)
     sentence = "warm-cache beyond eager: 4 s, of which imports 2 s, trace 2 s, load 0.75 s."
-    assert words.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
+    assert words.WORDS.block(cell)[-1] == sentence and sentence in section.html([cell], "Starts", "make start")
     for others in ([], planted("eager", 7.0, 5.0)):
         (cell,) = analysis.cells(planted("warm-cache", 6.0, 5.0) + others)
         assert words.warm(cell) == ""
@@ -175,4 +175,4 @@ def test_a_heading_says_how_attention_is_computed():
     changes = {"cell": f"jax/bert-tiny/{shape}", "framework": "jax", "workload": "bert-tiny"}
     (cell,) = analysis.cells([replace(one, **changes) for one in planted("eager", 2.0, 10.0)])
     heading = "jax bert-tiny, plain, cpu, fp32, 2 threads, batch 1, seq 128, mask=none, attention=explicit"
-    assert words.heading(cell) == heading and " ".join(map(str.strip, words.block(cell))).startswith(heading)
+    assert words.heading(cell) == heading and " ".join(map(str.strip, words.WORDS.block(cell))).startswith(heading)

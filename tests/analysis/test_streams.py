@@ -134,7 +134,7 @@ def test_the_block_has_ten_lines_of_table_and_the_page_a_chart():
         for one in planted("longest-cuda-graphs", 1.0, 1.0, rounds=1)
     ]
     found = analysis.cells(records)
-    lines = words.block(found[0])
+    lines = words.WORDS.block(found[0])
     assert all(len(line) <= 80 for line in lines)
     first = next(place for place, line in enumerate(lines) if line.startswith("eager "))
     table = lines[first : first + words.MOST_ROWS - 1]
