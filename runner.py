@@ -26,7 +26,7 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     from plan import user_models
 
     name, rest = (words or [""])[0], words[1:]
-    if not name:
+    if not name or name.startswith("-"):
         raise UsageError("Name a command; `make` lists them.")
     if name not in table.COMMANDS:
         raise UsageError(f"There is no command {name!r}; {command_line.suggestion(name, table.COMMANDS, 'make')}")

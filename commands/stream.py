@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,9 +18,10 @@ from execution.streams import Streams, kept_caches
 from measurement.cells import Cell
 from measurement.refusals import UsageError
 from measurement.streams import CACHES, EAGER, STRATEGIES
+from plan import sweep
 from plan.aliases import choose
 from plan.options import Option
-from plan.sweep import split_words
+from plan.sweep import Sweep, split_words
 from records import manifest, streams
 from reports.sections.streams import html
 from reports.streams import WORDS
@@ -62,6 +64,7 @@ def stream(
         drawn = lengths.read(distribution)
     except NoLengths as error:
         raise UsageError(str(error)) from None
+    check_lengths(sweep.resolve(rounds.with_defaults(request.flags, WORKLOAD)))
     flags = {"seq": str(LONGEST)} | request.flags | {"shapes": "static"}
     if drawn.batches:
         if "batch" in flags:
@@ -78,12 +81,15 @@ def stream(
     )  # fmt: skip
 
 
+def check_lengths(asked: Sweep) -> None:
+    """Raise UsageError for a workload without streams."""
+    for name, kind in itertools.product(asked.axes["workload"], asked.axes["pass"]):
+        if "seq_len" not in (parameter.name for parameter in workloads.get(name, kind).parameters):
+            raise UsageError(f"{name} has no sequence length: a stream needs the parameter seq_len.")
+
+
 def longest(campaign: Campaign) -> int:
-    """Return the length of the longest call. Raises UsageError for a workload without streams."""
-    for cell in campaign.plan.cells:
-        taken = [parameter.name for parameter in workloads.get(cell.workload, cell.pass_name).parameters]
-        if "seq_len" not in taken:
-            raise UsageError(f"{cell.workload} has no sequence length: a stream needs the parameter seq_len.")
+    """Return the length of the longest call. Raises UsageError for several."""
     found = {int(dict(cell.parameters)["seq_len"]) for cell in campaign.plan.cells}
     if len(found) != 1:
         raise UsageError("SEQ is the length of the longest call, one number.")

@@ -98,6 +98,7 @@ def test_what_follows_a_flag_is_its_value():
         (["bnech"], "There is no command 'bnech'; did you mean bench?"),
         (["qqqq"], "There is no command 'qqqq'; `make` lists them."),
         ([], "Name a command; `make` lists them."),
+        (["--batch", "4"], "Name a command; `make` lists them."),
         (["bench", "HELPP=1"], "There is no variable HELPP; did you mean HELP?"),
         (["bench", "--qqqqqqqq"], "There is no option --qqqqqqqq; `--help` lists them."),
         (["report", "--skip-others", "ZZZZ=1"], "There is no variable ZZZZ; `HELP=1` lists them."),

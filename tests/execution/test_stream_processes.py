@@ -222,6 +222,7 @@ def test_streams_have_cold_caches_alone_where_no_process_loads_the_code_of_anoth
         (["--lengths", "news"], "LENGTHS must be chat, retrieval, or a CSV file"),
         (["--pass", "training"], "`stream` measures inference only: omit PASS."),
         (["--lengths", "few.csv", "--batch", "2"], "few.csv holds batch sizes: omit BATCH."),
+        (["--workload", "mlp"], "mlp has no sequence length: a stream needs the parameter seq_len."),
         (["--seq", "64,128"], "SEQ is the length of the longest call, one number."),
     ],
 )
