@@ -18,7 +18,7 @@ from analysis.points import COLUMNS_READ, Points
 from commands import published
 from measurement.places import shown
 from measurement.refusals import UsageError
-from measurement.text import make_command
+from measurement.text import listed, make_command
 from plan import sweep
 from plan.aliases import choose
 from plan.options import Option, chosen
@@ -28,7 +28,6 @@ from records.record import Record
 from records.recordfile import RECORDS, TABLE
 from records.shapes import MachineFacts, NodeLine, Profile, SampleLine
 from reports import explanation, terminal
-from reports.numbers import listed
 
 RUNS = f"folders of runs (or names in {shown(runs.RUNS)}), CSV or JSONL files of records, or newest"
 FILTER = Option("filter", "only cells whose name contains TEXT or matches it as a wildcard", "TEXT")

@@ -25,6 +25,12 @@ def times(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+def listed(names: Sequence[str], most: int = 3, separator: str = ", ") -> str:
+    """Return the first of many names, and how many more there are; those that hold commas are separated by `; `."""
+    more = f"{separator.strip(', ')} and {len(names) - most:,} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
+
+
 # GitHub's syntax for people and issues, and Markdown's syntax: entities, tags, links and pictures, code, emphasis,
 # formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"

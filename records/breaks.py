@@ -6,7 +6,7 @@ import json
 from statistics import median
 from typing import Any
 
-from measurement.text import times
+from measurement.text import listed, times
 from records.cell_result import CellResult
 
 SHOWN = 5  # places in a sentence; the record has all
@@ -44,12 +44,11 @@ def sentence(result: CellResult) -> str | None:
     broken, share = places(result, "breaks"), outside_share(result)
     if not broken:
         return None
-    shown = "; ".join(f"{place} ({why})" for place, why in list(broken.items())[:SHOWN])
-    more = f"; and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
+    shown = listed([f"{place} ({why})" for place, why in broken.items()], SHOWN, "; ")
     count = times(len(broken), "graph break")
     if share is None or share >= 1:
-        return f"{count}: {shown}{more}."
+        return f"{count}: {shown}."
     return (
         f"{count}, {share:.0%} of a call outside of graphs; without the breaks at most {1 / (1 - share):.3g}× "
-        f"faster: {shown}{more}."
+        f"faster: {shown}."
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from analysis.comparison import FASTER, NOT_COMPARABLE, SAME, SLOWER, Compared, Comparison, Reason
 from measurement.statistics import INCONCLUSIVE, Interval
-from measurement.text import as_code, in_markdown, make_command, times
+from measurement.text import as_code, in_markdown, listed, make_command, times
 from reports import markdown, numbers
 from reports.content import Figure, Row, Table
 from reports.names import Names
-from reports.numbers import listed, text_of
+from reports.numbers import text_of
 
 # A comment on a pull request holds 65,536 characters.
 MOST_ROWS, MOST_REASONS = 100, 20

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.fitness import Check, Trial, reaches
-from measurement.text import times
+from measurement.text import listed, times
 
 QUESTIONS = {  # by the rule
     "installed": "it is installed",
@@ -23,7 +23,6 @@ QUESTIONS = {  # by the rule
     "again agrees": "A/A: the same step twice agrees within 2 %",
     "again covered": "A/A: the interval contains 1",
 }
-MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 
 
 def show(checks: Sequence[Check], trials: Sequence[Trial], repeats: int, console: Console) -> None:
@@ -100,8 +99,7 @@ def verdict(checks: Sequence[Check], repeats: int) -> str:
     failed = [check for check in checks if not check.holds]
     if not failed:
         return f"This machine is fit for measuring: all {len(checks)} checks hold."
-    names = "; ".join(f"{check.framework or 'the machine'}: {question_of(check)}" for check in failed[:MOST_NAMED])
-    names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
+    names = listed([f"{check.framework or 'the machine'}: {question_of(check)}" for check in failed], separator="; ")
     chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
     return (
         f"{len(checks) - len(failed)} of {len(checks)} checks hold. Failed: {names}. "

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from measurement.statistics import Interval
-
-MOST_NAMED = 3
-
 
 SLOWED = "host slowed"  # in place of a figure
 UNCHECKED = "unchecked"  # in place of energy that integrated power contradicts
@@ -92,9 +89,3 @@ def in_ms(median_ms: float, interval: Interval | None) -> str:
 def speedup(value: float | None, interval: Interval | None) -> str:
     """Return a speedup in a table: `4.76× ±8 %`; empty for None."""
     return "" if value is None else f"{ratio(value)}× {plus_minus(interval)}".rstrip()
-
-
-def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first of many names, and how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

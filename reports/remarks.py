@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from analysis import facts
 from analysis.points import machine_names
 from measurement.flags import EAGER_COMPILES
-from measurement.text import times
+from measurement.text import listed, times
 from records.record import Record
 from reports.numbers import text_of
 
@@ -44,9 +44,8 @@ def recompilation(record: Record) -> str:
         done = "compiles in every call"
     else:
         done = f"recompiled {times(count, 'time')}" if count else "recompiled"
-    shown = "; ".join(f"{why} ({place})" for place, why in places[:MOST_PLACES])
-    more = f"; and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
-    return f"{record.mode} {done}{f': {shown}{more}' if shown else ''}."
+    shown = listed([f"{why} ({place})" for place, why in places], MOST_PLACES, "; ")
+    return f"{record.mode} {done}{f': {shown}' if shown else ''}."
 
 
 def recompilations(records: Iterable[Record]) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from analysis.streams import Arm, Cell
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
+from measurement.text import listed
 from reports import rounds
-from reports.numbers import listed, span, text_of, with_width
+from reports.numbers import span, text_of, with_width
 
 MOST_ROWS = 10  # of the table, its heading included
 HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")

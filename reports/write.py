@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from measurement import durable
+from measurement.text import listed
 from records.record import Record
 from reports import brief, ladder, markdown, page
 from reports.content import Section
-from reports.numbers import listed
 from reports.report_data import ReportData
 from reports.terminal import closing
 

@@ -19,6 +19,7 @@ from frameworks.user_model import LOSS, Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
 from measurement.sampling import Clocks
+from measurement.text import listed
 from measurement.user_model_report import UserModelReport
 from worker import writing
 from workloads.spec import sampled
@@ -267,8 +268,7 @@ def _unlike(one: Values, other: Values, tolerance: float) -> list[str]:
 
 
 def _named(outputs: Iterable[str]) -> str:
-    names = list(outputs)
-    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+    return listed(list(outputs), MOST_NAMES)
 
 
 def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:

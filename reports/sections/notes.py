@@ -9,7 +9,7 @@ from statistics import median
 
 from analysis.points import Point, grouped, natural
 from measurement.flags import FLAGS
-from measurement.text import plain, times
+from measurement.text import listed, plain, times
 from records.shapes import MachineFacts
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.numbers import text_of
@@ -107,9 +107,7 @@ def flags_section(data: ReportData) -> Section | None:
 
 
 def _some(points: list[Point]) -> str:
-    named = [f"{point.series}, {point.record.workload} {point.shape}" for point in points[:MOST_CELLS]]
-    more = f"; and {len(points) - MOST_CELLS:,} more" if len(points) > MOST_CELLS else ""
-    return "; ".join(named) + more
+    return listed([f"{one.series}, {one.record.workload} {one.shape}" for one in points], MOST_CELLS, "; ")
 
 
 def failures_section(data: ReportData) -> Section | None:
