@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     columns = source.columns
     rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
     if again := sum(map(len, source.loaded)) - len(rows):
-        source.remarks.append(f"{again:,} records were in several runs and are kept once.")
+        source.remarks.append(f"{times(again, 'record')} in several runs, kept once.")
     samples = list(source.samples())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

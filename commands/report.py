@@ -18,7 +18,7 @@ from analysis.points import COLUMNS_READ, Points
 from commands import published
 from measurement.places import shown
 from measurement.refusals import UsageError
-from measurement.text import listed, make_command
+from measurement.text import listed, make_command, times
 from plan import sweep
 from plan.aliases import choose
 from plan.options import Option, chosen
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     if len(kept) < len(records):
         again = len(records) - len(kept)
         shown = "speedups and latencies combine runs under equal conditions, other columns are from the newest"
-        source.remarks.append(f"{again:,} records repeat a cell; {shown}.")
+        source.remarks.append(f"{times(again, 'repeated cell')}: {shown}.")
     folder = folder_for(arguments.out, source.home)
     from reports import report_data, sections, write
 
@@ -187,6 +187,8 @@ def places(name: str) -> list[Path]:
             return [path.resolve()]
         if path.is_dir() and (folders := within(path.resolve())):
             return folders
+        for command in (Path(file).stem for file in (manifest.STARTS, manifest.STREAMS) if (path / file).exists()):
+            raise UsageError(f"{name} is a run of `make {command}`: read its {command}s.html.")
     raise UsageError(f"{name} contains no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 

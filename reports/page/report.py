@@ -45,7 +45,7 @@ def _subtitle(data: ReportData, heading: str) -> str:
     days = (
         [started[0]] if started and started[0] == started[-1] else [f"{started[0]} to {started[-1]}"] if started else []
     )
-    cells = [f"{len(points.all):,} cells"] if points.all else []
+    cells = [times(len(points.all), "cell")] if points.all else []
     devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
     return " · ".join(filter(None, [", ".join(devices), ", ".join(versions), *cells, *days, heading]))
 

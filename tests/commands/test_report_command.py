@@ -66,11 +66,14 @@ def test_220_cells_of_h200s_make_a_page_of_less_than_400_kb(tmp_path, capsys):
 
 
 def test_bad_runs_are_one_sentence(tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "started"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "started" / "start.json").touch()
     (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status,cell\n99,a,eager,w,ok,c\n")
     for name, sentence in (
         (tmp_path / "nowhere", "contains no run"),
         (tmp_path / "empty", "contains no run"),
+        (tmp_path / "started", "is a run of `make start`: read its starts.html"),
         (tmp_path / "later.csv", "has schema version 99"),
     ):
         code, _, err = run(capsys, name)
@@ -81,7 +84,7 @@ def test_of_a_cell_measured_twice_the_figures_are_over_both_runs(tmp_path, capsy
     later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
     paths = [write_run(tmp_path / "a", [record("alpha", "eager", latency=11.0)]), write_run(tmp_path / "b", [later])]
     code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
-    remark = "1 records repeat a cell; speedups and latencies combine runs under equal conditions"
+    remark = "1 repeated cell: speedups and latencies combine runs under equal conditions"
     assert code == 0 and remark in " ".join(out.split())
     assert "22" in out  # the geometric mean
     assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
