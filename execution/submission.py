@@ -16,14 +16,13 @@ from measurement.refusals import UsageError, read_text
 from measurement.text import shell_word
 from plan.options import Option
 
-_OF_THE_JOB = "of the submitted job: "
-# Options passed to sbatch unchanged.
+# Options of the submitted job, passed to sbatch unchanged.
 TO_SBATCH = (
-    Option("partition", f"{_OF_THE_JOB}partition", cluster=True),
-    Option("account", f"{_OF_THE_JOB}account to charge", cluster=True),
-    Option("time", f"{_OF_THE_JOB}time limit in sbatch's format; an unfinished job is queued again", cluster=True),
-    Option("gres", f"{_OF_THE_JOB}resources of each node, such as gpu:4", cluster=True),
-    Option("constraint", f"{_OF_THE_JOB}features of its nodes", cluster=True),
+    Option("partition", "partition of the submitted job", cluster=True),
+    Option("account", "account that the job is charged to", cluster=True),
+    Option("time", "the job's time limit, in sbatch's format; an unfinished job is queued again", cluster=True),
+    Option("gres", "resources of each of the job's nodes, such as gpu:4", cluster=True),
+    Option("constraint", "features of the job's nodes", cluster=True),
 )
 LINES = Option("lines", "further lines of the job's script: #SBATCH options, modules", "FILE", cluster=True)
 SCRIPT, SUBMITTED = "job.sh", "submitted.json"
