@@ -23,6 +23,10 @@ def place(folder, own, pass_name="inference"):
     adapter.configure(cell)
     weights, sets = workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)]
     return Place(adapter, workload, cell, weights, sets, Path(folder), "jit", lambda _: contextlib.nullcontext())
+
+def trained(folder, own):
+    given = place(folder, own, "training")
+    return given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs)
 """
 OWN = """
 import jax
@@ -137,8 +141,7 @@ def test_eager_training_of_a_user_model_keeps_one_state(tmp_path):
         PLACE,
         f"""
         import gc
-        given = place({str(tmp_path)!r}, {PRODUCT!r}, "training")
-        step = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs)
+        step = trained({str(tmp_path)!r}, {PRODUCT!r})
 
         def occupied():
             gc.collect()
@@ -161,8 +164,7 @@ def test_eager_training_leaves_a_large_dict_alone_that_calls_only_read(tmp_path,
         PLACE,
         f"""
         import numpy as np
-        given = place({str(tmp_path)!r}, {own!r}, "training")
-        step = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs)
+        step = trained({str(tmp_path)!r}, {own!r})
         step()
         before = np.cleared
         step()
@@ -179,8 +181,7 @@ def test_a_graph_of_training_is_given_the_arrays_that_are_not_trained(tmp_path):
         f"""
         from frameworks.jax.modes import training
         from frameworks.jax.user_model import captured
-        given = place({str(tmp_path)!r}, {FROZEN!r}, "training")
-        subject = given.adapter.prepare(given.workload, given.cell, given.weights, given.inputs).user_model
+        subject = trained({str(tmp_path)!r}, {FROZEN!r}).user_model
         state = (subject.params, {{}}, training.optimizer().init(subject.params))
         iterate = training.iteration(subject.objective, 1, scanned=True)
         traced = jax.make_jaxpr(iterate)(state, subject.frozen, subject.model.sets[0])
