@@ -60,9 +60,9 @@ class Check:
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
-def null_overhead(samples: int = 2000) -> tuple[float, float]:
+def null_overhead() -> tuple[float, float]:
     """Return the seconds that a sample costs in addition to its calls, and those that the harness adds to each call."""
-    clocks = Clocks()
+    clocks, samples = Clocks(), 2000
     variant = Variant("null", step=lambda: None, synchronize=lambda output: None)
 
     def seconds_each(calls: int) -> float:

@@ -33,7 +33,7 @@ FRAMEWORK = "torch"  # where none is named
 # Options of bench that these commands lack; a strategy of theirs is no strategy of ranks.
 LEFT = (
     "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container "
-    "strategy checkpoint ranks energy"
+    "strategy checkpoint ranks energy shapes"
 )
 
 

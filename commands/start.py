@@ -26,7 +26,7 @@ FORM = Form("start", manifest.STARTS, starts.JOURNAL, cells, WORDS, html)
 def options() -> list[Option]:
     """Return the options of `start`."""
     return [
-        *rounds.options_of_bench(WORKLOAD, "shapes"),
+        *rounds.options_of_bench(WORKLOAD),
         Option("strategy", f"ways to start: {', '.join(WAYS)} (default: all that a framework has)", "A,B"),
         rounds.processes_option(PROCESSES),
     ]

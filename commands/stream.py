@@ -36,7 +36,7 @@ FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, WORDS, html)
 def options() -> list[Option]:
     """Return the options of `stream`."""
     return [
-        *rounds.options_of_bench(WORKLOAD, "shapes mask"),  # the lengths decide what is padded
+        *rounds.options_of_bench(WORKLOAD, "mask"),  # the lengths decide what is padded
         Option(
             "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
         ),
