@@ -29,6 +29,7 @@ from doubles.scatter import Host, Process, Rounds  # noqa: E402
 from analysis.significance import geometric_mean, independent_ratio, over_runs  # noqa: E402
 from execution import stopping  # noqa: E402
 from measurement import host  # noqa: E402
+from measurement.profiles import PROFILES  # noqa: E402
 from measurement.statistics import Interval  # noqa: E402
 from records import assemble, intervals  # noqa: E402
 from records.record import Record  # noqa: E402
@@ -36,12 +37,13 @@ from records.record import Record  # noqa: E402
 PROCESSES = (3, 5, 10)
 WITHIN, BETWEEN = (0.005, 0.02, 0.1), (0.0, 0.02, 0.1)
 CORRELATION, ROUNDS = (0.0, 0.3, 0.6), (6, 12, 30)
-# Target of the half-width and most processes, from three on, and deviations of processes as shares of the target.
-STOPPING = {"quick": (0.10, 5), "standard": (0.05, 10), "rigorous": (0.02, 20)}
+# Target of the half-width and most processes, from three on.
+STOPPING = {name: (profile.target_half_width, profile.maximum_processes) for name, profile in PROFILES.items()}
 SIDES = ((3, 3), (3, 10), (10, 10))
 MINIMUM_ROUNDS = 10  # good ones of a process
 ONE_RUN = " 1 runs"
 RUNS, BETWEEN_RUNS = (1, 2, 3, 5, 10), (0.0, 0.02, 0.05)
+# Deviations of processes as shares of the target.
 SHARES = (0.1, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 
 
