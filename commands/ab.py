@@ -71,7 +71,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
+    """Measure A and B in turn and compare them; the exit code is 1 if B is too slow or broke."""
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
     pair = opened(arguments) if arguments.resume is not None else new_pair(arguments)

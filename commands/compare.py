@@ -36,12 +36,12 @@ def options() -> list[Option]:
         "path of the Markdown page (default: comparison.md in B's folder); with three runs or more, a folder",
         "PATH",
     )
-    return [report.runs_option("; or A,B"), *sides, replace(MAX_SLOWDOWN, default=None), report.FILTER, out]
+    return [report.runs_option(), *sides, replace(MAX_SLOWDOWN, default=None), report.FILTER, out]
 
 
 @report.uncollected()
 def run(arguments: argparse.Namespace) -> int:
-    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke.
+    """Compare two runs cell by cell; the exit code is 1 if B is slower than MAX_SLOWDOWN allows, or broke.
 
     Three or more are a history: a line for each cell, and where it stepped.
     """

@@ -140,7 +140,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
+    """Check that this machine is fit for measuring and that the suite measures correctly; exit code 1 if not."""
     rounds.check_from_1("REPEATS", arguments.repeats)
     if arguments.workload:
         return repeatability.repeat(arguments)

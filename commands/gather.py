@@ -18,7 +18,7 @@ GATHERED = "gathered.csv"
 
 def options() -> list[Option]:
     """Return the options of `report` with GATHER=FILE."""
-    return [report.runs_option("; or A,B"), Option("gather", "write the records of several runs into this CSV", "FILE")]
+    return [report.runs_option(), Option("gather", "write the records of several runs into this CSV", "FILE")]
 
 
 @report.uncollected()

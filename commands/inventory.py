@@ -42,7 +42,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the inventory, or the part of it that FRAMEWORK or WORKLOAD names.
+    """Print what runs here: workloads, presets and modes, or those that FRAMEWORK or WORKLOAD names.
 
     Frameworks are asked in their own environments where these exist, or in PYTHON.
     """

@@ -103,7 +103,7 @@ def uncollected() -> Iterator[None]:
 def options() -> list[Option]:
     """Return the options of `report`."""
     return [
-        runs_option("(default: newest); or A,B"),
+        runs_option(" (default: newest)"),
         *chosen(sweep.all_options(), " ".join(select.FLAGS), help="only these"),
         FILTER,
         Option("across", "rank results of different machines together", default=False, switch=True),
@@ -111,9 +111,9 @@ def options() -> list[Option]:
     ]
 
 
-def runs_option(rest: str) -> Option:
-    """Return the option that names runs."""
-    return Option("run", f"{RUNS} {rest}", nargs="*", default=[])
+def runs_option(default: str = "") -> Option:
+    """Return the option that names runs; `default` says what none means."""
+    return Option("run", f"{RUNS}; several also as A,B{default}", nargs="*", default=[])
 
 
 @uncollected()
