@@ -19,6 +19,7 @@ from records.streams import StreamRecord
 from workloads.lengths import Lengths
 
 COMPARED = 6  # shapes whose outputs are compared
+CLOCK_DIGITS = 9  # the clock's unit is a nanosecond
 
 
 @dataclass(kw_only=True)
@@ -103,6 +104,7 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
         "p50_ms": 1000 * median(calls),
         "p99_ms": 1000 * calls[max(0, -(-99 * len(calls) // 100) - 1)],
         "longest_ms": 1000 * calls[-1],
+        "new_shapes_s": new_shapes_s(found.calls_s, list(zip(job.padded, job.batches, strict=True))),
         "compilations": found.compilations,
         "reported": found.reported,
         "recorded": found.recorded,
@@ -114,8 +116,21 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
         "memory_growth_bytes": found.memory_bytes - found.memory_before_bytes,
         "device_bytes": found.device_bytes,
         "device_growth_bytes": _growth(found.device_before_bytes, found.device_bytes),
-        "calls": tuple(found.calls_s),
+        "calls": tuple(round(seconds, CLOCK_DIGITS) for seconds in found.calls_s),
     }
+
+
+def new_shapes_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]]) -> float | None:
+    """Return the seconds by which first calls of shapes exceed the median of the other calls; None without others.
+
+    The stream's first call does not count: it waits for the compiler in every strategy but eager mode.
+    """
+    first = set({shape: number for number, shape in reversed(list(enumerate(shapes)))}.values())
+    repeated = [seconds for number, seconds in enumerate(calls_s) if number not in first]
+    if not repeated:
+        return None
+    usual = median(repeated)
+    return sum(calls_s[number] - usual for number in first if number)
 
 
 def _growth(before: int | None, after: int | None) -> int | None:

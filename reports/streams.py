@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from analysis.streams import Arm, Cell
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
@@ -10,6 +12,7 @@ from reports import rounds
 from reports.numbers import span, text_of, with_width
 
 MOST_ROWS = 10  # of the table, its heading included
+NEW_SHAPES = 0.1  # share of eager mode's time from which a sentence names it
 HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")
 
 
@@ -94,13 +97,25 @@ def _interval(found: Interval | None) -> str:
 
 def notes(cell: Cell) -> list[str]:
     """Return the limits of strategies, where they fell back to eager mode, and slow hosts, a line each."""
+    new = [_new_shapes(arm) for arm in cell.arms if arm.name == EAGER and arm.caches == cell.arms[0].caches]
     found = {}
     for arm in cell.arms:
         if arm.reason:
             found[arm.name] = f"{arm.name}: {arm.reason}"
         elif arm.fell_back:
             found[arm.name] = f"{arm.name} runs eager mode's code for new lengths from call {arm.fell_back} on."
-    return [*found.values(), *rounds.conditions(cell.records)]
+    return [*filter(None, new), *found.values(), *rounds.conditions(cell.records)]
+
+
+def _new_shapes(eager: Arm) -> str:
+    """Return the share of time that eager mode takes for the first calls of shapes; empty where that is little."""
+    share = eager.average(
+        lambda one: None if one.new_shapes_s is None else one.new_shapes_s / (one.total_s or math.inf)
+    )
+    if share is None or share < NEW_SHAPES:
+        return ""
+    shapes = eager.average(lambda record: record.shapes) or 0
+    return f"Eager mode spends {share:.0%} of its time on the first calls of {shapes - 1:.0f} new shapes."
 
 
 def sentences(cell: Cell) -> list[str]:

@@ -20,7 +20,8 @@ SENTENCES = (
 AXES = "vertical: seconds of the stream; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
 POINTS_A_DECADE = 8
 COLUMNS = (
-    *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "calls over eager's median"),
+    *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "new shapes s"),
+    "calls over eager's median",
     *("compilations", "framework's count", "CUDA graphs", "s compiling", "MB", "MB growth", "GPU MB growth"),
     *("padding", "tokens/s", "leads from call", "eager from call"),
 )
@@ -69,6 +70,7 @@ def _row(arm: Arm) -> Row:
             speedup,
             *(figure(name) for name in ("p50_ms", "p99_ms")),
             figure("longest_ms", 1e-3),
+            figure("new_shapes_s"),
             "" if slower is None else Figure(text_of(slower), slower),
             *(figure(name) for name in ("compilations", "reported")),
             figure("recorded") if arm.average(lambda record: record.recorded) else "",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from doubles.streams import planted, stream
 
@@ -29,6 +31,22 @@ def test_figures_of_a_stream_are_those_of_its_calls():
     assert found["padded_share"] == pytest.approx(0.75)
     assert found["tokens_per_s"] == pytest.approx(2 * 1000 / 2.698)
     assert found["memory_growth_bytes"] == 50 and found["flags"] is None
+
+
+def test_first_calls_of_shapes_are_counted_beyond_usual_calls():
+    job = StreamJob("dynamic", (10, 11, 10, 11, 12, 10), (10, 11, 10, 11, 12, 10), (1,) * 6, 10, 12)
+    assert figures(stream([9.0, 0.5, 0.1, 0.1, 0.3, 0.1]), job)["new_shapes_s"] == pytest.approx(0.4 + 0.2)
+    once = StreamJob("dynamic", (10, 11), (10, 11), (1, 1), 10, 11)
+    assert figures(stream([9.0, 0.5]), once)["new_shapes_s"] is None
+
+
+def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
+    found = planted("eager", 0.1, 0.01)
+    new = [replace(record, new_shapes_s=0.25, shapes=20) for record in found]
+    assert words.notes(*analysis.cells(new)) == [
+        "Eager mode spends 23% of its time on the first calls of 19 new shapes."
+    ]
+    assert not words.notes(*analysis.cells(found))
 
 
 def test_counters_that_differ_and_a_fall_back_are_flags():
