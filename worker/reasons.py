@@ -48,7 +48,7 @@ def hidden(error: BaseException) -> str:
         first = cause
         seen.add(id(first))
     text = message(first)
-    if first is error or isinstance(first, SystemExit) or not text or text in message(error):
+    if first is error or isinstance(first, SystemExit) or not text or text[:CAUSE_CHARACTERS] in message(error):
         return ""
     return f" Cause: {type(first).__name__}: {text[:CAUSE_CHARACTERS]}"
 

@@ -112,3 +112,9 @@ def test_a_cause_that_the_message_hides_follows_it(tmp_path, how):
 def test_a_cause_that_the_message_has_is_not_repeated(tmp_path):
     error = raised(Unsupported("not copied: no lock"), TypeError("no lock"), "from")
     assert reason_of(error, tmp_path) == "not copied: no lock"
+
+
+def test_a_long_cause_of_which_the_message_has_the_start_is_not_repeated(tmp_path):
+    text = "no rule for this node " * 40
+    error = raised(Unsupported(f"not exported ({text[:300]})."), TypeError(text), "from")
+    assert "Cause" not in reason_of(error, tmp_path)
