@@ -30,10 +30,11 @@ def part(cell: Cell, arrays: Arrays, rank: int) -> Arrays:
 
 
 class Artefact(NamedTuple):
-    """A model's file: its size in bytes, and whether this process built it."""
+    """A model's file: its size in bytes, whether this process built it, and a check of it that is not timed."""
 
     size: int
     built: bool
+    check: Callable[[], None] = lambda: None
 
 
 class Step:

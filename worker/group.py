@@ -105,6 +105,8 @@ class GroupWork:
         )
         prepare_s = time.perf_counter() - start
         build_s, artefact = self.seconds_of(cell, "build", step.build)
+        if artefact:
+            artefact.check()
         load_s, _ = self.seconds_of(cell, "load", step.load)
         self.channel.phase(cell, "first call")
         forked = self.context.forks.count

@@ -210,6 +210,7 @@ class AheadOfTime(Strategy):
         with torch.no_grad():
             program = forms.exported_of(model.module, *model.first)
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
+        aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
 
 
 class Events:

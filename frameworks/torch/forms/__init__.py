@@ -12,6 +12,7 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from frameworks.adapter import Artefact, Capture, Step, Unsupported
 from frameworks.program import Program
 from frameworks.torch.modes import flat
+from frameworks.values import held, walk
 from measurement.cells import Cell
 
 Tensors = Sequence[torch.Tensor]
@@ -45,6 +47,9 @@ class Form(ABC):
     @abstractmethod
     def build(self, exported: torch.export.ExportedProgram, tensors: Tensors, folder: Path) -> None:
         """Write the artefact of a program that takes `tensors` into an empty folder. Raises Unsupported."""
+
+    def check(self, folder: Path) -> None:  # noqa: B027 - most forms need none
+        """Raise Unsupported for an artefact that ends the process that opens it."""
 
     @abstractmethod
     def open(self, folder: Path) -> Callable[..., Tensors]:
@@ -118,7 +123,8 @@ class Deployed:
         except BaseException:
             self._made.cleanup()
             raise
-        return Artefact(sum(path.stat().st_size for path in there.rglob("*") if path.is_file()), built)
+        size = sum(path.stat().st_size for path in there.rglob("*") if path.is_file())
+        return Artefact(size, built, partial(self._form.check, there))
 
     def _place(self, exported: torch.export.ExportedProgram) -> Path:
         """Return the folder in which processes share this cell's artefact with these weights, its constants."""
@@ -163,6 +169,7 @@ class _Flat(torch.nn.Module):
         def called(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             nonlocal rest  # no attribute: export restores the old values of those
             outputs, rest = flat.apart(call(*tensors))
+            refuse_hidden_tensors(rest)
             return tuple(outputs)
 
         self._called, self._rest = called, lambda: rest
@@ -175,12 +182,24 @@ class _Flat(torch.nn.Module):
         return flat.joined(outputs, self._rest())
 
 
+def refuse_hidden_tensors(rest: flat.Rest) -> None:
+    """Raise Unsupported for an output that holds tensors which torch's pytrees do not see."""
+    for leaf in rest[0]:
+        if any(isinstance(one, torch.Tensor) for one in walk(leaf, held)):
+            raise Unsupported(
+                f"the model returns a {type(leaf).__name__}, in which torch.export sees no tensors: return a tuple or a "
+                "dict, or register the class with torch.utils._pytree.register_pytree_node."
+            )
+
+
 def exported_of(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None
 ) -> torch.export.ExportedProgram:
     """Return torch.export's program. Raises Unsupported for a model that it cannot export."""
     try:
         return torch.export.export(module, tuple(args), dict(kwargs or {}))
+    except Unsupported:
+        raise
     except Exception as error:
         raise refusal("torch.export cannot export the model", error) from error
 

@@ -47,6 +47,9 @@ class Form(forms.Form):
         graphs.use_own_caches("aot-inductor")
         compile_into(exported, folder / PACKAGE)
 
+    def check(self, folder: Path) -> None:
+        check(folder / PACKAGE)
+
     def open(self, folder: Path) -> Callable[..., Tensors]:
         return opened(folder / PACKAGE)
 
@@ -83,15 +86,18 @@ def _missing_headers() -> str | None:
 
 
 def compile_into(exported: torch.export.ExportedProgram, package: Path) -> None:
-    """Write a program's package.
-
-    Raises Unsupported for a model that AOTInductor cannot compile, and for a library that cannot be loaded because it
-    holds a libstdc++ of its own: its `std::regex`, which reads the device's name, needs the one of torch.
-    """
+    """Write a program's package. Raises Unsupported for a model that AOTInductor cannot compile."""
     try:
         torch._inductor.aoti_compile_and_package(exported, package_path=str(package))
     except Exception as error:
         raise forms.refusal("AOTInductor cannot compile the model", error) from error
+
+
+def check(package: Path) -> None:
+    """Raise Unsupported for a library that cannot be loaded because it holds a libstdc++ of its own.
+
+    Its `std::regex`, which reads the device's name, needs the one of torch.
+    """
     if _holds_own_runtime(package) and (failure := _failure_of_loading(package)):
         raise Unsupported(
             f"AOTInductor's library holds its own libstdc++ and does not load ({failure}): set LD_PRELOAD to the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -591,7 +592,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _is_object(value: Any) -> bool:
-    return not isinstance(value, torch.Tensor | str | bytes | bool | int | float | complex | type(None))
+    return not isinstance(value, torch.Tensor | str | bytes | bool | int | float | complex | enum.Enum | type(None))
 
 
 def _is_tensor(value: Any) -> bool:

@@ -232,14 +232,16 @@ uncached = torch._inductor.config.patch(force_disable_caches=True)
 aot_inductor.compile_into(exported, shared)
 assert not aot_inductor._holds_own_runtime(shared)
 with uncached, mock.patch.object(torch._inductor.config.cpp, "cxx", ({str(compiler)!r},)):
+    aot_inductor.compile_into(exported, static)
     try:
-        aot_inductor.compile_into(exported, static)
+        aot_inductor.check(static)
     except Unsupported as error:
         assert "its own libstdc++" in str(error) and "set LD_PRELOAD" in str(error), error
     else:
         raise AssertionError("not refused")
     with mock.patch.dict(os.environ, LD_PRELOAD=library):
         aot_inductor.compile_into(exported, preloaded)
+        aot_inductor.check(preloaded)
 assert aot_inductor._holds_own_runtime(preloaded)
 """,
     )
