@@ -187,8 +187,8 @@ def refuse_hidden_tensors(rest: flat.Rest) -> None:
     for leaf in rest[0]:
         if any(isinstance(one, torch.Tensor) for one in walk(leaf, held)):
             raise Unsupported(
-                f"the model returns a {type(leaf).__name__}, in which torch.export sees no tensors: return a tuple or a "
-                "dict, or register the class with torch.utils._pytree.register_pytree_node."
+                f"the model returns a {type(leaf).__name__}, in which torch.export sees no tensors: return a tuple or "
+                "a dict, or register the class with torch.utils._pytree.register_pytree_node."
             )
 
 
