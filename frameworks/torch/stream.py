@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from frameworks.adapter import Unsupported
 from frameworks.stream import BATCH, LENGTH, Counts, Place, Server
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
+from frameworks.torch.user_model import graph_breaks
 
 LACKING = {"polymorphic": "measure STRATEGY=dynamic,marked"}
 DYNAMIC = {"automatic": None, "dynamic": True}  # `dynamic` of torch.compile; other strategies pass False
@@ -44,6 +46,15 @@ class Backend(graphs.CountingBackend):
     def recorded(self) -> int:
         """The CUDA graphs recorded so far."""
         return len(self._recordings())
+
+
+class Limit(logging.Handler):
+    """Notes torch's warning that it compiles a function no more, which may be a part of the model."""
+
+    reached = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.reached |= graph_breaks.LIMIT.search(record.getMessage()) is not None
 
 
 class Eager(Server):
@@ -80,12 +91,13 @@ class Compiled(Eager):
         dynamic = DYNAMIC.get(place.strategy.name.removesuffix("-cuda-graphs"), False)
         self._compiled = torch.compile(model, backend=self.backend, fullgraph=False, dynamic=dynamic)
         self._own = own is not None
+        self._limit = graph_breaks.follow("convert_frame", logging.WARNING, Limit())
 
     def __call__(self, inputs: tuple) -> Any:
         self.backend.ran = False
         with self._around():
             output = self._compiled(*inputs[0], **inputs[1]) if self._own else self._compiled(*inputs)
-        self.ran_graph = self.backend.ran
+        self.ran_graph = self.backend.ran and not self._limit.reached
         return output
 
     def counts(self) -> Counts:

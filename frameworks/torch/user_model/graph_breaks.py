@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -30,13 +30,27 @@ _EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILIN
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
 _GUARD = re.compile(r"- \d+/\d+: (.+)")
-_LIMIT = re.compile(r"hit config\.(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL)
+LIMIT = re.compile(r"hit config\.(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL)
 _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
 UNSEEN = "torch counts graph breaks that it does not log: remove code that changes torch's loggers"
 _PYTHON = f"{Path(os.__file__).parent}/"
+
+
+Receiver = TypeVar("Receiver", bound=logging.Handler)
+
+
+def follow(name: str, level: int, handler: Receiver) -> Receiver:
+    """Return a handler that receives records of a logger of Dynamo, even where a user's file switches logging off.
+
+    `logging.disable` acts in `isEnabledFor`, and `disable_existing_loggers` of logging.config in `handle`.
+    """
+    logger = logging.getLogger(f"torch._dynamo.{name}")
+    logger.addHandler(handler)
+    vars(logger).update(isEnabledFor=partial(operator.le, level), handle=logger.callHandlers)
+    return handler
 
 
 class _Journal(logging.Handler):
@@ -48,19 +62,10 @@ class _Journal(logging.Handler):
         self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch reports the stop
         self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch reports once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
-        self._follow("convert_frame", logging.WARNING)  # which warns where torch gives up
+        follow("convert_frame", logging.WARNING, self)  # which warns where torch gives up
         for artifact, modules in _LOGS.items():
             for module in modules:
-                self._follow(f"{module}.__{artifact}", logging.DEBUG)
-
-    def _follow(self, name: str, level: int) -> None:
-        """Receive the records of a logger of Dynamo from a level up, even where a user's file switches logging off.
-
-        `logging.disable` acts in `isEnabledFor`, and `disable_existing_loggers` of logging.config in `handle`.
-        """
-        logger = logging.getLogger(f"torch._dynamo.{name}")
-        logger.addHandler(self)
-        vars(logger).update(isEnabledFor=partial(operator.le, level), handle=logger.callHandlers)
+                follow(f"{module}.__{artifact}", logging.DEBUG, self)
 
     def emit(self, record: logging.LogRecord) -> None:
         if self.current is not None:
@@ -126,7 +131,7 @@ class Backend(graphs.CountingBackend):
                 self._journal.places[place] = mine
             place = self._journal.places.get(place, place)
             self._keep_break(place, explained[1] if explained else match["reason"])
-        elif match := _LIMIT.search(text):
+        elif match := LIMIT.search(text):
             self._note_limit(match)
         elif _SKIPPED in text and (place := self._innermost(text)):
             self._keep_break(place, "Dynamo cannot resume here, so the whole function runs without a graph")
