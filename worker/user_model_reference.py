@@ -66,10 +66,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
 
     Raises Unsupported for a model whose modes cannot be compared.
     """
-    refuse_what_changes(subject, tolerance)
-    if _remembers(subject):
-        raise Unsupported(REMEMBERS)
-    refuse_other_work(subject, calls)
+    refuse_what_modes_cannot_share(subject, calls, tolerance)
     eager = subject.eager(calls)
     name, outputs = reference(subject, eager, calls, tolerance)
     kept = _saved(outputs, folder / f"reference-{position}.npz")
@@ -94,6 +91,14 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         shapes=_shapes(outputs),
         **costs,
     )
+
+
+def refuse_what_modes_cannot_share(subject: Subject, calls: int, tolerance: float) -> None:
+    """Raise Unsupported for outputs that equal calls change, for kept results, and for work that state changes."""
+    refuse_what_changes(subject, tolerance)
+    if _remembers(subject):
+        raise Unsupported(REMEMBERS)
+    refuse_other_work(subject, calls)
 
 
 def refuse_what_changes(subject: Subject, tolerance: float) -> None:

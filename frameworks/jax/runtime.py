@@ -89,6 +89,9 @@ def shapes(arguments: Any) -> Any:
     return jax.tree.map(lambda x: shape(x) if hasattr(x, "shape") else x, arguments)
 
 
+CALLS_PYTHON = "the module calls back into Python: remove the callback from the model."
+
+
 def is_whole(module: str) -> bool:
     """Return whether StableHLO text is one module with one entry that never calls back into Python."""
     one_entry = module.count("func.func public") == 1 and module.count("module @") == 1

@@ -95,7 +95,7 @@ class Compile(Strategy):
     def refuse(self) -> None:
         """Raise Unsupported where the executable does not hold the whole model."""
         if not runtime.is_whole(self.lowered.as_text()):
-            raise Unsupported("the module calls back into Python: remove the callback from the model.")
+            raise Unsupported(runtime.CALLS_PYTHON)
 
     def fill(self, place: Place) -> None:
         place.adapter.synchronize(self.step(place)())

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import export
 
-from frameworks.adapter import DTYPES
+from frameworks.adapter import DTYPES, Unsupported
 from frameworks.jax import FRAMEWORK, runtime
 from frameworks.jax.models import build
 from frameworks.jax.modes import compiling
@@ -93,6 +93,12 @@ class Jitted(Eager):
 
     def __call__(self, inputs: tuple) -> Any:
         return self._graph(self.params, *inputs) if self._own is None else self._own(*inputs)
+
+    def refuse_python(self, inputs: tuple) -> None:
+        if self._own is not None:
+            arguments = self.params, user_model.Partitioned.from_tree(inputs)
+            if not runtime.is_whole(jax.jit(self.forward).lower(*arguments).as_text()):
+                raise Unsupported(runtime.CALLS_PYTHON)
 
     def counts(self) -> Counts:
         return Counts(self._compiled, self._graph._cache_size(), 0, self._seconds)

@@ -68,7 +68,7 @@ class Built:
         if tf.config.functions_run_eagerly():
             raise Unsupported(f"{graphs.RUN_EAGERLY}.")
         if self.calls_python:
-            raise Unsupported("the graph calls Python: remove tf.py_function and tf.numpy_function from the model.")
+            raise Unsupported(graphs.CALLS_PYTHON)
 
     @cached_property
     def calls_python(self) -> bool:

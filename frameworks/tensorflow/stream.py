@@ -8,9 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from frameworks.adapter import Unsupported
 from frameworks.stream import Counts, Place, Server
 from frameworks.tensorflow import FRAMEWORK
 from frameworks.tensorflow.models import build
+from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
 
 LACKING = {
@@ -65,6 +67,10 @@ class Function(Eager):
     def __call__(self, inputs: tuple) -> Any:
         self.ran_graph = True
         return self._call(*inputs)
+
+    def refuse_python(self, inputs: tuple) -> None:
+        if not tf.config.functions_run_eagerly() and graphs.python_nodes(self._graph.get_concrete_function(*inputs)):
+            raise Unsupported(graphs.CALLS_PYTHON)
 
     def counts(self) -> Counts:
         return Counts(self._traced, self._graph.experimental_get_tracing_count(), seconds=None)

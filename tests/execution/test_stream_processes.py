@@ -188,13 +188,75 @@ def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
     )
     assert 2 <= static.fell_back <= 6
     assert f"static runs eager mode's code for new lengths from call {static.fell_back} on." in done.output
-    assert (found["longest"].status, found["longest"].reason) == (
-        "unsupported",
-        "padded calls need a mask, and inputs() gives no 'attention_mask' by keyword.",
-    )
+    assert found["longest"].status == "ok" and found["longest"].padded_share > 0  # cumsum is causal
     kept = streams.JOURNAL.read(done.folder)
     again, _ = streamed(tmp_path, *words[:-1], "static")
     assert again.code == DONE and streams.JOURNAL.read(done.folder) == kept
+
+
+UNMASKED = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.seen = torch.nn.Embedding(10, 4), []
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        return CODE
+
+def model():
+    torch.manual_seed(0)
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return torch.randint(1, 10, (batch_size, seq_len))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["x.cumsum(1)[:, -1]", "x.mean(1)", "x.flip(1).cumsum(1)"])
+def test_a_padding_that_changes_outputs_is_refused_before_the_stream(tmp_path, code):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(UNMASKED.replace("CODE", code))
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
+    assert done.code == DONE, done.output
+    assert (found["longest"].status, found["longest"].reason) == (
+        "unsupported",
+        "padding changes the outputs at real positions, and inputs() gives no 'attention_mask' by keyword.",
+    )
+
+
+@pytest.mark.slow
+def test_a_user_model_that_keeps_what_calls_leave_is_refused(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(UNMASKED.replace("CODE", "self.seen.append(1) or x * len(self.seen)"))
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "static")
+    assert not found and "net.py does not run: two equal calls differ in " in done.output
+
+
+CALLS_PYTHON = {
+    "tensorflow": (
+        "tf.nn.softmax(scores)",
+        "tf.ensure_shape(tf.numpy_function(lambda a: a, [tf.nn.softmax(scores)], x.dtype), scores.shape)",
+    ),
+    "jax": (
+        "jax.nn.softmax(scores)",
+        "jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct(scores.shape, x.dtype), jax.nn.softmax(scores))",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", CALLS_PYTHON)
+def test_a_graph_that_calls_python_is_refused(tmp_path, framework):
+    interpreter(framework)
+    (tmp_path / "net.py").write_text(MASKED[framework].replace(*CALLS_PYTHON[framework]))
+    words = ("--framework", framework, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "static")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    assert found["static"].status == "unsupported" and "Python" in found["static"].reason
 
 
 def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):

@@ -23,6 +23,7 @@ except (ImportError, AttributeError):
 
 UNOPTIMIZED = "function-unoptimized"
 RUN_EAGERLY = "tf.config.run_functions_eagerly is on, so no graph runs: turn it off"
+CALLS_PYTHON = "the graph calls Python: remove tf.py_function and tf.numpy_function from the model."
 # Nodes that leave the graph for Python in every call.
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
