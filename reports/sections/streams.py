@@ -21,8 +21,8 @@ AXES = "vertical: seconds of the stream; horizontal: finished calls; both logari
 POINTS_A_DECADE = 8
 COLUMNS = (
     *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "new shapes s"),
-    "calls over eager's median",
-    *("compilations", "framework's count", "CUDA graphs", "s compiling", "MB", "MB growth", "GPU MB growth"),
+    *("calls over eager's median", "compilations", "framework's count", "CUDA graphs", "s compiling", "shapes"),
+    *("host MB", "host MB growth", "GPU MB growth"),
     *("padding", "tokens/s", "leads from call", "eager from call"),
 )
 
@@ -75,6 +75,7 @@ def _row(arm: Arm) -> Row:
             *(figure(name) for name in ("compilations", "reported")),
             figure("recorded") if arm.average(lambda record: record.recorded) else "",
             figure("compile_s"),
+            figure("shapes"),
             *(figure(name, 1e-6) for name in ("memory_bytes", "memory_growth_bytes", "device_growth_bytes")),
             Figure(f"{padding:.0%}", padding) if padding else "",
             figure("tokens_per_s"),
