@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,7 @@ class Server:
     """The model as a strategy calls it; this one calls it eagerly. Strategies read no clock."""
 
     ran_graph = True  # whether the latest call ran a graph, where it should
+    masks = False  # whether padded calls pass a mask that the user's inputs() does not give
 
     def __init__(self, place: Place):
         self.place = place
@@ -59,6 +61,7 @@ class Server:
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
         """Return an input set of a user model with zeros after its tokens. Raises Unsupported."""
         leaves, rebuild = self.flatten(inputs)
+        mask = self.mask(inputs) if self.masks else None
         made = []
         for leaf, axes in zip(leaves, self.free_axes(LENGTH), strict=True):
             for axis in axes:
@@ -66,7 +69,30 @@ class Server:
                     raise Unsupported(f"an input has {leaf.shape[axis]} positions for a call of {length} tokens.")
                 leaf = self.extended(leaf, axis, padded - length)
             made.append(leaf)
-        return rebuild(made)
+        args, kwargs = rebuild(made)
+        return args, kwargs if mask is None else kwargs | {MASK: self.extended(mask, 1, padded - length)}
+
+    def mask(self, inputs: tuple) -> Any:
+        """Return ones in the shape of the tokens, where a user model takes a mask that is not given; else None."""
+        args, kwargs = inputs
+        try:
+            signature = inspect.signature(self.forward)
+            given = signature.bind_partial(*args, **kwargs).arguments
+        except (TypeError, ValueError):  # such as of a function without a signature
+            return None
+        if MASK not in signature.parameters or MASK in given:
+            return None
+        tokens = (
+            leaf
+            for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(LENGTH), strict=True)
+            if axes == [1] and len(leaf.shape) == 2 and "int" in str(leaf.dtype)
+        )
+        return next((leaf * 0 + 1 for leaf in tokens), None)
+
+    @property
+    def forward(self) -> Any:
+        """The function of a user model whose arguments are the inputs; None where it has other ones."""
+        return getattr(self.place.step.user_model.module, "forward", None)
 
     def free_axes(self, *kinds: int) -> list[list[int]]:
         """Return the axes in which tensors differ between calls, in the order of `flatten`; of these kinds if named."""

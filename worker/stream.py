@@ -25,7 +25,9 @@ from worker.group import GroupWork
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
 PADDING = "padding"  # in the reference: why calls cannot be padded; empty where they can
+MASKS = "masks"  # in the reference: whether padded calls pass a mask that inputs() does not give
 NO_MASK = f"inputs() gives no {strategies.MASK!r} by keyword"
+OTHER_MASK = f"0 in {strategies.MASK!r} must mean padding"
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -75,11 +77,9 @@ class StreamWork(GroupWork):
         )
 
     @property
-    def takes_mask(self) -> bool:
-        """Return whether padded calls pass a mask."""
-        if self.workload.has_reference:
-            return self.workload.padding is not None
-        return strategies.MASK in self.server.place.examples[0][1]
+    def gives_mask(self) -> bool:
+        """Return whether the inputs of a user model hold a mask by keyword."""
+        return not self.workload.has_reference and strategies.MASK in self.server.place.examples[0][1]
 
     def inputs(self, length: int, padded: int, batch: int) -> tuple:
         """Return a call's inputs on the device in the strategy's form, with a mask if it pads and the model has one."""
@@ -185,17 +185,33 @@ class StreamWork(GroupWork):
             for number in self.job.compared
             for name, array in self.outputs(*self.calls[number]).items()
         }
-        found[PADDING] = np.array("" if self.takes_mask else self.changed_by_padding(found))
+        expected = dict(found)
+        found[PADDING] = np.array(self.unfit_for_padding(expected))
+        found[MASKS] = np.array(self.server.masks)
         path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
         saved = writing.save(path, found)
         return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
 
+    def unfit_for_padding(self, expected: dict[str, np.ndarray]) -> str:
+        """Return why calls cannot be padded, not even with a mask that the suite makes; else empty."""
+        if self.workload.has_reference and self.workload.padding is not None:
+            return ""
+        why = self.changed_by_padding(expected)
+        if why and not self.workload.has_reference and self.server.mask(self.server.place.examples[0]) is not None:
+            self.server.masks = True
+            why = self.changed_by_padding(expected)
+        return why
+
     def changed_by_padding(self, expected: dict[str, np.ndarray]) -> str:
-        """Return why calls cannot be padded without a mask, by eager mode's calls padded to the longest; else empty."""
+        """Return why calls cannot be padded so, by eager mode's calls padded to the longest; else empty."""
         name = self.workload.name
         lacks = f"{name} takes no mask" if self.workload.has_reference else NO_MASK
         if not any(array.dtype.kind in "fc" for array in expected.values()):
+            if self.gives_mask:
+                return ""
             return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
+        if self.gives_mask or self.server.masks:
+            lacks = OTHER_MASK
         longest = self.job.longest
         try:
             needed, tolerance = self.compared(expected, [(one, longest, batch) for one, _, batch in self.calls])
@@ -206,15 +222,18 @@ class StreamWork(GroupWork):
         return "" if needed <= tolerance else f"padding changes the outputs at real positions, and {lacks}."
 
     def refuse_padding(self) -> None:
-        """Raise Unsupported where the reference shows that calls cannot be padded."""
+        """Raise Unsupported where the reference shows that calls cannot be padded; else take its choice of a mask."""
         with np.load(self.job.reference) as reference:
             if reason := str(reference[PADDING]):
                 raise Unsupported(reason)
+            self.server.masks = bool(reference[MASKS])
 
     def parity(self) -> tuple[float, float]:
         """Return the smallest tolerance that all outputs meet at real positions, and their own."""
         with np.load(self.job.reference) as reference:
-            return self.compared({key: reference[key] for key in reference.files if key != PADDING}, self.calls)
+            return self.compared(
+                {key: reference[key] for key in reference.files if key not in (PADDING, MASKS)}, self.calls
+            )
 
     def compared(self, expected: dict[str, np.ndarray], calls: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
         """Return the smallest tolerance that outputs of the compared ones among calls meet, and their own."""

@@ -28,6 +28,11 @@ class Eager(Server):
     def flatten(self, inputs: tuple) -> tuple[list[Any], Callable[[list[Any]], tuple]]:
         return tf.nest.flatten(inputs), partial(tf.nest.pack_sequence_as, inputs)
 
+    @property
+    def forward(self) -> Any:
+        model = self.place.step.user_model.module.model
+        return getattr(model, "call", model)
+
     def extended(self, leaf: Any, axis: int, by: int) -> Any:
         return tf.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.shape.rank)])
 

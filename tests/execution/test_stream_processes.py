@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -225,6 +226,52 @@ def test_a_padding_that_changes_outputs_is_refused_before_the_stream(tmp_path, c
     assert (found["longest"].status, found["longest"].reason) == (
         "unsupported",
         "padding changes the outputs at real positions, and inputs() gives no 'attention_mask' by keyword.",
+    )
+
+
+@pytest.mark.slow
+def test_a_model_whose_forward_takes_a_mask_gets_one_where_padding_changes_outputs(tmp_path):
+    interpreter("torch")
+    config = {"model_type": "distilbert", "dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 1, "vocab_size": 50}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    words = ("--workload", f"transformers:{tmp_path}", "--calls", "3", "--strategy", "longest")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    longest = found["longest"]
+    assert longest.status == "ok", longest.reason
+    assert longest.padded_share > 0 and longest.parity <= longest.tolerance
+
+
+ADDITIVE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(10, 4)
+
+    def forward(self, ids, attention_mask):
+        x = self.embed(ids)
+        return torch.softmax(x @ x.mT + attention_mask[:, None, :], -1) @ x
+
+def model():
+    torch.manual_seed(0)
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return {"ids": torch.randint(1, 10, (batch_size, seq_len)), "attention_mask": torch.zeros(batch_size, seq_len)}
+"""
+
+
+@pytest.mark.slow
+def test_a_mask_in_which_0_means_attend_is_refused(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(ADDITIVE)
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
+    assert done.code == DONE, done.output
+    assert (found["longest"].status, found["longest"].reason) == (
+        "unsupported",
+        "padding changes the outputs at real positions, and 0 in 'attention_mask' must mean padding.",
     )
 
 
