@@ -107,6 +107,6 @@ def described(drawn: Lengths, maximum: int) -> str:
     """Return a sentence on the lengths' distribution, and on the share of the calls that is cut."""
     share = drawn.share_above(maximum)
     cut = f"; {share:.1%} are longer and are cut" if share else ""
-    cutoff = min(maximum, drawn.longest)
+    drawn = drawn.clipped(maximum)
     batches = f"; batches of {min(drawn.batches)} to {max(drawn.batches)}" if drawn.batches else ""
-    return f"Lengths: {drawn.name}, {drawn.shortest} to {cutoff} tokens{cut}{batches}."
+    return f"Lengths: {drawn.name}, {drawn.shortest} to {drawn.longest} tokens{cut}{batches}."

@@ -47,6 +47,20 @@ def test_a_file_of_counts_is_read(tmp_path):
     assert lengths.read(str(tmp_path / "own.csv")) == Lengths("own", ((3, 1), (7, 2)), ("mine",))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"length","count"\n"3","1"\n"7","2"\n',
+        "\ufefflength,count\n3,1\n7,2\n",
+        "length, count\n 3 , 1\n\t\n7, 2\n",
+        "length,count\r\n3,1\r\n7,2\r\n",
+    ],
+)
+def test_a_file_as_spreadsheets_write_it_is_read(text, tmp_path):
+    (tmp_path / "own.csv").write_bytes(text.encode())
+    assert lengths.read(str(tmp_path / "own.csv")).counts == ((3, 1), (7, 2))
+
+
 def test_a_file_may_hold_batch_sizes(tmp_path):
     (tmp_path / "own.csv").write_text("length,batch,count\n7,4,2\n3,1,1\n7,1,1\n")
     found = lengths.read(str(tmp_path / "own.csv"))
@@ -59,12 +73,14 @@ def test_a_file_may_hold_batch_sizes(tmp_path):
     ("text", "sentence"),
     [
         ("", "has no counts"),
-        ("length,count\n", "has no counts"),
+        ("length,count\n", "write rows of length,count below its first line"),
         ("tokens,count\n1,2\n", "the first line must be length,count"),
         ("length,count\n1\n", "give 2 whole numbers"),
         ("length,count\n1,-2\n", "give 2 whole numbers"),
         ("length,batch,count\n1,2\n", "give 3 whole numbers, length,batch,count"),
         ("length,count\n0,2\n", "write numbers from 1, and each shape once"),
+        (f"length,count\n5,{'9' * 5000}\n", "whole numbers, length,count, of at most 12 digits"),
+        (f"length,count\n{'5' * 200_000},2\n", "whole numbers, length,count, of at most 12 digits"),
         ("length,count\n3,2\n3,1\n", "write numbers from 1, and each shape once"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -14,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 NAMES = ("chat", "retrieval")
 COLUMNS, BATCHES = ["length", "count"], ["length", "batch", "count"]
 LARGEST_FILE = 1 << 22  # bytes
+MOST_DIGITS = 12
 
 
 class NoLengths(ValueError):
@@ -73,22 +73,26 @@ def read(word: str) -> Lengths:
             f"LENGTHS must be {', '.join(NAMES)}, or a CSV file with the columns length,count, not {word!r}."
         )
     try:
-        lines = files.content(path, LARGEST_FILE).decode().splitlines()
+        lines = files.content(path, LARGEST_FILE).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise NoLengths(f"The file {path} cannot be read: {error.strerror}.") from None
     except (files.Unfit, UnicodeDecodeError):
         raise NoLengths(f"{path} is no file of counts: give a CSV file with the columns length,count.") from None
     source = tuple(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
-    header, *rows = list(csv.reader(line for line in lines if line and not line.startswith("#"))) or [[]]
-    if header not in (COLUMNS, BATCHES) or not rows:
-        raise NoLengths(
-            f"{path} has no counts: the first line must be length,count or length,batch,count, followed by rows."
-        )
+    written = [line.split(",") for line in lines if line.strip() and not line.startswith("#")] or [[]]
+    header, *rows = [[cell.strip(' \t"') for cell in row] for row in written]
+    if header not in (COLUMNS, BATCHES):
+        raise NoLengths(f"{path} has no counts: the first line must be length,count or length,batch,count.")
+    if not rows:
+        raise NoLengths(f"{path} has no counts: write rows of {','.join(header)} below its first line.")
     names = ",".join(header)
     counts: dict[tuple[int, ...], int] = {}
     for row in rows:
-        if len(row) != len(header) or not all(cell.strip().isascii() and cell.strip().isdigit() for cell in row):
-            raise NoLengths(f"{path} has the row {','.join(row)[:40]!r}: give {len(header)} whole numbers, {names}.")
+        if len(row) != len(header) or not all(map(_is_count, row)):
+            raise NoLengths(
+                f"{path} has the row {','.join(row)[:40]!r}: give {len(header)} whole numbers, {names}, of at most "
+                f"{MOST_DIGITS} digits."
+            )
         *shape, count = map(int, row)
         if min(*shape, count) < 1 or tuple(shape) in counts:
             raise NoLengths(f"{path} has the row {','.join(row)}: write numbers from 1, and each shape once.")
@@ -98,3 +102,7 @@ def read(word: str) -> Lengths:
     return Lengths(
         word if word in NAMES else path.stem, tuple((shape[0], count) for shape, count in ordered), source, batches
     )
+
+
+def _is_count(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit() and len(cell) <= MOST_DIGITS
