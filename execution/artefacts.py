@@ -38,7 +38,7 @@ def problem(folder: Path, facts: Mapping[str, Any]) -> str | None:
         return ""
     try:
         content = json.loads((folder / MANIFEST).read_text())
-        known, files = content["facts"], content["files"]
+        known, files = dict(content["facts"]), dict(content["files"])
         float(content["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return "its manifest is missing or incomplete"

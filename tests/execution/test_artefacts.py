@@ -81,8 +81,10 @@ def test_a_foreign_or_older_artefact_is_named(artefact, changed, reason):
     assert artefacts.problem(artefact, FACTS | changed) == reason
 
 
-def test_a_manifest_that_holds_no_objects_is_none(artefact):
-    (artefact / "manifest.json").write_text(json.dumps([1]))
+@pytest.mark.parametrize("content", [[1], {"facts": [1]}, {"files": ["model.pt2"]}, {"facts": None}])
+def test_a_manifest_that_holds_no_objects_is_none(artefact, content):
+    whole = json.loads((artefact / "manifest.json").read_text())
+    (artefact / "manifest.json").write_text(json.dumps(whole | content if isinstance(content, dict) else content))
     assert artefacts.problem(artefact, FACTS) == "its manifest is missing or incomplete"
 
 
