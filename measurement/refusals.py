@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shutil
 import sys
 import traceback
 from collections.abc import Iterator
@@ -38,6 +40,10 @@ class UsageError(Exception):
 
 def sentence(error: OSError) -> str:
     """Return a sentence on the operating system's error, with the way out if known."""
+    if isinstance(error, shutil.Error) and isinstance(error.args[0], list):  # of a folder: a text for each file
+        _, copy, text = error.args[0][0]
+        number = re.match(r"\[Errno (\d+)\]", str(text))
+        error = OSError(int(number[1]), os.strerror(int(number[1])), str(copy)) if number else OSError(str(text))
     name = getattr(error, "filename", None)
     where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
     why = error.strerror or str(error) or type(error).__name__

@@ -6,7 +6,9 @@ The refusals are real: a small disk, a disk that takes no writing, a limit on fi
 from __future__ import annotations
 
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -252,3 +254,13 @@ def test_a_refused_write_names_its_file(tmp_path):
         refusals.sentence(refused.value)
         == f"{tmp_path}/full: No space left on device; free space there, then try again."
     )
+
+
+def test_a_folder_that_cannot_be_copied_is_one_sentence(tmp_path):
+    (tmp_path / "cache").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "cache" / name).symlink_to("gone")
+    with pytest.raises(OSError) as refused:
+        shutil.copytree(tmp_path / "cache", tmp_path / "copy")
+    said = refusals.sentence(refused.value)
+    assert re.fullmatch(r"\S+/copy/(one|two): No such file or directory; choose another path, then try again\.", said)
