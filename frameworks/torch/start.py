@@ -14,7 +14,7 @@ from frameworks.adapter import DTYPES, Capture, Step, Unsupported
 from frameworks.start import Place, Strategy
 from frameworks.torch import forms
 from frameworks.torch.forms import aot_inductor
-from frameworks.torch.modes import graphs
+from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import model as user_model
 
@@ -207,8 +207,16 @@ class AheadOfTime(Strategy):
         if problem := aot_inductor.missing_toolchain(place.adapter.device):
             raise Unsupported(problem)
         model = built(place)
+        args, kwargs = model.first
+        refused: Unsupported | None = None
         with torch.no_grad():
-            program = forms.exported_of(model.module, *model.first)
+            try:
+                program = forms.exported_of(model.module, args, kwargs)
+            except Unsupported as error:
+                refused = error
+            if refused is not None:
+                forms.refuse_hidden_tensors(flat.apart(model.module(*args, **kwargs))[1])
+                raise refused
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
         aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
 

@@ -277,3 +277,13 @@ def test_a_plan_of_starts_is_held_by_its_digest(tmp_path):
     (tmp_path / manifest.STARTS).write_text(json.dumps({"given": {}, "cells": [], "digest": "0"}))
     with pytest.raises(UsageError, match="was changed"):
         manifest.read(tmp_path / manifest.STARTS)
+
+
+@pytest.mark.slow
+def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
+    interpreter("torch")
+    words = ("--workload", "tests/field/torch/unregistered_output.py", "--processes", "1")
+    done = started(tmp_path / "run", *words, "--strategy", "ahead-of-time")
+    (record,) = starts.JOURNAL.read(done.folder)
+    assert record.status == "unsupported" and "Cause:" not in record.reason
+    assert record.reason.startswith("the model returns a ModelOutput, in which torch.export sees no tensors: ")
