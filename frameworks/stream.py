@@ -92,7 +92,7 @@ class Server:
     @property
     def forward(self) -> Any:
         """The function of a user model whose arguments are the inputs; None where it has other ones."""
-        return getattr(self.place.step.user_model.module, "forward", None)
+        return getattr(getattr(self.place.step.user_model, "module", None), "forward", None)
 
     def free_axes(self, *kinds: int) -> list[list[int]]:
         """Return the axes in which tensors differ between calls, in the order of `flatten`; of these kinds if named."""
