@@ -77,10 +77,12 @@ class Trainer:
             more, loss = self._gradients(weights, buffers, *(x[index] for x in inputs))
             gradients, total = {name: gradients[name] + more[name] for name in more}, total + loss
         means, squares, steps = state
+        # Where torch gives up to compile, eager mode runs this, which takes no such steps on a CPU.
+        capturable = self._objective.device_type != "cpu" or torch.compiler.is_compiling()
         with torch.no_grad():
             adamw(
                 list(weights.values()), [gradients[name] for name in weights], means, squares, [], steps,
-                foreach=True, capturable=True, amsgrad=False, maximize=False, lr=training.LEARNING_RATE,
+                foreach=True, capturable=capturable, amsgrad=False, maximize=False, lr=training.LEARNING_RATE,
                 beta1=training.BETAS[0], beta2=training.BETAS[1], eps=training.EPSILON,
                 weight_decay=training.WEIGHT_DECAY,
             )  # fmt: skip
