@@ -76,7 +76,7 @@ class Server:
         """Return ones in the shape of the tokens, where a user model takes a mask that is not given; else None."""
         args, kwargs = inputs
         try:
-            signature = inspect.signature(self.forward)
+            signature = inspect.signature(self.signed)
             given = signature.bind_partial(*args, **kwargs).arguments
         except (TypeError, ValueError):  # such as of a function without a signature
             return None
@@ -90,7 +90,7 @@ class Server:
         return next((leaf * 0 + 1 for leaf in tokens), None)
 
     @property
-    def forward(self) -> Any:
+    def signed(self) -> Any:
         """The function of a user model whose arguments are the inputs; None where it has other ones."""
         return getattr(getattr(self.place.step.user_model, "module", None), "forward", None)
 

@@ -29,7 +29,7 @@ class Eager(Server):
         return tf.nest.flatten(inputs), partial(tf.nest.pack_sequence_as, inputs)
 
     @property
-    def forward(self) -> Any:
+    def signed(self) -> Any:
         model = self.place.step.user_model.module.model
         return getattr(model, "call", model)
 
