@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -83,8 +82,8 @@ def stream(
 
 def check_lengths(asked: Sweep) -> None:
     """Raise UsageError for a workload without streams."""
-    for name, kind in itertools.product(asked.axes["workload"], asked.axes["pass"]):
-        if "seq_len" not in (parameter.name for parameter in workloads.get(name, kind).parameters):
+    for name in asked.axes["workload"]:
+        if "seq_len" not in (parameter.name for parameter in workloads.get(name).parameters):
             raise UsageError(f"{name} has no sequence length: a stream needs the parameter seq_len.")
 
 

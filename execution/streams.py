@@ -121,16 +121,21 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
 
 
 def new_shapes_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]]) -> float | None:
-    """Return the seconds by which first calls of shapes exceed the median of the other calls; None without others.
+    """Return the seconds by which first calls of shapes exceed later ones; None where no shape has several calls.
 
-    The stream's first call does not count: it waits for the compiler in every strategy but eager mode.
+    A shape of one call is compared with the shape of several that is nearest in tokens. The stream's first call does
+    not count: it waits for the compiler in every strategy but eager mode.
     """
-    first = set({shape: number for number, shape in reversed(list(enumerate(shapes)))}.values())
-    repeated = [seconds for number, seconds in enumerate(calls_s) if number not in first]
-    if not repeated:
+    first: dict[tuple[int, int], int] = {}
+    later: dict[tuple[int, int], list[float]] = {}
+    for number, (shape, seconds) in enumerate(zip(shapes, calls_s, strict=True)):
+        if first.setdefault(shape, number) != number:
+            later.setdefault(shape, []).append(seconds)
+    if not later:
         return None
-    usual = median(repeated)
-    return sum(calls_s[number] - usual for number in first if number)
+    usual = {shape: median(found) for shape, found in later.items()}
+    nearest = {shape: min(usual, key=lambda other: abs(mul(*other) - mul(*shape))) for shape in first}
+    return sum(calls_s[number] - usual[nearest[shape]] for shape, number in first.items() if number)
 
 
 def _growth(before: int | None, after: int | None) -> int | None:

@@ -72,6 +72,11 @@ class Server:
         args, kwargs = rebuild(made)
         return args, kwargs if mask is None else kwargs | {MASK: self.extended(mask, 1, padded - length)}
 
+    @staticmethod
+    def gives_mask(inputs: tuple) -> bool:
+        """Return whether an input set of a user model holds a mask by keyword."""
+        return inputs[1].get(MASK) is not None
+
     def mask(self, inputs: tuple) -> Any:
         """Return ones in the shape of the tokens, where a user model takes a mask that is not given; else None."""
         args, kwargs = inputs
@@ -80,7 +85,7 @@ class Server:
             given = signature.bind_partial(*args, **kwargs).arguments
         except (TypeError, ValueError):  # such as of a function without a signature
             return None
-        if MASK not in signature.parameters or MASK in given:
+        if MASK not in signature.parameters or given.get(MASK) is not None:
             return None
         tokens = (
             leaf

@@ -115,7 +115,7 @@ def _new_shapes(eager: Arm) -> str:
     if share is None or share < NEW_SHAPES:
         return ""
     shapes = eager.average(lambda record: record.shapes) or 0
-    return f"Eager mode spends {share:.0%} of its time on the first calls of {shapes - 1:.0f} new shapes."
+    return f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
 
 
 def sentences(cell: Cell) -> list[str]:

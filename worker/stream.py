@@ -79,7 +79,7 @@ class StreamWork(GroupWork):
     @property
     def gives_mask(self) -> bool:
         """Return whether the inputs of a user model hold a mask by keyword."""
-        return not self.workload.has_reference and strategies.MASK in self.server.place.examples[0][1]
+        return not self.workload.has_reference and self.server.gives_mask(self.server.place.examples[0])
 
     def inputs(self, length: int, padded: int, batch: int) -> tuple:
         """Return a call's inputs on the device in the strategy's form, with a mask if it pads and the model has one."""
@@ -109,12 +109,12 @@ class StreamWork(GroupWork):
         setup = time.perf_counter() - begin
         seconds, fell_back = self.timed([kept[call] for call in self.calls])
         noise, after = meter.stop(), server.counts()
-        if not self.workload.has_reference:
-            server.refuse_python(kept[self.calls[-1]])
         refuse_unrecorded(self.job.strategy, after.recorded - before.recorded)
         memory_after, device_after = resident_bytes(), server.device_bytes()
         loops += [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
         self.channel.phase(self.cell, "compare")
+        if not self.workload.has_reference:
+            server.refuse_python(kept[self.calls[-1]])
         parity, tolerance = self.parity()
         return Streamed(
             self.cell.id,
@@ -199,8 +199,8 @@ class StreamWork(GroupWork):
         why = self.changed_by_padding(expected)
         if why and not self.workload.has_reference and self.server.mask(self.server.place.examples[0]) is not None:
             self.server.masks = True
-            why = self.changed_by_padding(expected)
-        return why
+            self.server.masks = not self.changed_by_padding(expected)
+        return "" if self.server.masks else why
 
     def changed_by_padding(self, expected: dict[str, np.ndarray]) -> str:
         """Return why calls cannot be padded so, by eager mode's calls padded to the longest; else empty."""
@@ -210,7 +210,7 @@ class StreamWork(GroupWork):
             if self.gives_mask:
                 return ""
             return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
-        if self.gives_mask or self.server.masks:
+        if self.gives_mask:
             lacks = OTHER_MASK
         longest = self.job.longest
         try:

@@ -36,6 +36,10 @@ def test_figures_of_a_stream_are_those_of_its_calls():
 def test_first_calls_of_shapes_are_counted_beyond_usual_calls():
     job = StreamJob("dynamic", (10, 11, 10, 11, 12, 10), (10, 11, 10, 11, 12, 10), (1,) * 6, 10, 12)
     assert figures(stream([9.0, 0.5, 0.1, 0.1, 0.3, 0.1]), job)["new_shapes_s"] == pytest.approx(0.4 + 0.2)
+    lengths = (7, *range(1, 101), *range(1, 101), *([5] * 200), 103)  # a call costs 1 ms a token; no shape is new
+    alike = StreamJob("dynamic", lengths, lengths, (1,) * len(lengths), 1, 103)
+    seconds = [9.0, *(1e-3 * length for length in lengths[1:])]
+    assert figures(stream(seconds), alike)["new_shapes_s"] == pytest.approx(0.003)  # 103 is compared with 100
     once = StreamJob("dynamic", (10, 11), (10, 11), (1, 1), 10, 11)
     assert figures(stream([9.0, 0.5]), once)["new_shapes_s"] is None
 
@@ -43,9 +47,7 @@ def test_first_calls_of_shapes_are_counted_beyond_usual_calls():
 def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
     found = planted("eager", 0.1, 0.01)
     new = [replace(record, new_shapes_s=0.25, shapes=20) for record in found]
-    assert words.notes(*analysis.cells(new)) == [
-        "Eager mode spends 23% of its time on the first calls of 19 new shapes."
-    ]
+    assert words.notes(*analysis.cells(new)) == ["The first calls of 19 new shapes cost eager mode 23% of its time."]
     assert not words.notes(*analysis.cells(found))
 
 

@@ -30,7 +30,9 @@ _EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILIN
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
 _GUARD = re.compile(r"- \d+/\d+: (.+)")
-LIMIT = re.compile(r"hit config\.(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL)
+LIMIT = re.compile(
+    r"hit config\.(?:accumulated_)?(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL
+)
 _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
