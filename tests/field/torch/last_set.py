@@ -1,5 +1,9 @@
+import itertools
+
 import torch
 from torch import nn
+
+TURN = itertools.count()
 
 
 class Tokens(nn.Module):
@@ -19,8 +23,4 @@ def model():
 
 
 def inputs():
-    return torch.randn(1 if torch.initial_seed() % 4 == 0 else 6, 16)
-
-
-def loss(scores):
-    return scores.mean()
+    return torch.randn(1 if next(TURN) % 4 == 3 else 6, 16)
