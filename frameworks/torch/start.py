@@ -208,15 +208,9 @@ class AheadOfTime(Strategy):
             raise Unsupported(problem)
         model = built(place)
         args, kwargs = model.first
-        refused: Unsupported | None = None
         with torch.no_grad():
-            try:
-                program = forms.exported_of(model.module, args, kwargs)
-            except Unsupported as error:
-                refused = error
-            if refused is not None:
-                forms.refuse_hidden_tensors(flat.apart(model.module(*args, **kwargs))[1])
-                raise refused
+            forms.refuse_hidden_tensors(flat.apart(model.module(*args, **kwargs))[1])
+            program = forms.exported_of(model.module, args, kwargs)
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
         aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
 
