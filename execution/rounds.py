@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import frameworks
 from execution import artefacts
 from execution.launcher import Launcher
+from frameworks import policies
 from launchers import local
 from measurement import protocol
 from measurement.flags import disturbances
@@ -137,6 +138,7 @@ class Rounds(ABC, Generic[Row]):
             "device_name": hello.effective.device_name or self.machine[1],
             "dtype": cell.dtype,
             "threads": cell.threads,
+            "policies": policies.differing(cell.framework, cell.device_kind, self.launcher.sweep.policies) or None,
         }
 
     def caches(self, cleared: bool = True) -> Path:

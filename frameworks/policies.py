@@ -56,6 +56,14 @@ POLICIES = (
         devices=("cpu", "gpu"),
     ),
     Policy(
+        name="torch-cudnn-attention",
+        framework="torch",
+        choices={"preferred": DEFAULT, "last": Choice({"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"})},
+        suite="preferred",
+        reason="torch's default on H100 and later. cuDNN plans attention once for each shape.",
+        devices=("gpu",),
+    ),
+    Policy(
         name="paddle-openmp-idle",
         framework="paddle",
         choices={"spin": DEFAULT, "sleep": SLEEP, "spin-briefly": Choice({"KMP_BLOCKTIME": "20"})},
@@ -141,6 +149,12 @@ def resolve(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[
     """Return the choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
     mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
     return {policy.name: given.get(policy.name, policy.suite) for policy in mine}
+
+
+def differing(framework: str, device_kind: str, given: Mapping[str, str]) -> str:
+    """Return the choices that differ from the suite's, as `name=choice,...`; empty without any."""
+    taken, usual = (resolve(framework, device_kind, choices) for choices in (given, {}))
+    return ",".join(f"{name}={choice}" for name, choice in taken.items() if choice != usual[name])
 
 
 def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ class ProcessRecord:
     device_name: str | None = col("processor or GPU")
     dtype: str = must("fp32, tf32, bf16 or fp16")
     threads: int = must("intra-op CPU threads", "threads")
+    policies: str | None = col("choices of policies that differ from the suite's, separated by ','")
     strategy: str = must("name of the strategy")
     round: int = must("number of the round, from 0; each round has every strategy once")
     place: int = must("position of the process within its round, from 0")

@@ -17,10 +17,11 @@ WIDTH, MOST_LINES = 80, 3  # of a text on a terminal
 
 
 def title(record: ProcessRecord) -> str:
-    """Return the framework with its version, the workload, and all else in the name of the cell."""
+    """Return the framework with its version, the workload, all else in the name of the cell, and policies."""
     version = f" {record.framework_version}" if record.framework_version else ""
     rest = in_words(record.cell.removeprefix(f"{record.framework}/{record.workload}/"))
-    return f"{record.framework}{version} {record.workload}, {rest}"
+    policies = f", {record.policies.replace(',', ', ')}" if record.policies else ""
+    return f"{record.framework}{version} {record.workload}, {rest}{policies}"
 
 
 def conditions(records: Sequence[ProcessRecord]) -> list[str]:

@@ -117,8 +117,10 @@ def test_padded_and_dynamic_calls_give_eagers_outputs_and_counters_agree(tmp_pat
     interpreter("torch")
     names = "marked,dynamic,longest,longest-cuda-graphs,polymorphic"
     words = ("--workload", "bert-tiny", "--impl", "plain", "--calls", "8", "--strategy", names)
-    done, found = streamed(tmp_path, *words)
+    done, found = streamed(tmp_path, *words, "--policy", "torch-openmp-idle=sleep")
     assert done.code == DONE, done.output
+    assert {record.policies for record in found.values()} == {"torch-openmp-idle=sleep"}
+    assert "torch-openmp-idle=sleep" in done.output  # in the heading
     for name in ("eager", "marked", "dynamic", "longest"):
         record = found[name]
         assert record.status == "ok", (name, record.reason)
