@@ -90,8 +90,8 @@ AnyArm = TypeVar("AnyArm", bound=Arm)
 
 
 def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the records of each cell."""
-    return grouped(records, lambda one: one.cell)
+    """Return the records of each cell under the same policies."""
+    return grouped(records, lambda one: ",".join(filter(None, (one.cell, one.policies))))
 
 
 def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:

@@ -71,10 +71,11 @@ def ratio(values: Iterable[tuple[float, float]]) -> Interval | None:
 
 
 def cell_name(cell: Named) -> str:
-    """Return the framework, the workload and its shape, for texts."""
+    """Return the framework, the workload, its shape, and policies, for texts."""
     framework, workload, *_, parameters = cell.name.split("/")
     shape, *others = parameters.replace("batch_size=", "").replace(",seq_len=", "×").split(",")
-    return " ".join((framework, workload, shape, *others[: 0 if "×" in shape else 1]))
+    policies = filter(None, [cell.records[0].policies])
+    return " ".join((framework, workload, shape, *others[: 0 if "×" in shape else 1], *policies))
 
 
 def at_least(limit: float) -> Judge:

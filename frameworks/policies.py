@@ -60,7 +60,8 @@ POLICIES = (
         framework="torch",
         choices={"preferred": DEFAULT, "last": Choice({"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"})},
         suite="preferred",
-        reason="torch's default on H100 and later. cuDNN plans attention once for each shape.",
+        reason="torch's default on H100 and later. cuDNN plans attention once for each shape, 54 ms on an H200: 74 new "
+        "lengths cost BERT-base 3.7 s of a stream, and 0.15 s with `last`.",
         devices=("gpu",),
     ),
     Policy(

@@ -250,13 +250,14 @@ def name_of(record: Record) -> str:
 
 
 def served_name(records: Sequence[ProcessRecord]) -> str:
-    """Return the name of a row of processes in rounds: framework, model, and the shape or the calls."""
+    """Return the name of a row of processes in rounds: framework, model, the shape or the calls, and policies."""
     one = records[0]
     shape = dict(pair.split("=", 1) for pair in one.cell.rpartition("/")[2].split(","))
     calls = next((f"{r.number:,} calls, {r.lengths}" for r in records if isinstance(r, StreamRecord) and r.number), "")
     shown = f"batch {shape['batch_size']}, {calls}" if calls else _shape(int(shape["batch_size"]), shape.get("seq_len"))
     library = " (library)" if "/library/" in one.cell else ""
-    return f"{one.framework} {NAMES.get(one.workload, one.workload)}{library}, {shown}"
+    model = f"{one.framework} {NAMES.get(one.workload, one.workload)}{library}"
+    return ", ".join(filter(None, (model, shown, one.policies)))
 
 
 def _shape(batch: int | None, length: int | str | None) -> str:

@@ -115,7 +115,16 @@ def _new_shapes(eager: Arm) -> str:
     if share is None or share < NEW_SHAPES:
         return ""
     shapes = eager.average(lambda record: record.shapes) or 0
-    return f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
+    found = f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
+    one = eager.records[0]
+    if (
+        one.framework == "torch"
+        and one.device.startswith("gpu")
+        and not one.policies
+        and "attention=explicit" not in one.cell
+    ):
+        found += " On H100 and later, cuDNN's attention plans each shape; POLICY=torch-cudnn-attention=last avoids it."
+    return found
 
 
 def sentences(cell: Cell) -> list[str]:

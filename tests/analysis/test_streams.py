@@ -49,6 +49,11 @@ def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
     new = [replace(record, new_shapes_s=0.25, shapes=20) for record in found]
     assert words.notes(*analysis.cells(new)) == ["The first calls of 19 new shapes cost eager mode 23% of its time."]
     assert not words.notes(*analysis.cells(found))
+    fused = [replace(record, device="gpu:0", cell=f"{record.cell},attention=fused") for record in new]
+    assert "POLICY=torch-cudnn-attention=last" in words.notes(*analysis.cells(fused))[0]
+    last = [replace(record, policies="torch-cudnn-attention=last") for record in fused]
+    assert "POLICY" not in words.notes(*analysis.cells(last))[0]
+    assert len(analysis.cells([*fused, *last])) == 2
 
 
 def test_counters_that_differ_and_a_fall_back_are_flags():
