@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +20,10 @@ from records.intervals import over_processes
 from records.process import ProcessRecord
 
 Row = TypeVar("Row", bound=ProcessRecord)
+Range = tuple[float, float]  # of calls; the second is infinite where the scan ends within the range
+CALLS = (1, 100, 10_000, 1_000_000)  # for which strategies are recommended
+SCANNED = tuple(10 ** (step / 20) for step in range(9 * 20 + 1))  # calls, 1 to a billion
+STEPS = 30  # of a bisection between two of them: exact to 1e-9
 
 
 def mean(values: Sequence[float]) -> Interval | None:
@@ -61,7 +67,7 @@ def _more(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
 
 
 @dataclass(frozen=True)
-class Arm(Generic[Row]):
+class Arm(ABC, Generic[Row]):
     """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
 
     name: str
@@ -85,8 +91,60 @@ class Arm(Generic[Row]):
         logs = mean([math.log((figure(one) or math.nan) / (figure(base) or math.nan)) for one, base in self.pairs])
         return logs.map(math.exp) if logs else None
 
+    @abstractmethod
+    def seconds(self, record: Row, calls: float) -> float:
+        """Return the seconds that a process takes for so many calls."""
+
+    def after(self, calls: float) -> Interval | None:
+        """Return the seconds that so many calls take."""
+        return typical([self.seconds(record, calls) for record in self.records])
+
+    @cached_property
+    def pays(self) -> list[Range]:
+        """Return the calls at which it takes less time than eager mode: the paired ratio's interval excludes 1."""
+        return self._where(lambda saved: saved.low > 0)
+
+    @cached_property
+    def undecided(self) -> list[Range]:
+        """Return the calls at which the interval of the paired ratio to eager mode includes 1."""
+        return self._where(lambda saved: saved.low <= 0 <= saved.high)
+
+    def _where(self, holds: Callable[[Interval], bool]) -> list[Range]:
+        """Return the calls at which a condition on the log-ratio of eager mode's total to its own holds.
+
+        Ratios need not change monotonically with the calls. So calls are scanned, and each change is bisected.
+        """
+        if len(self.pairs) < ENOUGH_PROCESSES:
+            return []
+
+        def held(calls: float) -> bool:
+            found = mean([math.log(self.seconds(base, calls) / self.seconds(one, calls)) for one, base in self.pairs])
+            return found is not None and holds(found)
+
+        known = [(calls, held(calls)) for calls in SCANNED]
+        edges = [known[0][0]] if known[0][1] else []
+        for (low, before), (high, after) in itertools.pairwise(known):
+            if before != after:
+                edges.append(_change(held, low, high))
+        return list(zip(edges[::2], [*edges[1::2], math.inf], strict=False))
+
 
 AnyArm = TypeVar("AnyArm", bound=Arm)
+
+
+def _change(held: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the calls between `low` and `high` at which a condition changes."""
+    before = held(low)
+    for _ in range(STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if held(middle) == before else (low, middle)
+    return high
+
+
+def fastest(there: Iterable[Arm], calls: float) -> tuple[str, ...]:
+    """Return the strategy that takes the least time for so many calls, and those not shown to take more."""
+    figures = {one.name: {record.round: one.seconds(record, calls) for record in one.records} for one in there}
+    return () if any(math.isnan(value) for ones in figures.values() for value in ones.values()) else least(figures)
 
 
 def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:

@@ -6,22 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from statistics import fmean, median
 
 from analysis import rounds
-from analysis.rounds import least, typical
+from analysis.rounds import fastest, typical
 from measurement.statistics import Interval
 from measurement.streams import CACHES, STRATEGIES
 from records.streams import StreamRecord
-
-
-def lead(calls: Sequence[float], eager: Sequence[float], setup: float = 0.0) -> int | None:
-    """Return the call, from 1, after which a stream is ahead of eager mode's to its end; None where it never is."""
-    own, base = list(accumulate(calls, initial=setup))[1:], list(accumulate(eager))
-    behind = [number for number, (a, b) in enumerate(zip(own, base, strict=True), start=1) if a >= b]
-    after = behind[-1] + 1 if behind else 1
-    return after if after <= len(own) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +38,6 @@ class Arm(rounds.Arm[StreamRecord]):
         return fmean(counts) if counts else None
 
     @property
-    def leads(self) -> list[int | None]:
-        """Return by process the call from which it always leads eager mode."""
-        return [lead(one.calls, base.calls, one.setup_s or 0.0) for one, base in self.pairs]
-
-    @property
-    def leads_from(self) -> int | None:
-        """Return the median of these; None where it never leads in half of the processes or more."""
-        found = [math.inf if call is None else call for call in self.leads]
-        middle = median(found) if found else math.inf
-        return None if math.isinf(middle) else round(middle)
-
-    @property
     def fell_back(self) -> int | None:
         """Return the earliest call that ran no graph, from 1; None where there is none."""
         return min((record.fell_back for record in self.records if record.fell_back), default=None)
@@ -68,11 +47,11 @@ class Arm(rounds.Arm[StreamRecord]):
         """Return whether the framework's own counter differs from the suite's in any process."""
         return any("miscounted" in (record.flags or "") for record in self.records)
 
-    def cumulated(self, calls: int) -> tuple[float, Interval | None]:
-        """Return seconds until so many calls are done, a mean over processes, and its interval from three on."""
-        seconds = [(record.setup_s or 0.0) + sum(record.calls[:calls]) for record in self.records]
-        found = typical(seconds)
-        return found.value if found else fmean(seconds), found
+    def seconds(self, record: StreamRecord, calls: float) -> float:
+        """Return seconds of the first calls; beyond the stream's end each takes its usual time."""
+        served = (record.setup_s or 0.0) + sum(record.calls[: int(calls)])
+        beyond = calls - len(record.calls)
+        return served + beyond * (record.usual_ms or math.nan) / 1000 if beyond > 0 else served
 
 
 @dataclass(frozen=True)
@@ -88,18 +67,22 @@ class Cell:
         """Return any of the records, for common columns."""
         return self.records[0]
 
+    @property
+    def number(self) -> int | None:
+        """Return the calls of the stream; None without any process that served it."""
+        return next((arm.records[0].number for arm in self.arms if arm.records), None)
+
     def with_caches(self, caches: str) -> list[Arm]:
         """Return the arms with one kind of caches."""
         return [arm for arm in self.arms if arm.caches == caches]
 
-    def choice(self, caches: str) -> tuple[str, ...]:
-        """Return the strategy that takes the least time, or all between which intervals do not decide.
+    def choice(self, caches: str, calls: float) -> tuple[str, ...]:
+        """Return the strategy that takes the least time for so many calls, or all that intervals do not exclude.
 
         The fastest on average is the choice where the paired ratio of every other to it has an interval above 1. A
         strategy that fell back to eager mode, or failed in any process, is no choice.
         """
-        there = self.compared(caches)
-        return least({arm.name: {record.round: record.total_s or math.nan for record in arm.records} for arm in there})
+        return fastest(self.compared(caches), calls)
 
     def compared(self, caches: str) -> list[Arm]:
         """Return the arms among which `choice` chooses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul
-from statistics import median
+from statistics import fmean, median
 from typing import Any, ClassVar
 
 import frameworks
@@ -94,17 +94,20 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
     total = found.setup_s + sum(calls)
     real, computed = (sum(map(mul, each, job.batches)) for each in (job.lengths, job.padded))
     fell_back = found.fell_back is not None and job.strategy != EAGER
+    shapes = list(zip(job.padded, job.batches, strict=True))
+    usual = usual_s(found.calls_s, shapes)
     flags = {"fell_back": fell_back, "miscounted": found.reported not in (None, found.compilations)}
     return {
         **judged(found, "Outputs at real positions are beyond the tolerance.", flags),
         "number": len(calls),
-        "shapes": len(set(zip(job.padded, job.batches, strict=True))),
+        "shapes": len(set(shapes)),
         "setup_s": found.setup_s,
         "total_s": total,
         "p50_ms": 1000 * median(calls),
         "p99_ms": 1000 * calls[max(0, -(-99 * len(calls) // 100) - 1)],
         "longest_ms": 1000 * calls[-1],
-        "new_shapes_s": new_shapes_s(found.calls_s, list(zip(job.padded, job.batches, strict=True))),
+        "usual_ms": 1000 * fmean(usual or found.calls_s[1:] or found.calls_s),
+        "new_shapes_s": new_shapes_s(found.calls_s, shapes, usual) if usual else None,
         "compilations": found.compilations,
         "reported": found.reported,
         "recorded": found.recorded,
@@ -120,22 +123,33 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
     }
 
 
-def new_shapes_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]]) -> float | None:
-    """Return the seconds by which first calls of shapes exceed later ones; None where no shape has several calls.
+def usual_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]]) -> list[float] | None:
+    """Return for each call the median later call of its shape, in seconds; None where no shape has several calls.
 
-    A shape of one call is compared with the shape of several that is nearest in tokens. The stream's first call does
-    not count: it waits for the compiler in every strategy but eager mode.
+    A shape of one call has the figure of the shape of several that is nearest in tokens.
     """
-    first: dict[tuple[int, int], int] = {}
     later: dict[tuple[int, int], list[float]] = {}
-    for number, (shape, seconds) in enumerate(zip(shapes, calls_s, strict=True)):
-        if first.setdefault(shape, number) != number:
+    seen: set[tuple[int, int]] = set()
+    for shape, seconds in zip(shapes, calls_s, strict=True):
+        if shape in seen:
             later.setdefault(shape, []).append(seconds)
+        seen.add(shape)
     if not later:
         return None
     usual = {shape: median(found) for shape, found in later.items()}
-    nearest = {shape: min(usual, key=lambda other: abs(mul(*other) - mul(*shape))) for shape in first}
-    return sum(calls_s[number] - usual[nearest[shape]] for shape, number in first.items() if number)
+    nearest = {shape: min(usual, key=lambda other: abs(mul(*other) - mul(*shape))) for shape in seen}
+    return [usual[nearest[shape]] for shape in shapes]
+
+
+def new_shapes_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]], usual: Sequence[float]) -> float:
+    """Return the seconds by which first calls of shapes exceed usual ones.
+
+    The stream's first call does not count: it waits for the compiler in every strategy but eager mode.
+    """
+    first: dict[tuple[int, int], int] = {}
+    for number, shape in enumerate(shapes):
+        first.setdefault(shape, number)
+    return sum(calls_s[number] - usual[number] for number in first.values() if number)
 
 
 def _growth(before: int | None, after: int | None) -> int | None:

@@ -30,6 +30,7 @@ class Policy:
     suite: str
     reason: str
     devices: tuple[str, ...] = ("cpu",)
+    of_new_shapes: str = ""  # why the users' choice makes first calls of shapes slow
 
     @property
     def users(self) -> str:
@@ -61,8 +62,9 @@ POLICIES = (
         choices={"preferred": DEFAULT, "last": Choice({"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"})},
         suite="preferred",
         reason="torch's default on H100 and later. cuDNN plans attention once for each shape, 54 ms on an H200: 74 new "
-        "lengths cost BERT-base 3.7 s of a stream, and 0.15 s with `last`.",
+        "lengths cost BERT-base 3.6 s of a stream, and 0.15 s with `last`.",
         devices=("gpu",),
+        of_new_shapes="On H100 and later, cuDNN's attention plans each shape",
     ),
     Policy(
         name="paddle-openmp-idle",
@@ -156,6 +158,12 @@ def differing(framework: str, device_kind: str, given: Mapping[str, str]) -> str
     """Return the choices that differ from the suite's, as `name=choice,...`; empty without any."""
     taken, usual = (resolve(framework, device_kind, choices) for choices in (given, {}))
     return ",".join(f"{name}={choice}" for name, choice in taken.items() if choice != usual[name])
+
+
+def of_new_shapes(framework: str, device_kind: str) -> list[Policy]:
+    """Return the policies whose default makes first calls of shapes slow."""
+    mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
+    return [policy for policy in mine if policy.of_new_shapes]
 
 
 def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ class StreamRecord(ProcessRecord):
     p50_ms: float | None = col("median call", "ms")
     p99_ms: float | None = col("99th percentile of the calls", "ms")
     longest_ms: float | None = col("longest call", "ms")
+    usual_ms: float | None = col("mean of each call's shape's median call but its first", "ms")
     new_shapes_s: float | None = col("time of shapes' first calls, but the stream's, beyond that of usual calls", "s")
     compilations: int | None = col("counted where the compiler is entered")
     reported: int | None = col("compilations by the framework's own counter")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from analysis.rounds import on_slow_cores
+from analysis.rounds import CALLS, Arm, Range, on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
+from measurement.statistics import ENOUGH_PROCESSES
 from measurement.text import plain, times
 from records.process import ProcessRecord
 from reports.names import in_words
 
 WIDTH, MOST_LINES = 80, 3  # of a text on a terminal
+MOST_UNDECIDED = 2
 
 
 def title(record: ProcessRecord) -> str:
@@ -36,6 +40,61 @@ def conditions(records: Sequence[ProcessRecord]) -> list[str]:
     found = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
     timed = times(sum(1 for one in records if one.host_loop_ms), "process", "processes")
     return [f"{found[0].upper()}{found[1:]} of {timed}, whose times count."] if found else []
+
+
+def pays(one: Arm) -> str:
+    """Return the calls at which a strategy is shown to pay, or up to or from which it is shown not to.
+
+    It is empty with fewer than three pairs.
+    """
+    if len(one.pairs) < ENOUGH_PROCESSES or one.pays:
+        return ranges(one.pays)
+    if not one.undecided:
+        return "none"
+    first, last = one.undecided[-1]
+    if not math.isinf(last):
+        return f"none from {calls_text(last)}"
+    return "inconclusive" if first == 1 else f"none up to {calls_text(first)}"
+
+
+def ranges(found: Sequence[Range]) -> str:
+    """Return ranges of calls: `from 2,000`, `up to 38,000`, `60 to 700` or `all`."""
+    return ", ".join(map(_range, found))
+
+
+def _range(found: Range) -> str:
+    low, high = found
+    if math.isinf(high):
+        return "all" if low == 1 else f"from {calls_text(low)}"
+    return f"{'up' if low == 1 else calls_text(low)} to {calls_text(high)}"
+
+
+def calls_text(calls: float) -> str:
+    """Return a number of calls to two digits."""
+    if calls < 100:
+        return f"{calls:.0f}"
+    digits = 10 ** (math.floor(math.log10(calls)) - 1)
+    return f"{round(calls / digits) * digits:,.0f}"
+
+
+def choices(begin: str, choice: Callable[[int], Sequence[str]], order: Sequence[str]) -> str:
+    """Return a sentence with the recommended strategy by the number of calls; empty without any.
+
+    Where intervals do not separate strategies, it names two.
+    """
+    found = [(number, _named(names, order)) for number in CALLS if (names := choice(number))]
+    parts: list[str] = []
+    for names, alike in itertools.groupby(found, key=lambda one: one[1]):
+        first, *rest = (number for number, _ in alike)
+        numbers = f"{first:,}{f' to {rest[-1]:,}' if rest else ''}"
+        parts.append(f"{numbers}{'' if parts else ' call' if numbers == '1' else ' calls'}: {names}")
+    return f"{begin} {'; '.join(parts)}." if parts else ""
+
+
+def _named(names: Sequence[str], order: Sequence[str]) -> str:
+    if len(names) <= MOST_UNDECIDED:
+        return " or ".join(sorted(names, key=order.index))
+    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)"
 
 
 class Words(NamedTuple):

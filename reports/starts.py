@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 
-from analysis.starts import CALLS, Cell, Range, Strategy
+from analysis.starts import Cell, Strategy
 from measurement.starts import EAGER, PHASES, WARM, WAYS
-from measurement.statistics import ENOUGH_PROCESSES
 from reports import rounds
 from reports.numbers import speedup, text_of, with_width
 
 HEADS = ("", "first, s", "times eager's", "ms a call", "pays, calls")
-MOST_UNDECIDED = 2
 
 
 def heading(cell: Cell) -> str:
@@ -32,62 +28,12 @@ def row(one: Strategy) -> tuple[str, ...]:
     steady = with_width(one.steady, one.average(lambda record: record.steady_ms))
     is_eager = one.name == EAGER
     gain = "" if is_eager or one.ratio is None else speedup(one.ratio.value, one.ratio)
-    return one.name, first, gain, steady, "" if is_eager else pays(one)
-
-
-def pays(one: Strategy) -> str:
-    """Return the calls at which a strategy is shown to pay, or up to or from which it is shown not to.
-
-    It is empty with fewer than three pairs.
-    """
-    if len(one.pairs) < ENOUGH_PROCESSES or one.pays:
-        return ranges(one.pays)
-    if not one.undecided:
-        return "none"
-    first, last = one.undecided[-1]
-    if not math.isinf(last):
-        return f"none from {calls_text(last)}"
-    return "inconclusive" if first == 1 else f"none up to {calls_text(first)}"
-
-
-def ranges(found: Sequence[Range]) -> str:
-    """Return ranges of calls: `from 2,000`, `up to 38,000`, `60 to 700` or `all`."""
-    return ", ".join(map(_range, found))
-
-
-def _range(found: Range) -> str:
-    low, high = found
-    if math.isinf(high):
-        return "all" if low == 1 else f"from {calls_text(low)}"
-    return f"{'up' if low == 1 else calls_text(low)} to {calls_text(high)}"
-
-
-def calls_text(calls: float) -> str:
-    """Return a number of calls to two digits."""
-    if calls < 100:
-        return f"{calls:.0f}"
-    digits = 10 ** (math.floor(math.log10(calls)) - 1)
-    return f"{round(calls / digits) * digits:,.0f}"
+    return one.name, first, gain, steady, "" if is_eager else rounds.pays(one)
 
 
 def choices(cell: Cell) -> str:
-    """Return the recommended strategy by the number of calls that a process answers.
-
-    Where intervals do not separate strategies, it names two.
-    """
-    found = [(number, _named(names)) for number in CALLS if (names := cell.choice(number))]
-    parts: list[str] = []
-    for names, alike in itertools.groupby(found, key=lambda one: one[1]):
-        first, *rest = (number for number, _ in alike)
-        numbers = f"{first:,}{f' to {rest[-1]:,}' if rest else ''}"
-        parts.append(f"{numbers}{'' if parts else ' call' if numbers == '1' else ' calls'}: {names}")
-    return f"For a process that answers {'; '.join(parts)}." if parts else ""
-
-
-def _named(names: Sequence[str]) -> str:
-    if len(names) <= MOST_UNDECIDED:
-        return " or ".join(sorted(names, key=[*WAYS].index))
-    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)"
+    """Return the recommended strategy by the number of calls that a process answers."""
+    return rounds.choices("For a process that answers", cell.choice, [*WAYS])
 
 
 def warm(cell: Cell) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from analysis.streams import Arm, Cell
+from frameworks import policies
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
 from measurement.text import listed
@@ -20,8 +22,7 @@ def heading(cell: Cell) -> str:
     """Return a heading that names the cell and its lengths."""
     one = cell.record
     cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
-    number = next((arm.records[0].number for arm in cell.arms if arm.records), None)
-    calls = f"{number:,} calls" if number else "calls"
+    calls = f"{cell.number:,} calls" if cell.number else "calls"
     return f"{rounds.title(one)}: {calls} of {one.lengths}{cut}"
 
 
@@ -71,7 +72,8 @@ def total(arm: Arm | None) -> str:
 
 def recommendation(cell: Cell, caches: str) -> str:
     """Return one sentence with the recommendation; empty with fewer than three processes."""
-    names = cell.choice(caches)
+    number = cell.number
+    names = cell.choice(caches, number) if number else ()
     if not names:
         return ""
     begin = f"With {caches} caches"
@@ -85,8 +87,12 @@ def recommendation(cell: Cell, caches: str) -> str:
         return f"{begin} stay eager: {_interval(best.total)} s for the stream{less}."
     summary = STRATEGIES[best.name].summary
     base = f", eager {_interval(eager.total)} s" if eager and eager.total else ""
-    since = f"; below {best.leads_from:,} calls stay eager" if best.leads_from and best.leads_from > 1 else ""
-    return f"{begin} take {best.name} ({summary}): {_interval(best.total)} s for the stream{base}{since}."
+    return f"{begin} take {best.name} ({summary}): {_interval(best.total)} s for the stream{base}."
+
+
+def choices(cell: Cell, caches: str) -> str:
+    """Return the recommended strategy by the number of calls, of which those beyond the stream have no new shape."""
+    return rounds.choices(f"With {caches} caches, for", partial(cell.choice, caches), [*STRATEGIES])
 
 
 def _interval(found: Interval | None) -> str:
@@ -117,20 +123,17 @@ def _new_shapes(eager: Arm) -> str:
     shapes = eager.average(lambda record: record.shapes) or 0
     found = f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
     one = eager.records[0]
-    if (
-        one.framework == "torch"
-        and one.device.startswith("gpu")
-        and not one.policies
-        and "attention=explicit" not in one.cell
-    ):
-        found += " On H100 and later, cuDNN's attention plans each shape; POLICY=torch-cudnn-attention=last avoids it."
+    if not one.policies and "attention=explicit" not in one.cell:
+        for policy in policies.of_new_shapes(one.framework, one.device.partition(":")[0]):
+            found += f" {policy.of_new_shapes}; POLICY={policy.name}={policy.others[0]} avoids it."
     return found
 
 
 def sentences(cell: Cell) -> list[str]:
-    """Return a recommendation for each kind of caches, and the notes."""
+    """Return recommendations for each kind of caches, and the notes."""
     kinds = dict.fromkeys(arm.caches for arm in cell.arms)
-    return [*filter(None, (recommendation(cell, kind) for kind in kinds)), *notes(cell)]
+    found = (say(cell, kind) for kind in kinds for say in (recommendation, choices))
+    return [*filter(None, found), *notes(cell)]
 
 
 WORDS = rounds.Words(HEADS, heading, rows, sentences)

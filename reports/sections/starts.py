@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from analysis.starts import Cell, Strategy
 from measurement.starts import EAGER, WAYS
+from reports import rounds as words
 from reports import starts
 from reports.content import Figure, Panel, Row, Section, Table
 from reports.sections import rounds
@@ -52,7 +53,7 @@ def _panel(cell: Cell) -> Panel:
 
 def _curve(one: Strategy) -> rounds.Curve:
     steps = round(math.log10(MOST_CALLS)) * POINTS_A_DECADE
-    totals = [(calls, one.total(calls)) for calls in (10 ** (step / POINTS_A_DECADE) for step in range(steps + 1))]
+    totals = [(calls, one.after(calls)) for calls in (10 ** (step / POINTS_A_DECADE) for step in range(steps + 1))]
     return rounds.curve((calls, total.value if total else None, total) for calls, total in totals)
 
 
@@ -68,7 +69,7 @@ def _row(one: Strategy) -> Row:
             cells[2],
             Figure(cells[3], one.average(lambda record: record.steady_ms) or 0.0),
             cells[4],
-            "" if one.name == EAGER else starts.ranges(one.undecided),
+            "" if one.name == EAGER else words.ranges(one.undecided),
             Figure(f"{peak:,.0f}", peak),
             Figure(f"{size:,.3g}", size) if size else "",
             longest,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from analysis.streams import Arm, Cell
 from measurement.streams import COLD, EAGER, STRATEGIES
+from reports import rounds as words
 from reports import streams
 from reports.content import Figure, Panel, Row, Section, Table
 from reports.numbers import multiple, text_of
@@ -16,6 +18,7 @@ SENTENCES = (
     "Each process is fresh and serves the same calls one after the other; a call is timed until its output is there. "
     "In each round every strategy serves once, in random order, and ratios are paired by round.",
     "Outputs of padded calls are compared with those of eager mode without padding.",
+    "Beyond the stream's end a strategy pays, or not, by its usual calls: each shape's median call but its first.",
 )
 AXES = "vertical: seconds of the stream; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
 POINTS_A_DECADE = 8
@@ -23,7 +26,7 @@ COLUMNS = (
     *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "new shapes s"),
     *("calls over eager's median", "compilations", "framework's count", "CUDA graphs", "s compiling", "shapes"),
     *("host MB", "host MB growth", "GPU MB growth"),
-    *("padding", "tokens/s", "leads from call", "eager from call"),
+    *("padding", "tokens/s", "pays, calls", "eager from call"),
 )
 
 
@@ -51,7 +54,7 @@ def _curve(arm: Arm) -> rounds.Curve:
     count = min(len(record.calls) for record in arm.records)
     steps = max(1, round(math.log10(max(count, 2)) * POINTS_A_DECADE))
     calls = dict.fromkeys(round(count ** (step / steps)) for step in range(steps + 1))
-    return rounds.curve((call, *arm.cumulated(call)) for call in calls)
+    return rounds.curve((call, fmean(arm.seconds(one, call) for one in arm.records), arm.after(call)) for call in calls)
 
 
 def _row(arm: Arm) -> Row:
@@ -60,7 +63,7 @@ def _row(arm: Arm) -> Row:
         return "" if value is None else Figure(text_of(value * scale), value * scale)
 
     speedup = "" if arm.name == EAGER or arm.ratio is None else multiple(arm.ratio)
-    slower, leads = arm.slower, arm.leads_from
+    slower = arm.slower
     padding = arm.average(lambda record: record.padded_share) or 0.0
     return Row(
         (
@@ -79,7 +82,7 @@ def _row(arm: Arm) -> Row:
             *(figure(name, 1e-6) for name in ("memory_bytes", "memory_growth_bytes", "device_growth_bytes")),
             Figure(f"{padding:.0%}", padding) if padding else "",
             figure("tokens_per_s"),
-            "" if leads is None or arm.name == EAGER else Figure(f"{leads:,}", leads),
+            "" if arm.name == EAGER else words.pays(arm),
             "" if arm.fell_back is None else Figure(f"{arm.fell_back:,}", arm.fell_back),
         )
     )

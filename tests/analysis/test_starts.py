@@ -13,6 +13,7 @@ import frameworks
 from analysis import starts as analysis
 from measurement.starts import PHASES
 from records.starts import StartRecord
+from reports import rounds
 from reports import starts as words
 from reports.sections import starts as section
 
@@ -25,8 +26,8 @@ def by_name(records) -> dict[str, analysis.Strategy]:
 def test_a_compiled_start_pays_from_the_calls_that_save_its_extra_seconds():
     found = by_name(planted("eager", 2.0, 10.0) + planted("compile", 12.0, 5.0))["compile"]
     assert found.difference.value == pytest.approx(10) and found.ratio.value == pytest.approx(6)
-    assert found.total(101).value == pytest.approx(12.5)
-    assert found.pays == [(pytest.approx(2001, rel=1e-6), math.inf)] and words.pays(found) == "from 2,000"
+    assert found.after(101).value == pytest.approx(12.5)
+    assert found.pays == [(pytest.approx(2001, rel=1e-6), math.inf)] and rounds.pays(found) == "from 2,000"
 
 
 def test_the_undecided_calls_widen_with_scatter_and_hold_the_truth():
@@ -34,17 +35,17 @@ def test_the_undecided_calls_widen_with_scatter_and_hold_the_truth():
     ((low, high),) = found.undecided
     assert low < 2001 < high and high - low > 50 and found.pays == [(pytest.approx(high), math.inf)]
     undecided = by_name(planted("eager", 2.0, 10.0, 0.5) + planted("compile", 12.0, 9.0, 0.5))["compile"]
-    assert undecided.pays == [] and words.pays(undecided) == "none up to 9,100"
+    assert undecided.pays == [] and rounds.pays(undecided) == "none up to 9,100"
 
 
 def test_a_strategy_that_saves_nothing_a_call_never_pays():
     found = by_name(planted("eager", 2.0, 5.0) + planted("compile", 12.0, 6.0))["compile"]
-    assert found.pays == found.undecided == [] and words.pays(found) == "none"
+    assert found.pays == found.undecided == [] and rounds.pays(found) == "none"
 
 
 def test_a_strategy_may_pay_up_to_some_calls_alone():
     found = by_name(planted("eager", 20.0, 10.0) + planted("ahead-of-time", 1.0, 10.5))["ahead-of-time"]
-    assert found.pays == [(1, pytest.approx(38_001, rel=1e-6))] and words.pays(found) == "up to 38,000"
+    assert found.pays == [(1, pytest.approx(38_001, rel=1e-6))] and rounds.pays(found) == "up to 38,000"
     steady = (9.0, 6.0, 13.0, 11.0)
     made = [replace(one, steady_ms=ms) for one, ms in zip(planted("exported", 1.0, 1.0, rounds=4), steady, strict=True)]
     found = by_name(planted("eager", 2.0, 10.0, rounds=4) + made)["exported"]
@@ -120,8 +121,8 @@ def test_a_strategy_that_is_shown_to_lose_from_some_calls_says_so():
     steady = (9.0, 10.0, 13.0, 11.0)
     made = [replace(one, steady_ms=ms) for one, ms in zip(planted("capture", 2.0, 1.0, rounds=4), steady, strict=True)]
     found = by_name(planted("eager", 2.0, 1.0, rounds=4) + made)["capture"]
-    assert found.undecided[0][0] == 1 and re.fullmatch(r"none from \d+", words.pays(found))
-    assert words.pays(replace(found, records=found.records[:2])) == ""
+    assert found.undecided[0][0] == 1 and re.fullmatch(r"none from \d+", rounds.pays(found))
+    assert rounds.pays(replace(found, records=found.records[:2])) == ""
 
 
 def test_two_processes_have_no_interval():

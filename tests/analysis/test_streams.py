@@ -1,7 +1,8 @@
-"""What streams say, on planted rows: totals, the call from which a strategy leads, choices, fall-backs, words."""
+"""What streams say, on planted rows: totals, the calls from which a strategy pays, choices, fall-backs, words."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -64,30 +65,32 @@ def test_counters_that_differ_and_a_fall_back_are_flags():
     assert figures(stream([1.0, 0.1], right=False), job)["status"] == "mismatch"
 
 
-def test_a_strategy_leads_from_the_call_after_which_it_is_never_behind():
-    eager = [1.0] * 10
-    assert analysis.lead([5.0] + [0.5] * 9, eager) == 10  # 5 + 0.5 n < 1 + n from n = 9 calls more
-    assert analysis.lead([0.5] * 10, eager) == 1
-    assert analysis.lead([20.0] + [0.5] * 9, eager) is None
-    assert analysis.lead([0.1, 0.1, 5.0, *[0.1] * 7], eager) == 6  # a stall: ahead, behind, then ahead for good
-    assert analysis.lead([0.5] * 10, eager, setup=2.0) == 5
+def test_a_strategy_pays_by_served_calls_and_then_by_usual_ones():
+    eager, usual = planted("eager", 0.01, 0.01), {"longest": 2.0, "eager": 10.0}
+    found = by_name(eager + planted("longest", 1.6, 0.002))["longest"]
+    assert {one.strategy: one.usual_ms for one in (eager[0], found.records[0])} == pytest.approx(usual)
+    assert found.after(2).value == pytest.approx(1.602)
+    assert found.after(1100).value == pytest.approx(1.6 + 1099 * 0.002)
+    assert found.pays == [(pytest.approx((1.6 - 0.002) / 0.008, rel=1e-6), math.inf)]  # beyond 100 served calls
+    served = by_name(eager + planted("longest", 0.302, 0.002))["longest"]
+    assert served.pays == [(pytest.approx(38, rel=1e-6), math.inf)]
 
 
 def test_arms_are_paired_by_round():
     found = by_name(planted("eager", 0.01, 0.01) + planted("longest", 0.302, 0.002))
     assert found["longest"].total.value == pytest.approx(0.5)
     assert found["longest"].ratio.value == pytest.approx(2.0)
-    assert found["longest"].leads_from == 38 and found["longest"].slower == 1
-    assert found["longest"].cumulated(2)[0] == pytest.approx(0.304)
+    assert found["longest"].slower == 1
 
 
 def test_a_choice_needs_an_interval():
     base = planted("eager", 0.01, 0.01, 0.01)
     (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01))
-    assert cell.choice("cold") == ("longest",)
+    assert cell.choice("cold", 100) == ("longest",)
     assert "take longest (padded to the longest)" in words.recommendation(cell, "cold")
+    assert words.choices(cell, "cold") == "With cold caches, for 1 call: eager; 100 to 1,000,000: longest."
     (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01) + planted("marked", 0.3, 0.002, 0.011))
-    assert set(cell.choice("cold")) == {"longest", "marked"}
+    assert set(cell.choice("cold", 100)) == {"longest", "marked"}
     assert "inconclusive between " in words.recommendation(cell, "cold")
     (cell,) = analysis.cells(base + planted("longest", 9.0, 0.002, 0.01))
     assert words.recommendation(cell, "cold").startswith("With cold caches stay eager: ")
@@ -99,7 +102,7 @@ def test_what_fell_back_or_is_wrong_is_no_choice():
     base = planted("eager", 0.01, 0.01, 0.01)
     (cell,) = analysis.cells(base + planted("static", 0.01, 0.001, 0.01, fell_back=8) + planted(
         "longest", 0.01, 0.001, 0.01, right=False))  # fmt: skip
-    assert cell.choice("cold") == ("eager",)
+    assert cell.choice("cold", 100) == ("eager",)
     assert "static runs eager mode's code for new lengths from call 9 on." in words.notes(cell)
     assert any(note.startswith("longest: mismatch") for note in words.notes(cell))
 
@@ -109,9 +112,9 @@ def test_a_strategy_that_is_wrong_in_some_processes_is_no_choice_with_any_caches
     cold = planted("longest", 0.01, 0.001, 0.01)
     records += planted("longest", 0.01, 0.001, 0.01, caches="warm") + cold[1:]
     (cell,) = analysis.cells(records + cold[:1])
-    assert cell.choice("cold") == cell.choice("warm") == ("longest",)
+    assert cell.choice("cold", 100) == cell.choice("warm", 100) == ("longest",)
     (cell,) = analysis.cells(records + planted("longest", 0.01, 0.001, rounds=1, right=False))
-    assert cell.choice("cold") == cell.choice("warm") == ("eager",)
+    assert cell.choice("cold", 100) == cell.choice("warm", 100) == ("eager",)
     assert any(note.startswith("longest: wrong in 1 of 5 processes") for note in words.notes(cell))
 
 

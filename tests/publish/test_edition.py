@@ -44,7 +44,7 @@ def test_every_table_of_the_edition_can_be_planned(many_processors):
         planned = plan.plan(sweep.resolve(part.flags))
         assert planned.cells and part.about["title"], part.name
         assert part.device in environments.DEVICES and (part.device == "gpu") == (planned.cells[0].device_kind == "gpu")
-        kind = part.measures, part.flags.get("energy", False)
+        kind = part.measures, part.flags.get("energy", False), part.flags.get("policy")
         own = {(kind, cell.id) for cell in planned.cells}
         assert not names & own, f"{part.name} repeats a cell of another table"
         names |= own

@@ -153,7 +153,8 @@ def titled(row: dict) -> str:
         shown = f"{shape['batch_size']} × {int(shape['seq_len']):,} tokens"
     else:
         shown = f"batch {shape['batch_size']}"
-    return f"{row['framework']} {figures.NAMES.get(row['workload'], row['workload'])}, {shown}"
+    policies = f", {row['policies']}" if row.get("policies") else ""
+    return f"{row['framework']} {figures.NAMES.get(row['workload'], row['workload'])}, {shown}{policies}"
 
 
 def mean_of(records: dict, where: str, row: list[str]) -> bool:

@@ -10,18 +10,24 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.streams import stream
 
 import runner
 from commands import published
+from execution.streams import figures
 from measurement.flags import ROUNDING
+from measurement.streams import PARTS, STRATEGIES, StreamJob, padded
 from publish import committed
 from publish.place import EDITION, KEPT
-from records import jsonfiles, recordfile
+from records import jsonfiles, recordfile, streams
 from records.statuses import STATUSES
+from workloads import lengths
 
 # What runs on this machine have left is not committed, and may be of any version.
 FILES = [p for p in sorted((ROOT / "results").glob("**/*")) if p.is_file() and p.relative_to(ROOT).parts[1] != "runs"]
 RUNS = [path for path in FILES if path.name == "records.jsonl"]
+STREAMS = [path for path in FILES if path.name == streams.JOURNAL.lines]
+OF_CALLS = ("number", "shapes", "total_s", "p50_ms", "p99_ms", "longest_ms", "usual_ms", "new_shapes_s", "padded_share")
 EARLIER = sorted((ROOT / "tests/runs").glob("*/records.jsonl"))
 # Folders of users and of the system's own software, and a GPU's serial number.
 PRIVATE = re.compile(r"/(?:root|home|opt|work|mnt|tmp)/|GPU-[0-9a-f]{8}-")
@@ -58,6 +64,19 @@ def test_the_site_has_a_page_for_every_run_of_the_edition(tmp_path):
     pages = {page.parent.relative_to(tmp_path) for page in tmp_path.glob("*/**/index.html")}
     folders = {path.parent.relative_to(recordfile.RESULTS) for path in RUNS}
     assert pages == {folder for folder in folders if folder.parts[0] == EDITION}
+
+
+@pytest.mark.parametrize("path", STREAMS, ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_figures_of_a_committed_stream_are_those_of_its_calls(path: Path):
+    for record in (one for one in streams.JOURNAL.read(path.parent) if one.calls):
+        shape = dict(pair.split("=", 1) for pair in record.cell.rpartition("/")[2].split(","))
+        drawn = lengths.read(record.lengths).clipped(int(shape["seq_len"]))
+        tokens, batches = zip(*drawn.stream(record.number, 0, int(shape["batch_size"])), strict=True)
+        to = padded(STRATEGIES[record.strategy], tokens, drawn.longest, drawn.quantiles(PARTS))
+        job = StreamJob(record.strategy, tokens, to, batches, drawn.shortest, drawn.longest)
+        found = figures(stream(record.calls, setup_s=record.setup_s), job)
+        own = {name: getattr(record, name) for name in OF_CALLS}
+        assert {name: found[name] for name in OF_CALLS} == pytest.approx(own, rel=1e-6), record.strategy
 
 
 def test_results_stay_small_and_a_table_of_the_edition_has_no_files_but_its_own():
