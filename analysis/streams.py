@@ -10,6 +10,8 @@ from statistics import fmean, median
 
 from analysis import rounds
 from analysis.rounds import fastest, typical
+from frameworks import policies
+from frameworks.policies import Policy
 from measurement.statistics import Interval
 from measurement.streams import CACHES, STRATEGIES
 from records.streams import StreamRecord
@@ -46,6 +48,14 @@ class Arm(rounds.Arm[StreamRecord]):
     def miscounted(self) -> bool:
         """Return whether the framework's own counter differs from the suite's in any process."""
         return any("miscounted" in (record.flags or "") for record in self.records)
+
+    @property
+    def policies_on_new_shapes(self) -> list[Policy]:
+        """Return the policies whose default makes first calls of shapes slow; none where attention is explicit."""
+        one = self.records[0]
+        if one.policies or "attention=explicit" in one.cell:
+            return []
+        return policies.of_new_shapes(one.framework, one.device.partition(":")[0])
 
     def seconds(self, record: StreamRecord, calls: float) -> float:
         """Return seconds of the first calls; beyond the stream's end each takes its usual time."""

@@ -37,6 +37,7 @@ NAMES = {
     "mlp": "MLP",
     "qwen3-0.6b": "Qwen3-0.6B",
     "resnet50": "ResNet-50",
+    "transformers:distilbert": "DistilBERT (transformers)",
     "vit-b16": "ViT-B/16",
 }
 

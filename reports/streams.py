@@ -6,7 +6,6 @@ import math
 from functools import partial
 
 from analysis.streams import Arm, Cell
-from frameworks import policies
 from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
 from measurement.text import listed
@@ -21,7 +20,7 @@ HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "e
 def heading(cell: Cell) -> str:
     """Return a heading that names the cell and its lengths."""
     one = cell.record
-    cut = f", {one.clipped:.0%} of calls cut" if one.clipped else ""
+    cut = f", {text_of(100 * one.clipped)}% of calls cut" if one.clipped else ""
     calls = f"{cell.number:,} calls" if cell.number else "calls"
     return f"{rounds.title(one)}: {calls} of {one.lengths}{cut}"
 
@@ -122,10 +121,8 @@ def _new_shapes(eager: Arm) -> str:
         return ""
     shapes = eager.average(lambda record: record.shapes) or 0
     found = f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
-    one = eager.records[0]
-    if not one.policies and "attention=explicit" not in one.cell:
-        for policy in policies.of_new_shapes(one.framework, one.device.partition(":")[0]):
-            found += f" {policy.of_new_shapes}; POLICY={policy.name}={policy.others[0]} avoids it."
+    for policy in eager.policies_on_new_shapes:
+        found += f" {policy.of_new_shapes}; POLICY={policy.name}={policy.others[0]} avoids it."
     return found
 
 
