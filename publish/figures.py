@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis.points import Point, Points
-from analysis.rounds import Arm
+from analysis.rounds import CALLS, Arm
 from analysis.streams import Arm as StreamArm
 from commands import start, stream
 from commands.rounds import Form
@@ -24,6 +24,7 @@ from records.process import ProcessRecord
 from records.record import FIELDS, Record
 from records.streams import StreamRecord
 from reports.numbers import with_width
+from reports.rounds import named
 
 NOTHING = "No table of this edition has been measured."
 HEAD = "model, batch × tokens"
@@ -175,14 +176,21 @@ SUMMARY = (
 )
 
 
+MANY = CALLS[1:]  # calls, for which a column shows the strategy to take
+
+
 class Rounds(NamedTuple):
-    """A chart of processes in rounds, a column by strategy: title, tables, command, and the arms of a cell by name."""
+    """A chart of processes in rounds, a column by strategy, and then the strategy to take by calls.
+
+    It has a title, tables, a command, the arms of a cell by name, and a cell's choice for a number of calls.
+    """
 
     title: str
     tables: Sequence[str]
     form: Form
     strategies: Iterable[str]
     arms: Callable[[Any], Mapping[str, tuple[Arm, Interval | None]]]
+    choice: Callable[[Any, int], Sequence[str]]
 
 
 ROUNDS = (
@@ -192,6 +200,7 @@ ROUNDS = (
         start.FORM,
         WAYS,
         lambda cell: {one.name: (one, one.first) for one in cell.strategies},
+        lambda cell, calls: cell.choice(calls),
     ),
     Rounds(
         "Calls of varying lengths: seconds for all of them, with cold caches",
@@ -199,6 +208,7 @@ ROUNDS = (
         stream.FORM,
         STRATEGIES,
         lambda cell: {arm.name: (arm, arm.total) for arm in cell.with_caches(COLD)},
+        lambda cell, calls: cell.choice(COLD, calls),
     ),
 )
 
@@ -328,15 +338,17 @@ def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
         arms = chart.arms(cell)
         texts = [_arm(*arms[name]) if name in arms else "" for name in chart.strategies]
         if sum(any(map(str.isdigit, text)) for text in texts) > 1:
-            rows.append([served_name(cell.records), *texts])
+            taken = [named(chart.choice(cell, calls), list(chart.strategies)).partition(" (")[0] for calls in MANY]
+            rows.append([served_name(cell.records), *texts, *taken])
             records += cell.records
     if not rows:
         return []
     names = [name for name, found in read.items() if any(one in records for one in found)]
+    heads = ("framework and model", *(f"`{name}`" for name in chart.strategies))
     return [
         heading(chart.title, folder),
         "",
-        *place.filled(("framework and model", *(f"`{name}`" for name in chart.strategies)), rows),
+        *place.filled((*heads, *(f"for {calls:,} calls" for calls in MANY)), rows),
         "",
         source(records, names, folder, route),
     ]

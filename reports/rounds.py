@@ -82,7 +82,7 @@ def choices(begin: str, choice: Callable[[int], Sequence[str]], order: Sequence[
 
     Where intervals do not separate strategies, it names two.
     """
-    found = [(number, _named(names, order)) for number in CALLS if (names := choice(number))]
+    found = [(number, named(names, order)) for number in CALLS if (names := choice(number))]
     parts: list[str] = []
     for names, alike in itertools.groupby(found, key=lambda one: one[1]):
         first, *rest = (number for number, _ in alike)
@@ -91,7 +91,10 @@ def choices(begin: str, choice: Callable[[int], Sequence[str]], order: Sequence[
     return f"{begin} {'; '.join(parts)}." if parts else ""
 
 
-def _named(names: Sequence[str], order: Sequence[str]) -> str:
+def named(names: Sequence[str], order: Sequence[str]) -> str:
+    """Return the strategies to take as text: `eager or dynamic`, or `inconclusive` for more than two."""
+    if not names:
+        return ""
     if len(names) <= MOST_UNDECIDED:
         return " or ".join(sorted(names, key=order.index))
     return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)"
