@@ -348,7 +348,7 @@ def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
     return [
         heading(chart.title, folder),
         "",
-        *place.filled((*heads, *(f"for {calls:,} calls" for calls in MANY)), rows),
+        *place.filled((*heads, *(f"take for {calls:,} calls" for calls in MANY)), rows),
         "",
         source(records, names, folder, route),
     ]

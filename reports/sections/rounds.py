@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from statistics import fmean
 
+from analysis.rounds import Arm
 from measurement.starts import EAGER
-from measurement.statistics import Interval
 from measurement.text import times
 from reports import drawing
 from reports.content import Chart, Section
 from reports.page import fragment, template
 
+DECADES, POINTS_A_DECADE = 6, 8  # of calls on the horizontal axis
 Curve = tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float, float], ...]]  # points, band
 
 
@@ -35,8 +38,13 @@ def charts(drawn: Mapping[str, Curve], strategies: Iterable[str], title: str) ->
     return ((Chart(drawing.curves(curves), title),) if curves else ()), legend
 
 
-def curve(points: Iterable[tuple[float, float | None, Interval | None]]) -> Curve:
-    """Return a line through the points at `calls` with a mean, and its band where there is an interval."""
-    known = [(calls, value, interval) for calls, value, interval in points if value is not None]
-    band = tuple((calls, max(its.low, value / 10), its.high) for calls, value, its in known if its)
-    return tuple((calls, value) for calls, value, _ in known), band
+def curve(arm: Arm) -> Curve:
+    """Return mean seconds over calls, evenly spread on a logarithmic axis, and their band where it is known."""
+    points, band = [], []
+    for calls in dict.fromkeys(round(10 ** (step / POINTS_A_DECADE)) for step in range(DECADES * POINTS_A_DECADE + 1)):
+        found = arm.after(calls)
+        value = found.value if found else fmean(arm.seconds(one, calls) for one in arm.records)
+        if math.isfinite(value):
+            points.append((calls, value))
+            band += [(calls, max(found.low, value / 10), found.high)] if found else []
+    return tuple(points), tuple(band)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from analysis.starts import Cell, Strategy
@@ -18,7 +17,6 @@ SENTENCES = (
     "The total for N calls is the time to the first answer and N - 1 calls at the process's steady latency.",
 )
 AXES = "vertical: seconds since exec; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
-MOST_CALLS, POINTS_A_DECADE = 1_000_000, 4
 COLUMNS = (
     "strategy",
     "s to first answer",
@@ -43,18 +41,12 @@ def html(cells: Sequence[Cell], title: str, command: str) -> str:
 
 
 def _panel(cell: Cell) -> Panel:
-    drawn = {one.name: _curve(one) for one in cell.strategies if len(one.records) > 2}
+    drawn = {one.name: rounds.curve(one) for one in cell.strategies if one.records}
     charts, legend = rounds.charts(drawn, WAYS, "Total seconds over calls; the table holds the starts")
     table = Table.make(COLUMNS, [one for one in cell.strategies if one.records], _row)
     return Panel(
         starts.heading(cell), table, charts, tuple(starts.sentences(cell)), legend=legend, axes=AXES if charts else ""
     )
-
-
-def _curve(one: Strategy) -> rounds.Curve:
-    steps = round(math.log10(MOST_CALLS)) * POINTS_A_DECADE
-    totals = [(calls, one.after(calls)) for calls in (10 ** (step / POINTS_A_DECADE) for step in range(steps + 1))]
-    return rounds.curve((calls, total.value if total else None, total) for calls, total in totals)
 
 
 def _row(one: Strategy) -> Row:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import fmean
 
 from analysis.streams import Arm, Cell
 from measurement.streams import COLD, EAGER, STRATEGIES
@@ -18,10 +16,9 @@ SENTENCES = (
     "Each process is fresh and serves the same calls one after the other; a call is timed until its output is there. "
     "In each round every strategy serves once, in random order, and ratios are paired by round.",
     "Outputs of padded calls are compared with those of eager mode without padding.",
-    "Beyond the stream's end a strategy pays, or not, by its usual calls: each shape's median call but its first.",
+    "Beyond the stream's end, a call takes the mean of usual ones: each shape's median call but its first.",
 )
 AXES = "vertical: seconds of the stream; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
-POINTS_A_DECADE = 8
 COLUMNS = (
     *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "new shapes s"),
     *("calls over eager's median", "compilations", "framework's count", "CUDA graphs", "s compiling", "shapes"),
@@ -42,19 +39,11 @@ def html(cells: Sequence[Cell], title: str, command: str) -> str:
 
 def _panel(cell: Cell) -> Panel:
     caches = COLD if any(arm.records for arm in cell.with_caches(COLD)) else cell.arms[0].caches
-    drawn = {arm.name: _curve(arm) for arm in cell.with_caches(caches) if arm.records}
+    drawn = {arm.name: rounds.curve(arm) for arm in cell.with_caches(caches) if arm.records}
     charts, legend = rounds.charts(drawn, STRATEGIES, f"Seconds over calls with {caches} caches, by strategy")
     notes = tuple(streams.sentences(cell))
     table = Table.make(COLUMNS, [arm for arm in cell.arms if arm.records], _row).filled()
     return Panel(streams.heading(cell), table, charts, notes, legend=legend, axes=AXES if charts else "")
-
-
-def _curve(arm: Arm) -> rounds.Curve:
-    """Return mean cumulated seconds at calls evenly spread on a logarithmic axis, in a band where it is known."""
-    count = min(len(record.calls) for record in arm.records)
-    steps = max(1, round(math.log10(max(count, 2)) * POINTS_A_DECADE))
-    calls = dict.fromkeys(round(count ** (step / steps)) for step in range(steps + 1))
-    return rounds.curve((call, fmean(arm.seconds(one, call) for one in arm.records), arm.after(call)) for call in calls)
 
 
 def _row(arm: Arm) -> Row:
