@@ -13,8 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from commands import bench
 from execution import campaign, neighbours
 from execution.campaign import Campaign, Request
+from execution.reference_data import ReferenceDataError
 from execution.rounds import Rounds
 from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
@@ -184,6 +186,8 @@ class Form:
         console, run, journal = campaign.console, rounds.run, self.journal
         rounds.say(f"Run {run.folder}")
         again = make_command(self.command, {"OUT": str(run.folder)})
+        whole = campaign.request.again
+        resume = f"Resume with{f': {whole}' if whole else f' the same command and {again}'}"
         for cell, reason in campaign.plan.impossible.items():
             rounds.say(f"{cell}: unsupported: {reason}")
         neighbours.await_quiet(console, campaign.on_gpu, campaign.sweep.force)
@@ -191,9 +195,12 @@ class Form:
             rounds.take(campaign.groups)
         except KeyboardInterrupt:
             journal.write_csv(run.folder, journal.read(run.folder))
-            whole = campaign.request.again
-            rounds.say(f"Stopped. Resume with{f': {whole}' if whole else f' the same command and {again}'}")
+            rounds.say(f"Stopped. {resume}")
             return INTERRUPTED
+        except BrokenPipeError:  # the reader of the output has left
+            raise
+        except (OSError, ReferenceDataError) as error:
+            raise UsageError(f"{bench.cause(error)} {resume}") from error
         records = journal.read(run.folder)
         journal.write_csv(run.folder, records)
         cells = self.cells(records)

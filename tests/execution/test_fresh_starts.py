@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,12 @@ def test_a_damaged_artefact_is_made_again_and_what_is_there_is_kept(tmp_path):
     *kept, last = starts.JOURNAL.read(out)
     assert kept == before
     assert (last.strategy, last.round, last.status) == (way, 1, "ok")
+    shutil.rmtree(out / "artefacts")
+    (out / "artefacts").touch()
+    refused = started(out, *words, "--processes", "3")
+    assert refused.code == 2 and "Traceback" not in refused.output
+    sentence = "Not a directory; choose another path, then try again. Resume with the same command and make start OUT="
+    assert sentence in refused.output
 
 
 JAX_MODEL = """
