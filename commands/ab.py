@@ -81,8 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         campaigns = [campaign_of(pair, side, arguments, console, held) for side in range(2)]
         if arguments.dry_run:
             return show(pair, campaigns, arguments.out, console)
-        for one, word in zip(campaigns, pair.words, strict=True):
-            one.prepare_with(interpreters_of(one, word))
+        for one, word, letter in zip(campaigns, pair.words, "AB", strict=True):
+            one.prepare_with(interpreters_of(one, word, letter))
         pair = pair if pair.made else begin(pair, has_one_python(campaigns), arguments.out, held)
         console.print(f"Run {pair.folder}", soft_wrap=True)
         sides = [start(one, pair.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
@@ -107,8 +107,8 @@ def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Consol
     console.print(f"Processes of A and B alternate; about {total} in total.")
     refuse_a_pair(out)
     with runs.Run.begin(out) if pair.made is None else contextlib.nullcontext():
-        for one, word in zip(campaigns, pair.words, strict=True):
-            one.check(interpreters_of(one, word))
+        for one, word, letter in zip(campaigns, pair.words, "AB", strict=True):
+            one.check(interpreters_of(one, word, letter))
     return DONE
 
 
@@ -132,10 +132,10 @@ def estimates(campaigns: list[Campaign]) -> dict[str, float]:
     return {name: 2 * seconds for name, seconds in both.items()}
 
 
-def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Path | Failure]:
+def interpreters_of(one: Campaign, word: str | None, letter: str) -> dict[tuple[str, str], Path | Failure]:
     """Return one side's interpreters; make those of other versions, but in a dry run. Raises UsageError."""
     if word is None or not versions.is_version(word):
-        return one.make_environments()
+        return one.make_environments(letter)
     keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
     make = not one.request.dry_run
     try:

@@ -192,10 +192,10 @@ class Campaign:
         """
         self.prepare_with(self.make_environments(), *others, later=later)
 
-    def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
+    def make_environments(self, variable: str = "PYTHON") -> dict[tuple[str, str], Path | Failure]:
         """Return the interpreters by framework and kind of device; make missing ones. Raises UsageError.
 
-        A dry run makes none, and returns none for those that are missing.
+        A dry run makes none, and returns none for those that are missing. `variable` names the user's interpreter.
         """
         _ = self.around
         if not self.elsewhere and (refusal := preparation.no_gpu(self.plan, self.python)):
@@ -203,7 +203,7 @@ class Campaign:
         if self.request.requirements is not None and self.python is None:
             return {}
         inside, make = bool(self.request.container), not self.request.dry_run
-        return preparation.environments_of(self.plan, self.python, self.console, inside, make)
+        return preparation.environments_of(self.plan, self.python, self.console, inside, make, variable)
 
     def check(self, interpreters: dict[tuple[str, str], Path | Failure]) -> None:
         """Use these interpreters, by framework and kind of device, and check users' models. Raises UsageError.

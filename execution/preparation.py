@@ -61,12 +61,12 @@ def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
 
 
 def environments_of(
-    planned: plan.Plan, python: str | None, console: Console, inside: bool, make: bool
+    planned: plan.Plan, python: str | None, console: Console, inside: bool, make: bool, variable: str
 ) -> dict[tuple[str, str], Path | Failure]:
     """Return the interpreter, or its failure, for every framework and kind of device in the plan.
 
-    With `inside`, PYTHON is a container's interpreter. Without `make` install nothing, and omit missing environments.
-    Raises UsageError for a PYTHON that cannot be measured.
+    With `inside`, `python` is a container's interpreter. Without `make` install nothing, and omit missing environments.
+    Raises UsageError for a `python` that cannot be measured; `variable` names it.
     """
     interpreters: dict[tuple[str, str], Path | Failure] = {}
     users: dict[str, Path] = {}
@@ -88,26 +88,27 @@ def environments_of(
                 interpreters[key] = found
         except environments.SetupError as error:
             if python and not is_reference:
-                raise UsageError(f"PYTHON={python}: {error}") from None
+                raise UsageError(f"{variable}={python}: {error}") from None
             console.print(f"{key[0]}: {error}", style="red")
             interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")
     if python and users and not inside:
-        check_packages(python, users)
+        check_packages(python, users, variable)
     return interpreters
 
 
-def check_packages(python: str, users: Mapping[str, Path]) -> None:
-    """Raise UsageError if PYTHON lacks NumPy or one of the frameworks to measure in it."""
+def check_packages(python: str, users: Mapping[str, Path], variable: str) -> None:
+    """Raise UsageError if the interpreter that `variable` names lacks NumPy or a framework to measure in it."""
     modules = [("numpy",), *((name, frameworks.describe(name).distributions[0]) for name in users)]
     try:
         missing = environments.lacking(next(iter(users.values())), modules)
     except environments.SetupError as error:
-        raise UsageError(f"PYTHON={python}: {error}") from None
+        raise UsageError(f"{variable}={python}: {error}") from None
     if not missing:
         return
     there = [name for name in users if name not in missing]
+    way_out = "give PYTHON=locked" if INSTALLED and variable == "PYTHON" else f"omit {variable}"
     others = f", or measure only FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
     raise UsageError(
-        f"PYTHON={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
-        f"or {'give PYTHON=locked' if INSTALLED else 'omit PYTHON'} to use the suite's environments{others}."
+        f"{variable}={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
+        f"or {way_out} to use the suite's environments{others}."
     )

@@ -147,7 +147,7 @@ def test_sides_are_called_by_versions_or_environments():
         (["--versions", "torch==2.12"], "VERSIONS takes two versions"),
         (["--versions", "torch==2.12,torch==2.13", "--a", "python3"], "VERSIONS names both sides"),
         (["--a", "torch==2.12;rm", "--dry-run"], "is not a version"),
-        (["--a", "/nowhere/python", "--framework", "torch"], "PYTHON=/nowhere/python: no interpreter"),
+        (["--a", "/nowhere/python", "--framework", "torch"], "A=/nowhere/python: no interpreter"),
         (["--resume", "nowhere"], "nowhere contains no pair of runs"),
         (["--a", "numpy==1.0", "--framework", "numpy"], "numpy always runs in the suite's environment"),
         (["--a", "python3", "--max-slowdown", "5"], "MAX_SLOWDOWN must be a percentage"),

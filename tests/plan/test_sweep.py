@@ -99,7 +99,7 @@ def test_packages_that_an_interpreter_lacks_are_named_with_what_it_has(tmp_path,
     monkeypatch.setattr(environments, "lacking", lambda python, modules: ["jax"])
     users = {name: Path(sys.executable) for name in ("torch", "jax")}
     with pytest.raises(UsageError, match=r"PYTHON=mine has no jax: install it there.* only FRAMEWORK=torch\.$"):
-        preparation.check_packages("mine", users)
+        preparation.check_packages("mine", users, "PYTHON")
     monkeypatch.undo()
     modules = [("numpy",), ("absent_here", "rich"), ("absent_here", "absent_there")]
     assert environments.lacking(Path(sys.executable), modules) == ["absent_here"]
