@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import frameworks
 from commands import table
 from measurement.text import make_command
-from plan import sweep
+from plan import suggestions, sweep
+from plan.aliases import canonical
 from plan.options import variable
 from records import jsonfiles, manifest
 from workloads import signature
@@ -43,7 +45,7 @@ def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping
     The records `measured` by `start` or `stream` have their strategies, processes and kinds of caches.
 
     An absolute path is reduced to its name. A flag that is no option here is hidden: make would take it for a variable
-    of its own, such as SHELL.
+    of its own, such as SHELL. A mode that exists no more is hidden too.
     """
     options = importlib.import_module(table.COMMANDS[target.split()[0]].module).options()
     known = {option.flag for option in options} & {"calls", *(option.flag for option in sweep.all_options())}
@@ -52,6 +54,9 @@ def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping
     given = {
         flag: value for flag, value in sweep.current(given, known).items() if value is not None and value is not False
     }
+    if "mode" in given:
+        modes = suggestions.mode_words(frameworks.NAMES)
+        given["mode"] = [word for word in sweep.split_words(given["mode"]) if canonical("mode", word) in modes]
     words = {variable(flag): _value(value) for flag, value in given.items() if flag in known}
     return make_command(target, words | (_rounds(measured) if target in ("start", "stream") else {}))
 

@@ -16,13 +16,14 @@ import pytest
 from conftest import ROOMS, ROOT, listed_files
 from doubles.reported import small_set, write_run
 
+import frameworks
 import runner
 from commands import ab, bench, command_line, published, table
 from commands.bench import UNDECIDED_PASSES
 from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
-from plan import plan, sweep, user_models
+from plan import plan, suggestions, sweep, user_models
 from publish import committed
 from records import foreign, jsonfiles, manifest, runs
 
@@ -110,7 +111,9 @@ def test_the_published_commands_exist():
         entries = [entry for name in committed.RECORDS for entry in jsonfiles.lines(folder / name)]
         for target, asked in published.plans(folder):
             _, _, *words = shlex.split(published.command(target, asked["given"], entries))
-            runner.parse([target, *words])
+            _, arguments = runner.parse([target, *words])
+            for word in sweep.split_words(getattr(arguments, "mode", None) or ""):
+                suggestions.check_mode(word, frameworks.NAMES)
             seen.add(target)
     assert seen == {"bench", "explain", "start", "stream"}
     rounds = [{"strategy": name, "round": number} for name in "ba" for number in (0, 1)]
