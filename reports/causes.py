@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.losses import CAUSE, LAYOUT, MASK, NO_CAUSE, PART, TF32, Finding, Loss, losses
-from measurement.statistics import Interval
 from records.shapes import Profile
-from reports.numbers import estimate, ratio
+from reports.numbers import multiple
 
 EACH = "in one process each"  # the basis of a claim
 CHANNELS = {"nchw": "channels first", "nhwc": "channels last"}
@@ -23,7 +22,10 @@ def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
 
 def _why(loss: Loss) -> list[str]:
     mode = loss.graph["mode"]
-    said = [f"{mode} is slower than eager: {shown(loss.speedup)}.", *(_shows(loss.graph, one) for one in loss.findings)]
+    said = [
+        f"{mode} is slower than eager: {multiple(loss.speedup)}.",
+        *(_shows(loss.graph, one) for one in loss.findings),
+    ]
     if not loss.known:
         without = "no control isolates the cause" if loss.findings else "no control ran"
         said.append(f"It is unknown why {mode} is slower; {without}.")
@@ -40,7 +42,7 @@ def _shows(graph: Profile, finding: Finding) -> str:
         PART: f"{EACH}, {part} explains part of the loss; the rest is unexplained",
         NO_CAUSE: f"{EACH}, the loss remains, so {part} does not explain it",
     }.get(finding.shows, f"it is inconclusive whether {part} explains the loss")
-    return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(finding.speedup)}: {words}."
+    return f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {multiple(finding.speedup)}: {words}."
 
 
 def _describe(graph: Profile, finding: Finding) -> tuple[str, str]:
@@ -57,8 +59,3 @@ def _describe(graph: Profile, finding: Finding) -> tuple[str, str]:
         return "with TF32 in both modes", "strict float32"
     part = "attention without a fused operator" if graph["implementation"] == "plain" else "the library's model"
     return "in the suite's own model with the framework's fused attention", part
-
-
-def shown(interval: Interval) -> str:
-    """Return a speedup with its interval."""
-    return estimate(interval, "×", ratio)

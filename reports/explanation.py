@@ -17,7 +17,7 @@ from records.shapes import Profile, of_baseline
 from records.statuses import differs
 from reports import causes
 from reports.names import in_words
-from reports.numbers import text_of
+from reports.numbers import multiple, text_of
 
 TOP_KERNELS = 8
 # The smallest reported difference of a class, as a share of eager's time.
@@ -63,7 +63,7 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
     table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
     speedups = [losses.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
     if any(speedups):
-        table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
+        table.append(("eager's time over it", "", "", *(multiple(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
         table.append(("number of unknown kernels", "", *map(str, unknown)))

@@ -32,8 +32,10 @@ def ratio(value: float) -> str:
 
 
 def span(low: float | None, high: float | None, show: Callable[[float], str] = text_of) -> str:
-    """Return `3.9 to 4.3`; with more digits where both read alike, and empty where there is no interval."""
-    return "" if low is None or high is None else " to ".join(_apart(show, low, high)(end) for end in (low, high))
+    """Return `3.9–4.3` or `-0.1 to 0.2`, with more digits where both read alike; empty where there is no interval."""
+    if low is None or high is None:
+        return ""
+    return (" to " if low < 0 else "–").join(_apart(show, low, high)(end) for end in (low, high))
 
 
 def _apart(show: Callable[[float], str], low: float, high: float) -> Callable[[float], str]:
@@ -43,7 +45,7 @@ def _apart(show: Callable[[float], str], low: float, high: float) -> Callable[[f
 
 
 def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], str] = text_of) -> str:
-    """Return `12.3 % (11.9 to 12.8)`; without width, as sources publish figures, the value alone; empty for None."""
+    """Return `12.3 % (11.9–12.8)`; without width, as sources publish figures, the value alone; empty for None."""
     if interval is None:
         return ""
     value, low, high = interval
@@ -54,8 +56,7 @@ def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], 
 
 def multiple(interval: Interval) -> str:
     """Return a multiple with its interval in a sentence: `1.08× (1.04–1.14)`."""
-    low, high = span(interval.low, interval.high, ratio).split(" to ")
-    return f"{ratio(interval.value)}× ({low}–{high})"
+    return estimate(interval, "×", ratio)
 
 
 def rounded(value: float) -> str:

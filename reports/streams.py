@@ -6,11 +6,10 @@ import math
 from functools import partial
 
 from analysis.streams import Arm, Cell
-from measurement.statistics import Interval
 from measurement.streams import COLD, EAGER, STRATEGIES
 from measurement.text import listed
 from reports import rounds
-from reports.numbers import span, text_of, with_width
+from reports.numbers import estimate, text_of, with_width
 
 MOST_ROWS = 10  # of the table, its heading included
 NEW_SHAPES = 0.1  # share of eager mode's time from which a sentence names it
@@ -83,21 +82,15 @@ def recommendation(cell: Cell, caches: str) -> str:
     if best.name == EAGER:
         others = [arm.name for arm in cell.compared(caches) if arm.name != EAGER]
         less = f", less than {listed(others)}" if others else ""
-        return f"{begin} stay eager: {_interval(best.total)} s for the stream{less}."
+        return f"{begin} stay eager: {estimate(best.total)} s for the stream{less}."
     summary = STRATEGIES[best.name].summary
-    base = f", eager {_interval(eager.total)} s" if eager and eager.total else ""
-    return f"{begin} take {best.name} ({summary}): {_interval(best.total)} s for the stream{base}."
+    base = f", eager {estimate(eager.total)} s" if eager and eager.total else ""
+    return f"{begin} take {best.name} ({summary}): {estimate(best.total)} s for the stream{base}."
 
 
 def choices(cell: Cell, caches: str) -> str:
     """Return the recommended strategy by the number of calls, of which those beyond the stream have no new shape."""
     return rounds.choices(f"With {caches} caches, for", partial(cell.choice, caches), [*STRATEGIES])
-
-
-def _interval(found: Interval | None) -> str:
-    if found is None:
-        return ""
-    return f"{text_of(found.value)} ({span(found.low, found.high).replace(' to ', '–')})"
 
 
 def notes(cell: Cell) -> list[str]:

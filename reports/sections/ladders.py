@@ -6,7 +6,7 @@ from analysis.ladders import Ladder
 from reports import drawing
 from reports.content import Chart, Panel, Section
 from reports.ladder import sentences, table, title
-from reports.numbers import estimate, ratio, text_of
+from reports.numbers import multiple, text_of
 from reports.report_data import ReportData
 
 SENTENCES = (
@@ -42,7 +42,7 @@ def _drawn(data: ReportData, ladder: Ladder) -> str:
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"
         if step and step.ratio:
-            text += f" · {estimate(step.ratio, '×', ratio)}"
+            text += f" · {multiple(step.ratio)}"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         steps.append(drawing.Dot(rung.mode, look, rung.median_ms, text, low, high, rung.adds))
     return drawing.waterfall(steps)

@@ -53,10 +53,10 @@ def test_between(estimate, verdict):
 def test_an_answer_names_the_range_in_which_the_claim_holds():
     """Once for several answers with the same one."""
     above, between = judge.above("x", near(13), 10, " %"), judge.between("y", near(5), 0.5, 10)
-    assert above.text == "x 13 % (12 to 14) (accepted: above 10)"
+    assert above.text == "x 13 % (12–14) (accepted: above 10)"
     assert judge.below("x", None, 1.5).text == "no interval: x … (accepted: below 1.5)"
-    assert all_of([above, above]).text == "x 13 % (12 to 14); x 13 % (12 to 14) (accepted: above 10)"
-    assert all_of([above, between]).text == f"{above.text}; y 5 (4 to 6) (accepted: 0.5 to 10)"
+    assert all_of([above, above]).text == "x 13 % (12–14); x 13 % (12–14) (accepted: above 10)"
+    assert all_of([above, between]).text == f"{above.text}; y 5 (4–6) (accepted: 0.5–10)"
     cores = [judge.Cores("a", 1.0)]
     assert judge.used_one_core(cores).text == "a 1.00 cores (accepted: below 1.25)"
     assert judge.used_more_cores(cores).text == "a 1.00 cores (accepted: above 1.5)"
@@ -156,6 +156,6 @@ def test_figures_of_two_machines_are_compared_in_no_way():
 
 
 def test_an_estimate_as_text():
-    assert estimate(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9 to 12.8)"
+    assert estimate(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9–12.8)"
     assert estimate(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
-    assert estimate(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28 to 1.283)"
+    assert estimate(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28–1.283)"

@@ -59,7 +59,7 @@ def test_figures_of_profiles_have_an_assumed_spread_and_no_interval():
         ),
         (
             *("Normalisation reaches", bert(36.4, 1)),
-            "normalisation is 182 times slower, assumed ±20 % (accepted: 125 to 500)",
+            "normalisation is 182 times slower, assumed ±20 % (accepted: 125–500)",
         ),
     ):
         (claim,) = [claim for sentence, claim in by_text.items() if sentence.startswith(text)]

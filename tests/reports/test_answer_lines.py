@@ -30,7 +30,7 @@ def test_a_line_says_how_much_of_one_rank_s_speed_is_kept(record):
     kept = {"scaling_efficiency": 0.95, "scaling_efficiency_low": 0.94, "scaling_efficiency_high": 0.96}
     records = [record(**shared, mode="eager", **kept), record(**shared, mode="inductor")]
     ((answer,),) = by_setting(Points(records), modes.labels())
-    assert answers.scaling(answer) == ["Each rank keeps of the speed on one rank: torch eager 95 % (94 to 96)."]
+    assert answers.scaling(answer) == ["Each rank keeps of the speed on one rank: torch eager 95 % (94–96)."]
     slow = {"scaling_efficiency": 0.5, "latency_slowed": True}
     ((slowed,),) = by_setting(Points([record(**shared, mode="eager", **slow)]), modes.labels())
     assert answers.scaling(slowed) == ["Each rank keeps of the speed on one rank: torch eager host slowed."]
