@@ -21,7 +21,6 @@ from execution.campaign import Campaign, Request, options_of
 from execution.execute import Executor
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
-from execution.reference_data import ReferenceDataError
 from measurement import programs
 from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
@@ -86,15 +85,14 @@ def run(arguments: argparse.Namespace) -> int:
         pair = pair if pair.made else begin(pair, has_one_python(campaigns), arguments.out, held)
         console.print(f"Run {pair.folder}", soft_wrap=True)
         sides = [start(one, pair.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
+        resume = f"Resume with: {foreign.command('ab', pair.folder, pair.programs())}"
         try:
-            measure(campaigns, sides, console)
+            with bench.resumable(lambda: resume):
+                measure(campaigns, sides, console)
         except KeyboardInterrupt:
-            return stopped(pair, campaigns, sides, console)
-        except BrokenPipeError:  # the reader of the output has left
-            raise
-        except (OSError, ReferenceDataError) as error:
-            again = foreign.command("ab", pair.folder, pair.programs())
-            raise UsageError(f"{bench.cause(error)} Resume with: {again}") from error
+            stopped(pair, campaigns, sides, console)
+            console.print(resume, soft_wrap=True)
+            return INTERRUPTED
         for run, _ in sides:
             run.compress_samples()
         return compare_sides(pair, [run for run, _ in sides], limit, console)
@@ -173,15 +171,12 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
         alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
 
 
-def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
-    """Print the kept files and how to resume; return the exit code."""
+def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
+    """Print the kept files."""
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {pair.folder}.", soft_wrap=True)
-    again = foreign.command("ab", pair.folder, pair.programs())
-    console.print(f"Resume with: {again}", soft_wrap=True)
-    return INTERRUPTED
 
 
 def new_pair(arguments: argparse.Namespace) -> Pair:

@@ -9,7 +9,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,7 +159,8 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         neighbours.await_quiet(console, campaign.on_gpu, campaign.sweep.force)
     launcher = replace(campaign.launcher(run), keeps_bytecode=not campaign.elsewhere)
     try:
-        with Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile)) as bar:
+        bar = Bar(console, cells, campaign.estimates, processes=expected_processes(campaign.profile))
+        with resumable(lambda: f"{kept(run, cells)}; resume with: {going_on(run, campaign)}"), bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(launcher, recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             executor.ready = campaign.store.complete
@@ -172,15 +173,25 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         console.print(f"Stopped. {kept(run, cells)}.", soft_wrap=True)
         console.print(f"Resume with: {going_on(run, campaign)}", soft_wrap=True)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has left
-        raise
-    except (OSError, ReferenceDataError) as error:
-        words = kept(run, cells)
-        raise UsageError(f"{cause(error)} {words}; resume with: {going_on(run, campaign)}") from error
     finally:
         shutil.rmtree(launcher.bytecode, ignore_errors=True)
     run.compress_samples()
     return DONE
+
+
+@contextlib.contextmanager
+def resumable(resume: Callable[[], str]) -> Iterator[None]:
+    """Add to an error that ends a run in the block the ways out, and how to resume it. Raises UsageError."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the output has left
+        raise
+    except ReferenceDataError as error:
+        raise UsageError(f"{str(error).rstrip('.')}. {resume()}") from error
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        rest = " If one cell fills the disk, start a new run that selects the others (FILTER=)." if full else ""
+        raise UsageError(f"{sentence(error)}{rest} {resume()}") from error
 
 
 def kept(run: runs.Run, cells: Sequence[Cell]) -> str:
@@ -189,15 +200,6 @@ def kept(run: runs.Run, cells: Sequence[Cell]) -> str:
     partly = {cell.id for cell in cells} & {report["cell"] for report in run.kept_reports()} - finished
     more = f", and processes of {len(partly)} more," if partly else ""
     return f"{len(finished)} of {times(len(cells), 'cell')}{more} kept in {run.folder}"
-
-
-def cause(error: OSError | ReferenceDataError) -> str:
-    """Return why a run cannot go on, with the ways out."""
-    if not isinstance(error, OSError):
-        return str(error).rstrip(".") + "."
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    rest = " If one cell fills the disk, start a new run that selects the others (FILTER=)." if full else ""
-    return sentence(error) + rest
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 from commands import bench
 from execution import campaign, neighbours
 from execution.campaign import Campaign, Request
-from execution.reference_data import ReferenceDataError
 from execution.rounds import Rounds
 from measurement import durable, machine
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError
@@ -192,15 +191,12 @@ class Form:
             rounds.say(f"{cell}: unsupported: {reason}")
         neighbours.await_quiet(console, campaign.on_gpu, campaign.sweep.force)
         try:
-            rounds.take(campaign.groups)
+            with bench.resumable(lambda: resume):
+                rounds.take(campaign.groups)
         except KeyboardInterrupt:
             journal.write_csv(run.folder, journal.read(run.folder))
             rounds.say(f"Stopped. {resume}")
             return INTERRUPTED
-        except BrokenPipeError:  # the reader of the output has left
-            raise
-        except (OSError, ReferenceDataError) as error:
-            raise UsageError(f"{bench.cause(error)} {resume}") from error
         records = journal.read(run.folder)
         journal.write_csv(run.folder, records)
         cells = self.cells(records)
