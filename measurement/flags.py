@@ -101,7 +101,7 @@ FLAGS = (
     ),
     Flag(
         "threads_unused",
-        f"CPU time over wall time is below {THREADS_UNUSED_SHARE:.0%} of at least two requested threads",
+        f"CPU time over wall time is below {100 * THREADS_UNUSED_SHARE:.0f} % of at least two requested threads",
         "The shape is too small, or its operators use one thread only.",
         "Use fewer THREADS, or a larger shape.",
         lambda o: o.threads > 1 and o.cpu_per_wall is not None and o.cpu_per_wall < THREADS_UNUSED_SHARE * o.threads,
@@ -116,7 +116,7 @@ FLAGS = (
     ),
     Flag(
         "queue",
-        f"filling and emptying the GPU's queue took over {QUEUE_SHARE:.0%} of a sample",
+        f"filling and emptying the GPU's queue took over {100 * QUEUE_SHARE:.0f} % of a sample",
         "The latency is too high by that share.",
         "Use a larger BUDGET.",
         lambda o: _above(o.queue_share, QUEUE_SHARE),
@@ -153,7 +153,7 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed between the halves of at least ten rounds by over {DRIFT:.0%} and more than its scatter",
+        f"latency changed between the halves of at least ten rounds by over {100 * DRIFT:.0f} % and its scatter",
         "The machine's speed changed.",
         "Wait for a steady temperature and load.",
         lambda o: _above(o.drift, DRIFT),
@@ -179,7 +179,7 @@ FLAGS = (
     ),
     Flag(
         STEAL,
-        f"the hypervisor took over {STEAL_SHARE:.0%} of a core",
+        f"the hypervisor took over {100 * STEAL_SHARE:.0f} % of a core",
         "Another virtual machine used it.",
         "Measure on a dedicated host.",
         _noise("steal_share", STEAL_SHARE),
@@ -187,7 +187,7 @@ FLAGS = (
     ),
     Flag(
         "frequency",
-        f"the mean CPU frequency changed by over {FREQUENCY_CHANGE:.0%}",
+        f"the mean CPU frequency changed by over {100 * FREQUENCY_CHANGE:.0f} %",
         "The processor's clock rate changed.",
         "Fix the governor to `performance`; check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
@@ -195,14 +195,14 @@ FLAGS = (
     ),
     Flag(
         "power_capped",
-        f"the power cap held the clock back in over {THROTTLED_SHARE:.0%} of readings",
+        f"the power cap held the clock back in over {100 * THROTTLED_SHARE:.0f} % of readings",
         "Normal in long compute-bound cells.",
         "Check the power limit.",
         _gpu("power_capped_share", THROTTLED_SHARE),
     ),
     Flag(
         "throttled",
-        f"heat, hardware or the power brake held the clock back in over {THROTTLED_SHARE:.0%} of readings",
+        f"heat, hardware or the power brake held the clock back in over {100 * THROTTLED_SHARE:.0f} % of readings",
         "The GPU ran below its normal clock rate (`gpu_throttles`).",
         "Check cooling and power supply.",
         _gpu("throttled_share", THROTTLED_SHARE),
