@@ -86,8 +86,10 @@ def disturbances(noise: Noise) -> dict[str, bool]:
     }
 
 
-def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
-    return lambda o: o.noise is not None and o.noise.gpu is not None and _above(getattr(o.noise.gpu, field), limit)
+def _gpu(field: str) -> Callable[[Observation], bool]:
+    return lambda o: (
+        o.noise is not None and o.noise.gpu is not None and _above(getattr(o.noise.gpu, field), THROTTLED_SHARE)
+    )
 
 
 FLAGS = (
@@ -198,14 +200,14 @@ FLAGS = (
         f"the power cap held the clock back in over {100 * THROTTLED_SHARE:.0f} % of readings",
         "Normal in long compute-bound cells.",
         "Check the power limit.",
-        _gpu("power_capped_share", THROTTLED_SHARE),
+        _gpu("power_capped_share"),
     ),
     Flag(
         "throttled",
         f"heat, hardware or the power brake held the clock back in over {100 * THROTTLED_SHARE:.0f} % of readings",
         "The GPU ran below its normal clock rate (`gpu_throttles`).",
         "Check cooling and power supply.",
-        _gpu("throttled_share", THROTTLED_SHARE),
+        _gpu("throttled_share"),
         (LATENCY,),
     ),
     Flag(

@@ -61,7 +61,7 @@ class Profile:
         return asdict(self)
 
 
-# The matrix product and the copy that peaks are measured with, once per run and framework.
+# The operations that peaks are measured with, once per run and framework.
 PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
 # Speeds of `make explain`, in addition to profiles: enough rounds for an interval, one process.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)

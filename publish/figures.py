@@ -328,7 +328,7 @@ def source(records: Sequence[Record | ProcessRecord], names: Iterable[str], fold
     return f"{facts(records)}. Tables: {links}."
 
 
-def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
+def rounds_lines(chart: Rounds, folder: Path) -> list[str]:
     """Return a chart of processes in rounds, as `lines` does; a row with fewer than two figures is omitted."""
     read = {table.name: chart.form.journal.read(table) for table in tables(chart.tables, folder)}
     cells = [cell for records in read.values() for cell in chart.form.cells(list(records))]
@@ -350,7 +350,7 @@ def rounds_lines(chart: Rounds, folder: Path, route: str) -> list[str]:
         "",
         *place.filled((*heads, *(f"take for {calls:,} calls" for calls in MANY)), rows),
         "",
-        source(records, names, folder, route),
+        source(records, names, folder, "../results"),
     ]
 
 
@@ -386,7 +386,7 @@ def chapters() -> str:
     parts = (
         [
             *(lines(chart, folder, "../results") for chart in CHARTS),
-            *(rounds_lines(chart, folder, "../results") for chart in ROUNDS),
+            *(rounds_lines(chart, folder) for chart in ROUNDS),
             means(folder),
         ]
         for folder in kinds

@@ -295,7 +295,7 @@ def _captured(result: CellResult) -> dict[str, Any]:
         "effective_backend": captured.backend,
         "graphs": captured.graphs,
         "graph_breaks": captured.graph_breaks,
-        "recompilations": _sum_of(result, "recompilations"),
+        "recompilations": _recompilations(result),
         **breaks.columns(result),
         **_program(result),
     }
@@ -311,9 +311,9 @@ def _program(result: CellResult) -> dict[str, Any]:
     return {}
 
 
-def _sum_of(result: CellResult, name: str) -> int | None:
-    values = [value for report in result.reports if (value := getattr(report, name)) is not None]
-    return sum(values) if values else None
+def _recompilations(result: CellResult) -> int | None:
+    counts = [report.recompilations for report in result.reports if report.recompilations is not None]
+    return sum(counts) if counts else None
 
 
 def _rates(result: CellResult, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:
