@@ -146,7 +146,7 @@ def begin_folder(out: str | None) -> Path:
         folder = Path(out).absolute()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"OUT={out} must be a folder for the runs: {error.strerror}.") from None
+        raise UsageError(f"OUT={out} cannot be written: {error.strerror}; name another folder.") from None
     return folder
 
 

@@ -279,5 +279,5 @@ def folder_for(out: str | None, home: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"The folder OUT={folder} cannot be created: {error.strerror}.") from None
+        raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
     return folder

@@ -200,9 +200,8 @@ def open_folder(name: str) -> Path:
     """Return the folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
     if folder := runs.found(name, FILE):
         return folder
-    if name in ("", "newest"):
-        raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
-    raise UsageError(f"{name} contains no reproduction ({FILE} is missing).")
+    lacks = "There is no reproduction yet" if name in ("", "newest") else f"{name} contains no {FILE}"
+    raise UsageError(f"{lacks}; `make reproduce TABLE=…` makes one.")
 
 
 def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:

@@ -91,7 +91,7 @@ def longest(campaign: Campaign) -> int:
     """Return the length of the longest call. Raises UsageError for several."""
     found = {int(dict(cell.parameters)["seq_len"]) for cell in campaign.plan.cells}
     if len(found) != 1:
-        raise UsageError("SEQ is the length of the longest call, one number.")
+        raise UsageError("SEQ takes one number, the length of the longest call.")
     return found.pop()
 
 

@@ -133,7 +133,7 @@ class Campaign:
         if resumed:
             check_cells(resumed, campaign.plan)
         if resolved.unseen_seq is not None and campaign.groups and not campaign.unseen:
-            raise UsageError(f"UNSEEN_SEQ has no effect on {', '.join(resolved.axes['workload'])}.")
+            raise UsageError(f"UNSEEN_SEQ has no effect on {', '.join(resolved.axes['workload'])}: omit it.")
         return campaign
 
     @property

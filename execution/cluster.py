@@ -98,7 +98,7 @@ def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
         with ThreadPoolExecutor(min(len(job.nodes), MOST_ASKED)) as pool:
             return dict(zip(job.nodes, pool.map(asked, job.nodes), strict=True))
     except OSError as error:
-        raise UsageError(f"srun could not be started: {error.strerror}.") from None
+        raise UsageError(f"srun could not be started ({error.strerror}): to measure here, omit LAUNCHER.") from None
 
 
 def _answer(done: programs.Answer) -> dict[str, Any] | str:

@@ -82,7 +82,7 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     for option in options:
         if "\n" in option:
             raise UsageError(
-                f"{option.partition('=')[0].lstrip('-').upper()} contains a line break, which sbatch does not accept."
+                f"{option.partition('=')[0].lstrip('-').upper()} holds a line break; write it in one line."
             )
     head = [f"#SBATCH {option if ' ' not in option else shlex.quote(option)}" for option in options]
     lines = given.get("lines")

@@ -312,7 +312,7 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
         return None
     cell = group.cells[0]
     if cell.ranks > 1:
-        raise UsageError("UNSEEN_SEQ is for RANKS=1.")
+        raise UsageError("UNSEEN_SEQ needs RANKS=1: omit one of them.")
     (parameter,) = (p for p in workloads.get(cell.workload, cell.pass_name).parameters if p.name == "seq_len")
     if problem := parameter.problem(length):
         raise UsageError(f"UNSEEN_SEQ: {problem}")

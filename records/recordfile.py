@@ -114,7 +114,7 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
     statuses = loaded.columns["status"]
     for status in set(statuses) - STATUSES.keys() - earlier.STATUSES.keys():
         where = f"{path}, line {line_of(statuses.index(status))}"
-        raise Unreadable(f"{where}: status holds {status!r:.60}, which no version of the suite writes.")
+        raise Unreadable(f"{where}: status holds {status!r:.60}, which no version writes; remove that line.")
     medians = loaded.columns.get("latency_ms_median", ()) if "latency_ms_median" not in loaded.absent else ()
     for place, (status, median) in enumerate(zip(statuses, medians, strict=False)):
         if median is None and earlier.STATUSES.get(status, status) in MEASURED:
@@ -169,7 +169,7 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
     """Fill in the columns by their names in the header, in any order, with any separator and byte-order mark."""
     separator, header = _header(path)
     if missing := [name for name in schema.REQUIRED if name not in header]:
-        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line, so it is not a table of this suite.")
+        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: name a run or its results.csv.")
     if unknown := [name for name in header if name and name not in schema.BY_NAME.keys() | earlier.RETIRED_COLUMNS]:
         ignored = f"columns that the suite does not know are ignored: {', '.join(unknown)}"
         loaded.remarks.append(f"{_name(path)}: {ignored}.")

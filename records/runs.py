@@ -100,7 +100,7 @@ class Run:
             except locks.Busy as holder:
                 raise UsageError(f"{self.folder} is being measured by {holder}; wait for it, or stop it.") from None
             except OSError as error:
-                raise UsageError(f"{self.folder} cannot be written: {error.strerror}.") from None
+                raise UsageError(f"{self.folder} cannot be written: {error.strerror}; name another folder.") from None
             yield
 
     def _rename_former(self) -> None:

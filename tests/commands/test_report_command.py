@@ -37,7 +37,7 @@ def test_filters_of_the_command_line(tmp_path, capsys):
         (("--framework", "betta"), "There is no framework in these records 'betta'; did you mean 'beta'?"),
         (("--device", "gpu"), "There is no device in these records 'gpu'"),
         (("--filter", "nothing"), "No cell of a-run matches FILTER=nothing"),
-        (("--out", __file__), "cannot be created"),
+        (("--out", __file__), "cannot be written"),
     ):
         code, _, err = run(capsys, folder, *words)
         assert code == 2 and sentence in err and err.count("\n") == 1

@@ -158,7 +158,7 @@ def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
     [
         (["--table", "paddle-bart"], "did you mean 'paddle-bert'?"),
         (["--table", "paddle-bert", "--device", "tpu"], "There is no device 'tpu'"),
-        (["--from", "nowhere"], "nowhere contains no reproduction"),
+        (["--from", "nowhere"], "nowhere contains no reproduction.json; `make reproduce TABLE=…` makes one."),
         (["--resume", "newest"], "RESUME continues in the run's folder: omit OUT and FROM."),
         (["--table", "paddle-bert", "--framework", "torc"], "did you mean 'torch'?"),
     ],

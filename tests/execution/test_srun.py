@@ -204,7 +204,7 @@ def test_a_job_s_script_is_one_that_bash_reads_and_that_goes_on(tmp_path):
     assert ran() == ["--mode", "eager", "--filter", "it's", "--out", str(out)]
     (out / "plan.json").touch()
     assert ran() == ["--resume", str(out), "--python", "/p y"]
-    with pytest.raises(UsageError, match="PARTITION contains a line break"):
+    with pytest.raises(UsageError, match="PARTITION holds a line break"):
         submission.script(out, [], [], 1, {"partition": "a\n#SBATCH --nodes=9"})
 
 

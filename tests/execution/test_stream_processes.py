@@ -334,7 +334,7 @@ def test_streams_have_cold_caches_alone_where_no_process_loads_the_code_of_anoth
         (["--pass", "training"], "`stream` measures inference only: omit PASS."),
         (["--lengths", "few.csv", "--batch", "2"], "few.csv holds batch sizes: omit BATCH."),
         (["--workload", "mlp"], "mlp has no sequence length: a stream needs the parameter seq_len."),
-        (["--seq", "64,128"], "SEQ is the length of the longest call, one number."),
+        (["--seq", "64,128"], "SEQ takes one number, the length of the longest call."),
     ],
 )
 def test_what_stream_does_not_take_is_refused_in_a_sentence(words, sentence, capsys, tmp_path, monkeypatch):
