@@ -133,7 +133,7 @@ def _leading(answer: Answer) -> list[str]:
     if behind is None or behind.ratio is None:
         return [said]
     longer, _, interval = multiple(behind.ratio).partition(" ")
-    return [said, f"{name(behind.point)} takes {longer} as long {interval}".rstrip()]
+    return [said, f"{name(behind.point)} takes {longer} as long {interval}"]
 
 
 def name(point: Point) -> str:

@@ -56,7 +56,7 @@ def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], 
 
 def multiple(interval: Interval) -> str:
     """Return a multiple with its interval in a sentence: `1.08× (1.04–1.14)`."""
-    return estimate(interval, "×", ratio)
+    return f"{ratio(interval.value)}× ({span(interval.low, interval.high, ratio)})"
 
 
 def rounded(value: float) -> str:
