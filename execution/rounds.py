@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, ClassVar, Generic, TypeVar
 
 import frameworks
 from execution import artefacts
 from execution.launcher import Launcher
+from execution.progress import duration
 from frameworks import policies
 from launchers import local
 from measurement import protocol
@@ -70,13 +72,15 @@ class Rounds(ABC, Generic[Row]):
             return
         self.known[cell.group_id] = ended, hello
         self.say(f"{title}: reference, {ended.seconds:.1f} s, not counted")
+        took: dict[tuple[str, ...], list[float]] = {}
         while left := self.left(group, records):
-            number, place, arm = left[0]
+            (number, place, arm), begun = left[0], time.monotonic()
             columns = self.columns(group, hello) | {"strategy": arm[0], "round": number, "place": place}
             record = self.journal.kind(**columns, **self.measured(group, number, *arm))
             self.journal.append(self.run.folder, record)
             records.append(record)
-            self.say(self.line(title, record))
+            took.setdefault(arm, []).append(time.monotonic() - begun)
+            self.say(self.line(title, record) + time_left(took, [turn[2] for turn in self.left(group, records)]))
 
     def left(self, group: Group, records: Sequence[Row]) -> list[Turn]:
         """Return the processes that have no record yet, in their order."""
@@ -176,6 +180,16 @@ class Rounds(ABC, Generic[Row]):
         except ProtocolError as error:
             return str(error), hello
         return ended, hello
+
+
+def time_left(took: Mapping[tuple[str, ...], Sequence[float]], arms: Sequence[tuple[str, ...]]) -> str:
+    """Return the end of a line with the time that the arms of processes to come will take; empty without any.
+
+    It is empty until each of them has been timed.
+    """
+    if not arms or not took.keys() >= set(arms):
+        return ""
+    return f"; about {duration(sum(fmean(took[arm]) for arm in arms))} left for this cell"
 
 
 def failure(ended: Ended | str) -> dict[str, str]:

@@ -18,6 +18,7 @@ import frameworks
 import runner
 from commands import rounds
 from execution.campaign import Campaign
+from execution.rounds import time_left
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.refusals import DONE, UsageError
 from records import manifest, starts
@@ -115,6 +116,13 @@ def test_a_model_of_which_nothing_is_compiled_has_no_compiled_start(tmp_path, mo
     for record in records:
         assert record.status == "unsupported" and reason in record.reason, record
         assert record.reason.startswith("torch.compile has compiled no part of the model: "), record
+
+
+def test_the_time_left_is_known_once_each_arm_was_timed():
+    took = {("eager", "cold"): [10.0, 20.0], ("static", "cold"): [105.0]}
+    to_come = [("eager", "cold"), ("static", "cold"), ("eager", "cold")]
+    assert time_left(took, to_come) == "; about 2 min left for this cell"
+    assert time_left(took, [*to_come, ("dynamic", "cold")]) == time_left(took, []) == ""
 
 
 @pytest.mark.slow
