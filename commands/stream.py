@@ -16,7 +16,7 @@ from execution.campaign import Campaign, Request
 from execution.streams import Streams, kept_caches
 from measurement.cells import Cell
 from measurement.refusals import UsageError
-from measurement.streams import CACHES, EAGER, STRATEGIES
+from measurement.streams import CACHES, COLD, EAGER, STRATEGIES
 from plan import sweep
 from plan.aliases import choose
 from plan.options import Option
@@ -28,6 +28,7 @@ from workloads import lengths
 from workloads.lengths import Lengths, NoLengths
 
 PROCESSES, CALLS, LONGEST = 5, 1000, 512
+ALL = "all"  # strategies
 WORKLOAD = "bert-tiny"  # where none is named
 FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, WORDS, html)
 
@@ -40,15 +41,15 @@ def options() -> list[Option]:
             "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
         ),
         Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
-        Option("strategy", "ways to serve lengths (default: all that the device has)", "A,B"),
-        Option("caches", f"{', '.join(CACHES)} (default: both)", "A,B", ",".join(CACHES)),
+        Option("strategy", f"ways to serve lengths, or {ALL} (default: without rare ones)", "A,B"),
+        Option("caches", f"{', '.join(CACHES)} (default: {COLD})", "A,B", COLD),
         rounds.processes_option(PROCESSES),
     ]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve calls of different lengths by each strategy; the same OUT continues."""
-    named, caches = rounds.named(arguments.strategy, STRATEGIES), split_words(arguments.caches)
+    named, caches = rounds.named(arguments.strategy, [*STRATEGIES, ALL]), split_words(arguments.caches)
     request = rounds.request_of(arguments)
     return stream(request, named, arguments.processes, arguments.lengths, arguments.calls, caches)
 
@@ -70,7 +71,8 @@ def stream(
             raise UsageError(f"{distribution} holds batch sizes: omit BATCH.")
         flags["batch"] = str(max(drawn.batches))
     campaign = rounds.begin(replace(request, flags=flags), WORKLOAD)
-    strategies = list(dict.fromkeys([EAGER, *(named or usual(campaign.plan.cells))]))
+    chosen = named if named and ALL not in named else offered(campaign.plan.cells, rare=bool(named))
+    strategies = list(dict.fromkeys([EAGER, *chosen]))
     maximum = longest(campaign)
     make = partial(Streams, caches_of=kinds, lengths=drawn, maximum=maximum, calls=calls)
     given = {"lengths": drawn.counts, "calls": calls} | ({"batches": drawn.batches} if drawn.batches else {})
@@ -95,11 +97,11 @@ def longest(campaign: Campaign) -> int:
     return found.pop()
 
 
-def usual(measured: Iterable[Cell]) -> list[str]:
-    """Return the strategies that any of the cells' frameworks has on its device."""
+def offered(measured: Iterable[Cell], rare: bool) -> list[str]:
+    """Return the strategies that any of the cells' frameworks has on its device, with or without rare ones."""
     there = {name for cell in measured for name in frameworks.describe(cell.framework).streams
              if cell.device_kind == "gpu" or not STRATEGIES[name].cuda_graphs}  # fmt: skip
-    return [name for name in STRATEGIES if name in there]
+    return [name for name, one in STRATEGIES.items() if name in there and (rare or not one.rare)]
 
 
 def described(drawn: Lengths, maximum: int) -> str:

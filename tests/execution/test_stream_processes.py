@@ -308,9 +308,35 @@ def test_a_graph_that_calls_python_is_refused(tmp_path, framework):
     assert found["static"].status == "unsupported" and "Python" in found["static"].reason
 
 
+@pytest.mark.parametrize(
+    ("words", "strategies"),
+    [
+        ([], "eager, automatic, dynamic, powers-of-two, longest"),
+        (["--strategy", "marked"], "eager, marked"),
+        (
+            ["--strategy", "all"],
+            "eager, static, automatic, dynamic, marked, powers-of-two, multiples-of-64",
+        ),
+    ],
+)
+def test_rare_strategies_are_measured_where_they_are_named(capsys, words, strategies):
+    assert runner.main(["stream", *words, "--dry-run"]) == DONE
+    assert f"5 of each strategy: {strategies}" in capsys.readouterr().out.replace("\n", "")
+
+
 def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):
     (tmp_path / "sweep.toml").write_text('workload = "bert-tiny"\nseq = 64\n')
-    words = ["--sweep", str(tmp_path / "sweep.toml"), "--strategy", "longest", "--processes", "3", "--dry-run"]
+    words = [
+        "--sweep",
+        str(tmp_path / "sweep.toml"),
+        "--strategy",
+        "longest",
+        "--caches",
+        "cold,warm",
+        "--processes",
+        "3",
+        "--dry-run",
+    ]
     assert runner.main(["stream", *words]) == DONE
     plan = capsys.readouterr().out
     assert "12 processes, 3 of each strategy and kind of caches: eager, longest" in plan and "seq_len=64" in plan
@@ -318,7 +344,7 @@ def test_a_sweep_file_says_how_long_the_longest_call_is(capsys, tmp_path):
 
 def test_streams_have_cold_caches_alone_where_no_process_loads_the_code_of_another(capsys):
     words = ["--framework", "torch,tensorflow", "--strategy", "longest", "--processes", "3", "--dry-run"]
-    assert runner.main(["stream", *words]) == DONE
+    assert runner.main(["stream", *words, "--caches", "cold,warm"]) == DONE
     assert "18 processes, 3 of each strategy and kind of caches" in capsys.readouterr().out
     assert kept_caches("paddle", ["warm"]) == kept_caches("tensorflow", ["cold", "warm"]) == ["cold"]
     assert kept_caches("jax", ["warm"]) == ["warm"]
