@@ -99,6 +99,12 @@ class Arm(ABC, Generic[Row]):
         """Return the seconds that so many calls take."""
         return typical([self.seconds(record, calls) for record in self.records])
 
+    @property
+    def extrapolates(self) -> bool:
+        """Return whether its time for any number of calls is known in enough pairs."""
+        ends = [self.seconds(record, SCANNED[-1]) for pair in self.pairs for record in pair]
+        return len(self.pairs) >= ENOUGH_PROCESSES and not any(map(math.isnan, ends))
+
     @cached_property
     def pays(self) -> list[Range]:
         """Return the calls at which it takes less time than eager mode: the paired ratio's interval excludes 1."""
@@ -114,7 +120,7 @@ class Arm(ABC, Generic[Row]):
 
         Ratios need not change monotonically with the calls. So calls are scanned, and each change is bisected.
         """
-        if len(self.pairs) < ENOUGH_PROCESSES:
+        if not self.extrapolates:
             return []
 
         def held(calls: float) -> bool:

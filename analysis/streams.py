@@ -1,4 +1,4 @@
-"""Results of streams: total time by strategy, the call from which one leads eager mode, and the recommendation."""
+"""Results of streams: total time by strategy, time of later calls, and the strategy to take."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Arm(rounds.Arm[StreamRecord]):
     @property
     def slower(self) -> float | None:
         """Return how many calls are slower than eager mode's median call, a mean over processes."""
-        counts = [sum(call > median(base.calls) for call in one.calls) for one, base in self.pairs]
+        usual = {number: median(record.calls) for number, record in self.eager.items()}
+        counts = [sum(call > usual[one.round] for call in one.calls) for one, _ in self.pairs]
         return fmean(counts) if counts else None
 
     @property
@@ -51,17 +52,20 @@ class Arm(rounds.Arm[StreamRecord]):
 
     @property
     def policies_on_new_shapes(self) -> list[Policy]:
-        """Return the policies whose default makes first calls of shapes slow; none where attention is explicit."""
+        """Return the policies whose default may make first calls of shapes slow, where the process followed it."""
         one = self.records[0]
-        if one.policies or "attention=explicit" in one.cell:
-            return []
-        return policies.of_new_shapes(one.framework, one.device.partition(":")[0])
+        found = policies.of_new_shapes(one.framework, one.device.partition(":")[0], one.dtype)
+        fused = "attention=fused" in one.cell
+        return [policy for policy in found if fused and policy.name not in (one.policies or "")]
 
     def seconds(self, record: StreamRecord, calls: float) -> float:
-        """Return seconds of the first calls; beyond the stream's end each takes its usual time."""
+        """Return seconds of the first calls; beyond the stream's end with lengths that it lacks, and later calls."""
         served = (record.setup_s or 0.0) + sum(record.calls[: int(calls)])
-        beyond = calls - len(record.calls)
-        return served + beyond * (record.usual_ms or math.nan) / 1000 if beyond > 0 else served
+        if calls <= len(record.calls):
+            return served
+        if record.later_ms is None or record.unseen_s is None:
+            return math.nan
+        return served + record.unseen_s + (calls - len(record.calls)) * record.later_ms / 1000
 
 
 @dataclass(frozen=True)

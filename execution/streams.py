@@ -71,8 +71,14 @@ class Streams(Rounds[StreamRecord]):
             "lengths": self.lengths.name,
             "clipped": self.lengths.share_above(self.maximum),
             "caches": caches,
-            **(figures(ended.stream, job) if isinstance(ended, Streamed) else failure(ended)),
+            **(figures(ended.stream, job, self.unseen(job)) if isinstance(ended, Streamed) else failure(ended)),
         }
+
+    def unseen(self, job: StreamJob) -> int:
+        """Return how many shapes of the distribution, after padding, the stream does not serve."""
+        lengths, batches = self.cut.shapes(max(job.batches))
+        to = padded(STRATEGIES[job.strategy], lengths, job.longest, self.cut.quantiles(PARTS))
+        return len(set(zip(to, batches, strict=True)) - set(zip(job.padded, job.batches, strict=True)))
 
     def figures(self, record: StreamRecord) -> str:
         """Return a text with the stream's seconds, compilations, and first call that fell back to eager mode."""
@@ -88,14 +94,16 @@ def kept_caches(framework: str, asked: Sequence[str]) -> list[str]:
     return [kind for kind in CACHES if kind in asked] if frameworks.describe(framework).stores_streams else [COLD]
 
 
-def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
-    """Return the columns of a stream that was served."""
+def figures(found: Stream, job: StreamJob, unseen: int) -> dict[str, Any]:
+    """Return the columns of a stream that was served; `unseen` shapes of its distribution are in no call."""
     calls = sorted(found.calls_s)
     total = found.setup_s + sum(calls)
     real, computed = (sum(map(mul, each, job.batches)) for each in (job.lengths, job.padded))
     fell_back = found.fell_back is not None and job.strategy != EAGER
     shapes = list(zip(job.padded, job.batches, strict=True))
-    usual = usual_s(found.calls_s, shapes)
+    first = 2 if STRATEGIES[job.strategy].cuda_graphs else 1  # a CUDA graph is recorded on a shape's second call
+    later = later_s(found.calls_s, shapes, first)
+    new = first_s(found.calls_s, shapes, later, first) if later else []
     flags = {"fell_back": fell_back, "miscounted": found.reported not in (None, found.compilations)}
     return {
         **judged(found, "Outputs at real positions are beyond the tolerance.", flags),
@@ -106,8 +114,9 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
         "p50_ms": 1000 * median(calls),
         "p99_ms": 1000 * calls[max(0, -(-99 * len(calls) // 100) - 1)],
         "longest_ms": 1000 * calls[-1],
-        "usual_ms": 1000 * fmean(usual or found.calls_s[1:] or found.calls_s),
-        "new_shapes_s": new_shapes_s(found.calls_s, shapes, usual) if usual else None,
+        "later_ms": 1000 * fmean(later) if later else None,
+        "new_shapes_s": sum(new) if later else None,
+        "unseen_s": unseen * max(0.0, median(new[1:] or [0.0])) if later else None,
         "compilations": found.compilations,
         "reported": found.reported,
         "recorded": found.recorded,
@@ -123,33 +132,34 @@ def figures(found: Stream, job: StreamJob) -> dict[str, Any]:
     }
 
 
-def usual_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]]) -> list[float] | None:
-    """Return for each call the median later call of its shape, in seconds; None where no shape has several calls.
+def later_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]], first: int) -> list[float] | None:
+    """Return for each call the mean of its shape's calls but the `first` ones, in seconds.
 
-    A shape of one call has the figure of the shape of several that is nearest in tokens.
+    A shape without such calls has the figure of the shape with them that is nearest in tokens. None where shapes with
+    them serve less than half of the calls.
     """
-    later: dict[tuple[int, int], list[float]] = {}
-    seen: set[tuple[int, int]] = set()
+    found: dict[tuple[int, int], list[float]] = {}
     for shape, seconds in zip(shapes, calls_s, strict=True):
-        if shape in seen:
-            later.setdefault(shape, []).append(seconds)
-        seen.add(shape)
-    if not later:
+        found.setdefault(shape, []).append(seconds)
+    later = {shape: fmean(calls[first:]) for shape, calls in found.items() if len(calls) > first}
+    if 2 * sum(len(found[shape]) for shape in later) < len(shapes):
         return None
-    usual = {shape: median(found) for shape, found in later.items()}
-    nearest = {shape: min(usual, key=lambda other: abs(mul(*other) - mul(*shape))) for shape in seen}
-    return [usual[nearest[shape]] for shape in shapes]
+    nearest = {shape: min(later, key=lambda other: abs(mul(*other) - mul(*shape))) for shape in found}
+    return [later[nearest[shape]] for shape in shapes]
 
 
-def new_shapes_s(calls_s: Sequence[float], shapes: Sequence[tuple[int, int]], usual: Sequence[float]) -> float:
-    """Return the seconds by which first calls of shapes exceed usual ones.
+def first_s(
+    calls_s: Sequence[float], shapes: Sequence[tuple[int, int]], later: Sequence[float], first: int
+) -> list[float]:
+    """Return for each shape the seconds by which its `first` calls exceed later ones.
 
     The stream's first call does not count: it waits for the compiler in every strategy but eager mode.
     """
-    first: dict[tuple[int, int], int] = {}
+    found: dict[tuple[int, int], list[float]] = {}
     for number, shape in enumerate(shapes):
-        first.setdefault(shape, number)
-    return sum(calls_s[number] - usual[number] for number in first.values() if number)
+        excess = calls_s[number] - later[number] if number else 0.0
+        found.setdefault(shape, []).append(excess)
+    return [sum(each[:first]) for each in found.values()]
 
 
 def _growth(before: int | None, after: int | None) -> int | None:

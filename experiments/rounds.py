@@ -40,7 +40,8 @@ def claim(
     """Return a claim on a figure of `compared` strategies, checked on every cell in which all of them ran."""
 
     def check(evidence: Evidence) -> Answer:
-        ran = [cell for cell in cells(evidence) if {one.strategy for one in cell.records} >= set(compared)]
+        usual = (cell for cell in cells(evidence) if not cell.records[0].policies)
+        ran = [cell for cell in usual if {one.strategy for one in cell.records} >= set(compared)]
         answers = [judge(cell_name(cell), figure(cell)) for cell in ran]
         return all_of(answers) if answers else inconclusive("not run here")
 
@@ -72,7 +73,7 @@ def ratio(values: Iterable[tuple[float, float]]) -> Interval | None:
 
 def cell_name(cell: Named) -> str:
     """Return the framework, the workload, its shape, and policies, for texts."""
-    framework, workload, *_, parameters = cell.name.split("/")
+    framework, workload, *_, parameters = cell.records[0].cell.split("/")
     shape, *others = parameters.replace("batch_size=", "").replace(",seq_len=", "×").split(",")
     policies = filter(None, [cell.records[0].policies])
     return " ".join((framework, workload, shape, *others[: 0 if "×" in shape else 1], *policies))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from analysis.rounds import CALLS, Arm, Range, on_slow_cores
 from measurement.flags import OTHER_LOAD, STEAL
-from measurement.statistics import ENOUGH_PROCESSES
+from measurement.starts import EAGER
 from measurement.text import plain, times
 from records.process import ProcessRecord
 from reports.names import in_words
@@ -45,9 +45,9 @@ def conditions(records: Sequence[ProcessRecord]) -> list[str]:
 def pays(one: Arm) -> str:
     """Return the calls at which a strategy is shown to pay, or up to or from which it is shown not to.
 
-    It is empty with fewer than three pairs.
+    It is empty where the time of many calls is unknown, as with fewer than three pairs.
     """
-    if len(one.pairs) < ENOUGH_PROCESSES or one.pays:
+    if not one.extrapolates or one.pays:
         return ranges(one.pays)
     if not one.undecided:
         return "none"
@@ -92,12 +92,10 @@ def choices(begin: str, choice: Callable[[int], Sequence[str]], order: Sequence[
 
 
 def named(names: Sequence[str], order: Sequence[str]) -> str:
-    """Return the strategies to take as text: `eager or dynamic`, or `inconclusive` for more than two."""
-    if not names:
-        return ""
+    """Return the strategies to take: `eager or dynamic`; of more than two, whether eager mode is one, and the first."""
     if len(names) <= MOST_UNDECIDED:
         return " or ".join(sorted(names, key=order.index))
-    return f"inconclusive ({', '.join(names[:MOST_UNDECIDED])}, …)"
+    return f"{'inconclusive' if EAGER in names else 'not eager'} ({', '.join(names[:MOST_UNDECIDED])}, …)"
 
 
 class Words(NamedTuple):

@@ -12,6 +12,7 @@ from reports import rounds
 from reports.numbers import estimate, text_of, with_width
 
 MOST_ROWS = 10  # of the table, its heading included
+LEAST_CUT = 0.005  # share of calls that a heading names
 NEW_SHAPES = 0.1  # share of eager mode's time from which a sentence names it
 HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "eager from")
 
@@ -19,7 +20,7 @@ HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "e
 def heading(cell: Cell) -> str:
     """Return a heading that names the cell and its lengths."""
     one = cell.record
-    cut = f", {text_of(100 * one.clipped)}% of calls cut" if one.clipped else ""
+    cut = f", {one.clipped:.0%} of calls cut" if one.clipped >= LEAST_CUT else ""
     calls = f"{cell.number:,} calls" if cell.number else "calls"
     return f"{rounds.title(one)}: {calls} of {one.lengths}{cut}"
 
@@ -89,7 +90,7 @@ def recommendation(cell: Cell, caches: str) -> str:
 
 
 def choices(cell: Cell, caches: str) -> str:
-    """Return the recommended strategy by the number of calls, of which those beyond the stream have no new shape."""
+    """Return the recommended strategy by the number of calls."""
     return rounds.choices(f"With {caches} caches, for", partial(cell.choice, caches), [*STRATEGIES])
 
 

@@ -16,9 +16,9 @@ SENTENCES = (
     "Each process is fresh and serves the same calls one after the other; a call is timed until its output is there. "
     "In each round every strategy serves once, in random order, and ratios are paired by round.",
     "Outputs of padded calls are compared with those of eager mode without padding.",
-    "Beyond the stream's end, a call takes the mean of usual ones: each shape's median call but its first.",
+    "Beyond the stream's end, times are extrapolated: all lengths that it lacks come once, and then no shape is new.",
 )
-AXES = "vertical: seconds of the stream; horizontal: finished calls; both logarithmic, with bands for 95 % intervals"
+AXES = "vertical: seconds of the stream; horizontal: calls; both logarithmic, with bands for 95 % intervals"
 COLUMNS = (
     *("strategy", "caches", "s in all", "speedup", "p50 ms", "p99 ms", "longest s", "new shapes s"),
     *("calls over eager's median", "compilations", "framework's count", "CUDA graphs", "s compiling", "shapes"),
@@ -71,7 +71,7 @@ def _row(arm: Arm) -> Row:
             *(figure(name, 1e-6) for name in ("memory_bytes", "memory_growth_bytes", "device_growth_bytes")),
             Figure(f"{padding:.0%}", padding) if padding else "",
             figure("tokens_per_s"),
-            "" if arm.name == EAGER else words.pays(arm),
+            "" if arm.name == EAGER or arm.fell_back else words.pays(arm),
             "" if arm.fell_back is None else Figure(f"{arm.fell_back:,}", arm.fell_back),
         )
     )

@@ -13,6 +13,7 @@ from execution.streams import figures
 from measurement.streams import CACHES, STRATEGIES, StreamJob, bounds, padded
 from records import streams as rows
 from records.streams import StreamRecord
+from reports import rounds
 from reports import streams as words
 from reports.sections import streams as section
 
@@ -25,7 +26,7 @@ def by_name(records, caches="cold"):
 def test_figures_of_a_stream_are_those_of_its_calls():
     seconds = [2.0] + [0.001] * 98 + [0.1]
     job = StreamJob("longest", (10,) * 100, (40,) * 100, (1, 3) * 50, 10, 40)
-    found = figures(stream(seconds, setup_s=0.5), job)
+    found = figures(stream(seconds, setup_s=0.5), job, 0)
     assert found["shapes"] == 2
     assert found["total_s"] == pytest.approx(2.698) and found["longest_ms"] == 2000
     assert (found["p50_ms"], found["p99_ms"]) == pytest.approx((1.0, 100.0))
@@ -34,15 +35,43 @@ def test_figures_of_a_stream_are_those_of_its_calls():
     assert found["memory_growth_bytes"] == 50 and found["flags"] is None
 
 
-def test_first_calls_of_shapes_are_counted_beyond_usual_calls():
+def test_first_calls_of_shapes_are_counted_beyond_later_calls():
     job = StreamJob("dynamic", (10, 11, 10, 11, 12, 10), (10, 11, 10, 11, 12, 10), (1,) * 6, 10, 12)
-    assert figures(stream([9.0, 0.5, 0.1, 0.1, 0.3, 0.1]), job)["new_shapes_s"] == pytest.approx(0.4 + 0.2)
+    assert figures(stream([9.0, 0.5, 0.1, 0.1, 0.3, 0.1]), job, 0)["new_shapes_s"] == pytest.approx(0.4 + 0.2)
     lengths = (7, *range(1, 101), *range(1, 101), *([5] * 200), 103)  # a call costs 1 ms a token; no shape is new
     alike = StreamJob("dynamic", lengths, lengths, (1,) * len(lengths), 1, 103)
     seconds = [9.0, *(1e-3 * length for length in lengths[1:])]
-    assert figures(stream(seconds), alike)["new_shapes_s"] == pytest.approx(0.003)  # 103 is compared with 100
+    assert figures(stream(seconds), alike, 0)["new_shapes_s"] == pytest.approx(0.003)  # 103 is compared with 100
     once = StreamJob("dynamic", (10, 11), (10, 11), (1, 1), 10, 11)
-    assert figures(stream([9.0, 0.5]), once)["new_shapes_s"] is None
+    assert figures(stream([9.0, 0.5]), once, 0)["new_shapes_s"] is None
+
+
+def test_a_cuda_graph_is_recorded_on_the_second_call_of_a_shape():
+    lengths = (10, 10, 10, 10, 11, 11, 11, 12, 12)
+    seconds = [9.0, 0.5, 0.1, 0.3, 1.2, 0.6, 0.2, 1.2, 0.6]
+    graphs = StreamJob("automatic-cuda-graphs", lengths, lengths, (1,) * 9, 10, 12)
+    found = figures(stream(seconds), graphs, 3)
+    assert found["later_ms"] == pytest.approx(200)  # the mean of 0.1 and 0.3, and 0.2; 12 takes the figure of 11
+    assert found["new_shapes_s"] == pytest.approx(0.3 + 2 * (1.0 + 0.4)) and found["unseen_s"] == pytest.approx(3 * 1.4)
+
+
+def test_a_stream_of_mostly_new_shapes_is_not_extrapolated():
+    few = StreamJob("longest", (10, 11, 12, 10, 13), (10, 11, 12, 10, 13), (1,) * 5, 10, 13)
+    found = figures(stream([9.0, 0.1, 0.1, 0.1, 0.1]), few, 2)
+    assert found["later_ms"] is found["unseen_s"] is None
+    base, known = planted("eager", 0.01, 0.01), planted("longest", 0.302, 0.002)
+    (cell,) = analysis.cells([*base, replace(known[0], later_ms=None, unseen_s=None), *known[1:]])
+    assert rounds.pays(cell.with_caches("cold")[1]) == "" and cell.choice("cold", 10_000) == ()
+    assert words.choices(cell, "cold") == "With cold caches, for 1 call: eager; 100: longest."
+
+
+def test_lengths_that_the_stream_lacks_cost_once():
+    records = planted("eager", 0.01, 0.01) + planted("static", 0.3, 0.002)
+    lacking = [replace(one, unseen_s=40.0) if one.strategy == "static" else one for one in records]
+    assert by_name(lacking)["static"].pays == [
+        (pytest.approx(38, rel=1e-6), pytest.approx(100, rel=1e-6)),
+        (pytest.approx((40 + 0.298) / 0.008, rel=1e-6), math.inf),
+    ]
 
 
 def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
@@ -50,25 +79,26 @@ def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
     new = [replace(record, new_shapes_s=0.25, shapes=20) for record in found]
     assert words.notes(*analysis.cells(new)) == ["The first calls of 19 new shapes cost eager mode 23% of its time."]
     assert not words.notes(*analysis.cells(found))
-    fused = [replace(record, device="gpu:0", cell=f"{record.cell},attention=fused") for record in new]
+    fused = [replace(record, device="gpu:0", dtype="bf16", cell=f"{record.cell},attention=fused") for record in new]
     assert "POLICY=torch-cudnn-attention=last" in words.notes(*analysis.cells(fused))[0]
     last = [replace(record, policies="torch-cudnn-attention=last") for record in fused]
     assert "POLICY" not in words.notes(*analysis.cells(last))[0]
+    assert "POLICY" not in words.notes(*analysis.cells([replace(record, dtype="fp32") for record in fused]))[0]
     assert len(analysis.cells([*fused, *last])) == 2
 
 
 def test_counters_that_differ_and_a_fall_back_are_flags():
     job = StreamJob("static", (10, 11), (10, 11), (1, 1), 10, 11)
-    found = figures(stream([1.0, 0.1], reported=2, fell_back=1), job)
+    found = figures(stream([1.0, 0.1], reported=2, fell_back=1), job, 0)
     assert found["flags"] == "fell_back;miscounted" and found["fell_back"] == 2
-    assert figures(stream([1.0, 0.1], reported=None), job)["flags"] is None
-    assert figures(stream([1.0, 0.1], right=False), job)["status"] == "mismatch"
+    assert figures(stream([1.0, 0.1], reported=None), job, 0)["flags"] is None
+    assert figures(stream([1.0, 0.1], right=False), job, 0)["status"] == "mismatch"
 
 
 def test_a_strategy_pays_by_served_calls_and_then_by_usual_ones():
     eager, usual = planted("eager", 0.01, 0.01), {"longest": 2.0, "eager": 10.0}
     found = by_name(eager + planted("longest", 1.6, 0.002))["longest"]
-    assert {one.strategy: one.usual_ms for one in (eager[0], found.records[0])} == pytest.approx(usual)
+    assert {one.strategy: one.later_ms for one in (eager[0], found.records[0])} == pytest.approx(usual)
     assert found.after(2).value == pytest.approx(1.602)
     assert found.after(1100).value == pytest.approx(1.6 + 1099 * 0.002)
     assert found.pays == [(pytest.approx((1.6 - 0.002) / 0.008, rel=1e-6), math.inf)]  # beyond 100 served calls

@@ -29,7 +29,7 @@ def stream(calls_s, **changes):
     return Stream(calls_s=tuple(calls_s), **{**given, **changes})
 
 
-def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches="cold", **changes):
+def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches="cold", unseen=0, **changes):
     """Records of a strategy whose first call compiles, and whose figures are known."""
     noise = random.Random(f"{strategy}/{scatter}")
     found = []
@@ -57,7 +57,7 @@ def planted(strategy, first_s, call_s, scatter=0.0, rounds=5, calls=100, caches=
                 caches=caches,
                 round=number,
                 place=0,
-                **figures(stream(seconds, **changes), job),
+                **figures(stream(seconds, **changes), job, unseen),
             )
         )
     return found

@@ -92,6 +92,9 @@ def raw(edition: Path) -> dict[tuple[str, str], list[tuple[Record, dict]]]:
     return found
 
 
+VAGUE = ("inconclusive", "not eager")
+
+
 def charts(text: str) -> list[tuple[str, str, str]]:
     """Return title, place and lines of each chart of a page."""
     return re.findall(r"(?ms)^### ([^\n]+) \(([\w-]+)\)\n(.*?)(?=^#|\Z)", text)
@@ -108,10 +111,15 @@ def untraced(text: str, records: dict) -> list[str]:
         if chart := in_rounds.get(title):
             processes = [one for table in tables for one in processes_of(where, table, chart)]
             wrong += [
+                cell for row in rows for cell in not_taken(dict(zip(heads, row, strict=False)), where, tables, chart)
+            ]
+            wrong += [
                 cell
                 for name, *cells in rows
                 for head, cell in zip(heads[1:], cells, strict=False)
-                if re.search(r"\d", cell) and not shows_processes(cell, name, head.strip("`"), processes)
+                if re.search(r"\d", cell)
+                and not head.startswith("take")
+                and not shows_processes(cell, name, head.strip("`"), processes)
             ]
             continue
         if not tables:
@@ -125,6 +133,21 @@ def untraced(text: str, records: dict) -> list[str]:
                 if re.search(r"\d", cell) and not (len(own) == 1 and shows(cell, column.figure, own[0])):
                     wrong.append(cell)
     return wrong
+
+
+def not_taken(row: dict[str, str], where: str, tables: list[str], chart: figures.Rounds) -> list[str]:
+    """Return the recommendations of a row that its processes on disk do not give."""
+    folders = [recordfile.RESULTS / place.EDITION / where / table for table in tables]
+    cells = [cell for folder in folders for cell in chart.form.cells(chart.form.journal.read(folder))]
+    (own,) = [cell for cell in cells if figures.served_name(cell.records) == next(iter(row.values()))]
+    shown = {head: cell for head, cell in row.items() if head.startswith("take")}
+    given = {head: own and chart.choice(own, int(re.sub(r"\D", "", head))) for head in shown}
+    return [cell for head, cell in shown.items() if set(cell.split(" or ")) - {"", *VAGUE} != named_by(given[head])]
+
+
+def named_by(choice: tuple[str, ...]) -> set[str]:
+    """Return the strategies that a cell names: at most two."""
+    return set(choice) if len(choice) < 3 else set()
 
 
 def processes_of(where: str, table: str, chart: figures.Rounds) -> list[dict]:

@@ -60,9 +60,12 @@ class Lengths:
 
         `batch` is the batch size if the file names none.
         """
-        lengths, weights = zip(*self.counts, strict=True)
-        shapes = list(zip(lengths, self.batches or (batch,) * len(lengths), strict=True))
+        shapes, weights = list(zip(*self.shapes(batch), strict=True)), [count for _, count in self.counts]
         return tuple(random.Random(f"{self.name}/{seed}").choices(shapes, weights, k=calls))
+
+    def shapes(self, batch: int = 1) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the length and the batch size of each count; `batch` is the batch size if the file names none."""
+        return tuple(length for length, _ in self.counts), self.batches or (batch,) * len(self.counts)
 
 
 def read(word: str) -> Lengths:
