@@ -35,13 +35,9 @@ def span(low: float | None, high: float | None, show: Callable[[float], str] = t
     """Return `3.9–4.3` or `-0.1 to 0.2`, with more digits where both read alike; empty where there is no interval."""
     if low is None or high is None:
         return ""
-    return (" to " if low < 0 else "–").join(_apart(show, low, high)(end) for end in (low, high))
-
-
-def _apart(show: Callable[[float], str], low: float, high: float) -> Callable[[float], str]:
-    """Return the first notation, with ever more digits, that distinguishes both ends."""
     ways = (show, lambda value: f"{value:.3g}", lambda value: f"{value:.4g}")
-    return next((way for way in ways if way(low) != way(high)), show)
+    way = next((way for way in ways if way(low) != way(high)), show)
+    return f"{way(low)}{' to ' if low < 0 else '–'}{way(high)}"
 
 
 def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], str] = text_of) -> str:
@@ -49,14 +45,12 @@ def estimate(interval: Interval | None, unit: str = "", show: Callable[[float], 
     if interval is None:
         return ""
     value, low, high = interval
-    if math.isclose(low, high):
-        return f"{show(value)}{unit}"
-    return f"{_apart(show, low, high)(value)}{unit} ({span(low, high, show)})"
+    return f"{show(value)}{unit}" + ("" if math.isclose(low, high) else f" ({span(low, high, show)})")
 
 
 def multiple(interval: Interval) -> str:
     """Return a multiple with its interval in a sentence: `1.08× (1.04–1.14)`."""
-    return f"{ratio(interval.value)}× ({span(interval.low, interval.high, ratio)})"
+    return estimate(interval, "×", ratio)
 
 
 def rounded(value: float) -> str:

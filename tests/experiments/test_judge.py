@@ -158,4 +158,4 @@ def test_figures_of_two_machines_are_compared_in_no_way():
 def test_an_estimate_as_text():
     assert estimate(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9–12.8)"
     assert estimate(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
-    assert estimate(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28–1.283)"
+    assert estimate(Interval(1.2812, 1.2799, 1.2826), "×") == "1.28× (1.28–1.283)"
