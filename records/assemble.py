@@ -18,7 +18,7 @@ from measurement.places import as_typed
 from measurement.protocol import Hello, Report
 from measurement.statistics import ENOUGH_PROCESSES, Interval, half_width, percentile, scope, sign, summarise
 from records import break_even, breaks, energy, figures, judgement, tokens
-from records.cell_result import CellResult, Context, at_full_speed, full_speed_s, good_turns
+from records.cell_result import CellResult, Context, at_full_speed, combined, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
 from records.record import SCHEMA_VERSION, Record
@@ -295,7 +295,7 @@ def _captured(result: CellResult) -> dict[str, Any]:
         "effective_backend": captured.backend,
         "graphs": captured.graphs,
         "graph_breaks": captured.graph_breaks,
-        "recompilations": _recompilations(result),
+        "recompilations": combined(result.reports, "recompilations", sum),
         **breaks.columns(result),
         **_program(result),
     }
@@ -309,11 +309,6 @@ def _program(result: CellResult) -> dict[str, Any]:
             if report.program == verdict:
                 return {"program": verdict, "program_difference": report.program_difference}
     return {}
-
-
-def _recompilations(result: CellResult) -> int | None:
-    counts = [report.recompilations for report in result.reports if report.recompilations is not None]
-    return sum(counts) if counts else None
 
 
 def _rates(result: CellResult, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:

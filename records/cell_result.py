@@ -100,10 +100,10 @@ def good_turns(reports: Sequence[Report], full_s: float | None) -> list[list[boo
     return host.good_in_all(list(map(_turns, reports)), full_s)
 
 
-def median_of(reports: Iterable[Report], name: str) -> float | None:
-    """Return the median of the reports' value `name`; None if no report has one."""
+def combined(reports: Iterable[object], name: str, combine: Callable[[list[Any]], Any] = median) -> Any:
+    """Return the median, or another combination, of the reports' value `name`; None if no report has one."""
     values = [value for report in reports if (value := getattr(report, name)) is not None]
-    return median(values) if values else None
+    return combine(values) if values else None
 
 
 def at_full_speed(cells: Sequence[Sequence[Report]], full_s: float | None) -> list[list[list[float]]]:
@@ -196,7 +196,7 @@ class CellResult:
 
     def median_of(self, name: str) -> float | None:
         """Return the median over processes of the reports' value `name`; None if no report has one."""
-        return median_of(self.reports, name)
+        return combined(self.reports, name)
 
     @property
     def first_call_loaded_s(self) -> float | None:
@@ -212,7 +212,7 @@ class CellResult:
     @property
     def compiler_start_s(self) -> float | None:
         """Return the seconds in which the compiler started in processes that compiled; None for eager modes."""
-        return median_of(self.compiling, "compiler_start_s")
+        return combined(self.compiling, "compiler_start_s")
 
     @property
     def compiling(self) -> list[Report]:

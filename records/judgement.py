@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
 from measurement import flags, host
-from measurement.gpu import GpuState
-from measurement.noise import Noise
 from measurement.parity import LARGEST, OF_A_PART, REPEATED
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
-from records.cell_result import CellResult, Parity
+from records.cell_result import CellResult, Parity, combined
 from records.intervals import change_between_halves
 
 # Dtypes of matrix products, in the frameworks' names, for each dtype of a cell.
@@ -29,15 +26,7 @@ COMPUTED_IN = {
 def noise(result: CellResult) -> dict[str, Any]:
     """Return the columns on threads and disturbances: extremes or medians over processes."""
     seen = [report.noise for report in result.reports]
-
     gpu = [entry.gpu for entry in seen if entry.gpu]
-
-    def over_reports(
-        states: Sequence[Noise | GpuState], name: str, combine: Callable[[list[float]], float] = max
-    ) -> float | None:
-        values = [value for state in states if (value := getattr(state, name)) is not None]
-        return combine(values) if values else None
-
     throttles = {name for state in gpu for name in (state.throttles or "").split(";") if name}
     cpu_per_wall = result.median_of("cpu_per_wall")
     loops = [seconds for report in result.reports for seconds in report.host_loop_s]
@@ -52,14 +41,14 @@ def noise(result: CellResult) -> dict[str, Any]:
         "host_slowed_share": 1 - sum(good) / len(good) if loops else None,
         "latency_slowed": slowed if loops else None,
         "rounds_set_aside": len(good) - sum(map(len, turns)) if loops else None,
-        "load_average": over_reports(seen, "load_average"),
-        "other_load_cores": over_reports(seen, "other_load_cores"),
-        "steal_share": over_reports(seen, "steal_share"),
-        "involuntary_switches_per_s": over_reports(seen, "involuntary_switches_per_s"),
-        "gpu_sm_mhz": over_reports(gpu, "sm_mhz", median),
-        "gpu_memory_mhz": over_reports(gpu, "memory_mhz", median),
-        "gpu_power_w": over_reports(gpu, "power_w", median),
-        "gpu_temperature_c": over_reports(gpu, "temperature_c"),
+        "load_average": combined(seen, "load_average", max),
+        "other_load_cores": combined(seen, "other_load_cores", max),
+        "steal_share": combined(seen, "steal_share", max),
+        "involuntary_switches_per_s": combined(seen, "involuntary_switches_per_s", max),
+        "gpu_sm_mhz": combined(gpu, "sm_mhz"),
+        "gpu_memory_mhz": combined(gpu, "memory_mhz"),
+        "gpu_power_w": combined(gpu, "power_w"),
+        "gpu_temperature_c": combined(gpu, "temperature_c", max),
         "gpu_uuid": ";".join(sorted({state.uuid for state in gpu if state.uuid})) or None,
         "gpu_throttles": ";".join(sorted(throttles)) or None,
     }
