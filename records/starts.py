@@ -19,7 +19,7 @@ def _phase(name: str) -> Any:
 class StartRecord(ProcessRecord):
     """One started process, until its first answer and after it."""
 
-    first_answer_s: float | None = col("time from exec to the first output, synchronised and compared", "s")
+    first_answer_s: float | None = col("time from exec to the first output, synchronized and compared", "s")
     interpreter_s: float | None = _phase("interpreter")
     suite_s: float | None = _phase("suite")
     imports_s: float | None = _phase("imports")

@@ -1,4 +1,4 @@
-"""ONNX Runtime behind the boundary: one model's file, opened without the optimiser and with it."""
+"""ONNX Runtime behind the boundary: one model's file, opened without the optimizer and with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 WEIGHTS = (
-    "initializers outside of the file, one copy in memory for both modes: constants to the optimiser, and both modes' "
+    "initializers outside of the file, one copy in memory for both modes: constants to the optimizer, and both modes' "
     "matrix products pack them when a session is opened"
 )
 

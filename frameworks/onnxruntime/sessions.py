@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime: a model's file, opened for a mode, and the graph of its optimiser."""
+"""Sessions of ONNX Runtime: a model's file, opened for a mode, and the graph of its optimizer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Model:
         entries: Mapping[str, str] = MappingProxyType({}),
         **settings: str | bool,
     ) -> onnxruntime.InferenceSession:
-        """Return a session of this model, optimised as `mode` says; `settings` and `entries` are further options."""
+        """Return a session of this model, optimized as `mode` says; `settings` and `entries` are further options."""
         options = options_of(mode, entries, **settings)
         self._graph.weights.give(options)
         return onnxruntime.InferenceSession(self.file(shapes, fixed), options, providers=[PROVIDER])
@@ -80,7 +80,7 @@ def options_of(
     options.graph_optimization_level = LEVELS[mode]
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.use_per_session_threads = False  # the process's pool, whose size `configure` sets
-    options.log_severity_level = 3  # errors; warnings come for every session whose optimised model is written
+    options.log_severity_level = 3  # errors; warnings come for every session whose optimized model is written
     for name, value in settings.items():
         setattr(options, name, value)
     for name, value in entries.items():
@@ -139,7 +139,7 @@ class Runner:
         return program.captured(self.executed.graph)
 
     def capture(self) -> Capture:
-        """Return an optimised mode's one graph, which is the model, and its changes by the optimiser."""
+        """Return an optimized mode's one graph, which is the model, and its changes by the optimizer."""
         backend = f"{PROVIDER}, {LEVELS[self._mode].name}"
         if self._mode == BASELINE:
             return Capture(whole=False, graphs=0, backend=backend)
@@ -148,7 +148,7 @@ class Runner:
 
     @functools.cached_property
     def _detail(self) -> str:
-        """The operators that the optimiser removed from the model and added to it."""
+        """The operators that the optimizer removed from the model and added to it."""
         written = Counter(
             node.op_type for node in onnx.load_from_string(self._model.file(self._first, True)).graph.node
         )
@@ -156,8 +156,8 @@ class Runner:
         parts = [f"{-n} {name}" for name, n in _changes(written, executed) if n < 0]
         made = [f"{n} {name}" for name, n in _changes(written, executed) if n > 0]
         if not parts and not made:
-            return "the optimiser changed nothing"
-        return f"the optimiser removed {', '.join(parts) or 'nothing'} and added {', '.join(made) or 'nothing'}"
+            return "the optimizer changed nothing"
+        return f"the optimizer removed {', '.join(parts) or 'nothing'} and added {', '.join(made) or 'nothing'}"
 
 
 def _changes(written: Counter, executed: Counter) -> list[tuple[str, int]]:

@@ -19,7 +19,7 @@ LACKING = {
 
 
 class Eager(Compiled):
-    """A session without the optimiser of a graph that the process writes."""
+    """A session without the optimizer of a graph that the process writes."""
 
     def step(self, place: Place) -> Step:
         return super().step(replace(place, graph=BASELINE))
@@ -28,7 +28,7 @@ class Eager(Compiled):
 class Exported(Strategy):
     """A session from an ONNX file."""
 
-    written, opened = BASELINE, OPTIMIZED  # modes in which the file is optimised, and opened
+    written, opened = BASELINE, OPTIMIZED  # modes in which the file is optimized, and opened
 
     def step(self, place: Place) -> Step:
         with place.phase("build"):
@@ -52,7 +52,7 @@ class Exported(Strategy):
 
 
 class AheadOfTime(Exported):
-    """A session from the optimised model that another session saved; nothing is optimised."""
+    """A session from the optimized model that another session saved; nothing is optimized."""
 
     written, opened = OPTIMIZED, BASELINE
 

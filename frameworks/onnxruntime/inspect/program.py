@@ -1,7 +1,7 @@
 """The operators of an ONNX graph as a session executes it, in one normal form for both modes.
 
-Both lists are read from the graph that a session writes: eager mode's holds the model's own nodes, the optimised one's
-the nodes that replaced them. A fused node stands for its parts. So two lists differ where the optimiser changed the
+Both lists are read from the graph that a session writes: eager mode's holds the model's own nodes, the optimized one's
+the nodes that replaced them. A fused node stands for its parts. So two lists differ where the optimizer changed the
 computation, or in a node that this table lacks.
 """
 
@@ -11,7 +11,7 @@ import onnx
 
 from frameworks.program import Operation
 
-# Nodes that rename or move values, which the optimiser moves or merges into products, and nodes of shapes.
+# Nodes that rename or move values, which the optimizer moves or merges into products, and nodes of shapes.
 LEFT_OUT = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Split", "Cast", "Slice")
 # Fused node -> its parts. `?` follows a part that is there with its input alone: (part, number of the input).
 PARTS: dict[str, tuple[str | tuple[str, int], ...]] = {
