@@ -14,7 +14,7 @@ from analysis import changes, pairs, select
 from analysis.comparison import DECIDED, FASTER, SLOWER, Comparison, Side
 from commands import history, published, report
 from measurement import durable
-from measurement.refusals import FINDING, INCOMPLETE, UsageError
+from measurement.refusals import FINDING, INCOMPLETE, UsageError, writing
 from measurement.text import times
 from plan.options import Option
 from records import runs
@@ -84,10 +84,8 @@ def side_of(source: report.Source, records: Sequence[Record]) -> Side:
 def write(comparison: Comparison, path: str | Path, console: Console) -> int:
     """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
     show(comparison, console)
-    try:
-        durable.replace(Path(path), comparing.page(comparison).encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise UsageError(f"OUT={path} cannot be written: {error.strerror}; name another path.") from None
+    with writing(path):
+        durable.replace_text(Path(path), comparing.page(comparison))
     console.print(f"Written: {path}", soft_wrap=True)
     return code(comparison)
 

@@ -104,7 +104,7 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)
-    durable.replace(folder / "explanation.md", explanation.markdown(entries).encode("utf-8", "backslashreplace"))
+    durable.replace_text(folder / "explanation.md", explanation.markdown(entries))
     console.print(f"Written: {folder / 'explanation.md'}", soft_wrap=True)
     ended = [entry["status"] for entry in entries if not entry.get("control")]
     done = "explained" in ended and set(ended) <= {"explained", "unsupported"}

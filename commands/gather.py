@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from commands import report
-from measurement.refusals import UsageError
+from measurement.refusals import UsageError, writing
 from measurement.text import times
 from plan.options import Option
 from records import lines, recordfile
@@ -39,13 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     if again := sum(map(len, source.loaded)) - len(rows):
         source.remarks.append(f"{times(again, 'record')} in several runs, kept once.")
     samples = list(source.samples())
-    try:
+    with writing(path, "GATHER"):
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_rows(rows, path)
         if samples:
             lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
-    except OSError as error:
-        raise UsageError(f"GATHER={path} cannot be written: {error.strerror}; name another path.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", soft_wrap=True)
     machines = times(len(set(columns["machine_id"])), "machine")

@@ -14,7 +14,7 @@ from analysis.changes import SAME_WITHIN
 from analysis.significance import Estimates
 from commands import report
 from measurement import durable
-from measurement.refusals import UsageError
+from measurement.refusals import UsageError, writing
 from measurement.statistics import Interval
 from plan.options import Option
 from records.record import Record
@@ -58,10 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         "history.html": page.template.page("History", f"<main>{page.fragment(section)}</main>"),
     }
     for name, text in files.items():
-        try:
-            durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
+        with writing(folder):
+            durable.replace_text(folder / name, text)
         console.print(f"Written: {folder / name}", soft_wrap=True)
     return 0
 

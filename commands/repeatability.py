@@ -22,7 +22,7 @@ from rich.table import Table
 from commands import bench
 from execution.campaign import Campaign, Request
 from measurement import durable, flags, machine
-from measurement.refusals import INTERRUPTED, UsageError
+from measurement.refusals import INTERRUPTED, UsageError, writing
 from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import sweep
@@ -140,13 +140,11 @@ def repeat(arguments: argparse.Namespace) -> int:
 
 def begin_folder(out: str | None) -> Path:
     """Make the folder of the runs: OUT, or one named after the time. Raises UsageError."""
-    try:
+    folder = Path(out).absolute() if out else runs.RUNS
+    with writing(folder):
         if not out:
-            return runs.new_folder(runs.RUNS)
-        folder = Path(out).absolute()
+            return runs.new_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"OUT={out} cannot be written: {error.strerror}; name another folder.") from None
     return folder
 
 

@@ -17,7 +17,7 @@ from analysis.ladders import Ladder
 from analysis.points import COLUMNS_READ, Points
 from commands import published
 from measurement.places import shown
-from measurement.refusals import UsageError
+from measurement.refusals import UsageError, writing
 from measurement.text import listed, make_command, times
 from plan import sweep
 from plan.aliases import choose
@@ -276,8 +276,6 @@ def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, 
 def folder_for(out: str | None, home: Path) -> Path:
     """Return the folder to write into, made where it is missing. Raises UsageError."""
     folder = Path(out) if out else home
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
     return folder

@@ -204,7 +204,7 @@ class Form:
             rounds.say("\n".join([""] * bool(number) + self.words.block(cell)))
         page = run.folder / f"{journal.name}.html"
         title = f"{journal.name.capitalize()}: {run.id}"
-        durable.replace(page, self.page(cells, title, again).encode("utf-8", "backslashreplace"))
+        durable.replace_text(page, self.page(cells, title, again))
         rounds.say(f"CSV: {run.folder / journal.table}  Page: {page}")
         ended = {record.status for record in records}
         return DONE if "ok" in ended and ended <= {"ok", "unsupported"} else INCOMPLETE

@@ -23,7 +23,7 @@ STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folder: Path) -> Path:
     """Write `table.md` into `folder`; returns its path."""
     page = folder / "table.md"
-    durable.replace(page, markdown(experiment, sweeps, evidence).encode("utf-8", "backslashreplace"))
+    durable.replace_text(page, markdown(experiment, sweeps, evidence))
     return page
 
 

@@ -28,6 +28,11 @@ def replace(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Replace a text file as `replace` does; lone surrogates become escapes."""
+    replace(path, text.encode("utf-8", "backslashreplace"))
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a file to write in pieces; it replaces `path` when the block ends."""

@@ -67,6 +67,16 @@ def unloaded(error: Exception) -> str | None:
 
 
 @contextlib.contextmanager
+def writing(path: Path | str, variable: str = "OUT") -> Iterator[None]:
+    """Refuse a path that `variable` names if the system takes no file of the block there. Raises UsageError."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"{variable}={path} cannot be written: {why}; name another.") from None
+
+
+@contextlib.contextmanager
 def naming(path: Path | str) -> Iterator[None]:
     """Add the file's name to OSErrors in the block: refused writes do not name it."""
     try:

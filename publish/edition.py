@@ -274,4 +274,4 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def write_page(place: Path) -> None:
     """Write the page of a place: a table for each run in it."""
-    durable.replace(place / "README.md", page(place).encode("utf-8", "backslashreplace"))
+    durable.replace_text(place / "README.md", page(place))

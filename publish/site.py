@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     out = folder_for(arguments.site, Path(arguments.site))
     pages = [_page(folder, out) for folder in folders()]
-    _write(out / "index.html", index(pages, _history()))
+    durable.replace_text(out / "index.html", index(pages, _history()))
     console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs")
     return 0
 
@@ -78,11 +78,7 @@ def _page(folder: Path, out: Path) -> Run:
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"
     title = f"Is compiling worth it? {subject(data)}"
-    _write(target / "index.html", html(title, data, sections.build(data), place.as_posix(), home))
+    durable.replace_text(target / "index.html", html(title, data, sections.build(data), place.as_posix(), home))
     started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
     (command, *_) = *data.commands, ""
     return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, data)
-
-
-def _write(path: Path, text: str) -> None:
-    durable.replace(path, text.encode("utf-8", "backslashreplace"))

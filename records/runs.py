@@ -17,7 +17,7 @@ from typing import Any, cast
 from environments import locks
 from measurement import durable, programs
 from measurement.places import INSTALLED, NAME, RUNS, SUITE, shown
-from measurement.refusals import UsageError
+from measurement.refusals import UsageError, writing
 from measurement.text import make_word
 from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
 from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
@@ -56,11 +56,9 @@ class Run:
         """Return a new run in `out`, or in a folder named after the time; overwrite nothing. Raises UsageError."""
         check_free(out)
         folder = Path(out) if out else RUNS
-        try:
+        with writing(folder):
             folder = folder if out else new_folder(folder)
             (folder / PROCESSES).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}; name another folder.") from None
         return cls(folder.resolve())
 
     @classmethod

@@ -43,5 +43,5 @@ def files(folder: Path, heading: str, data: ReportData, built: list[Section]) ->
         PAGE: page.html(title, data, built, heading),
     }
     for name, text in texts.items():
-        durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
+        durable.replace_text(folder / name, text)
     return [folder / name for name in texts]
