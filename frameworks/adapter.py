@@ -103,9 +103,9 @@ class Step:
         self._next = (self._next + 1) % len(self._inputs)
         return self.parts(*inputs)
 
-    def rewind(self) -> None:
-        """Restart the sequence of calls: on the first input set, from the first weights."""
-        self._next, self._ready = 0, None
+    def rewind(self, place: int = 0) -> None:
+        """Restart the sequence of calls: on the input set at `place`, from the first weights."""
+        self._next, self._ready = place, None
         self._restore()
 
 

@@ -24,6 +24,7 @@ from frameworks.program import Program, product_dtypes
 from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
 from frameworks.values import Rules, Values, read
 from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, sampled
+from workloads.training import STEPS_COMPARED
 from workloads.user_model import UserModel as Workload
 
 # Share of free memory that a copy in a wider dtype may take; a call needs the rest.
@@ -559,9 +560,14 @@ class Training(Subject):
         return self.model.for_a_call()
 
     def precise(self, dtype: str, calls: int) -> list[Values]:
+        """Return outputs of iterations; rounding grows with them, so that later input sets begin another copy."""
         self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
+        runs = self.model.sets[:STEPS_COMPARED], self.model.sets[STEPS_COMPARED:calls]
+        return [values for sets in runs for values in self._iterations(dtype, sets)]
+
+    def _iterations(self, dtype: str, given: Sequence[Inputs]) -> list[Values]:
         with self.model.in_precision(dtype) as (model, cast):
-            sets = [cast(self.model.fresh(inputs)) for inputs in self.model.sets[:calls]]
+            sets = [cast(self.model.fresh(inputs)) for inputs in given]
             trainer = self.trainer(model, dtype)
             return [self.compared(trainer(*inputs)) for inputs in sets]
 

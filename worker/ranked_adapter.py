@@ -114,9 +114,9 @@ class Rank:
         """Return `Adapter.communication` of the cell's step."""
         return self.adapter.communication(self.steps[cell_id])
 
-    def rewind(self, cell_id: str) -> None:
-        """Restart the sequence of calls: the next one equals the first."""
-        self.steps[cell_id].rewind()
+    def rewind(self, cell_id: str, place: int) -> None:
+        """Restart the sequence of calls: the next one takes the input set at `place`."""
+        self.steps[cell_id].rewind(place)
 
     def fetch(self) -> Arrays:
         """Return the last output on the host."""
@@ -268,8 +268,8 @@ class RankedStep(Step):
         self._run("call", self._cell)
         return RankedOutput()
 
-    def rewind(self) -> None:
-        self._run("rewind", self._cell)
+    def rewind(self, place: int = 0) -> None:
+        self._run("rewind", self._cell, place)
 
     def timer(self, calls: int) -> float:
         """Return seconds per call."""

@@ -134,6 +134,7 @@ class Workload(ABC):
     passes: tuple[str, ...] = ("inference",)
     input_sets: int = 4  # same-shape inputs that calls take in turn; fewer if one already exceeds every cache
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
+    restart: int | None = None  # the call of these before which the first weights are put back
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
     state_tolerance: dict[str, float] = field(default_factory=dict, hash=False)  # of `state` in training, if another
     # Parameters that change no value of inputs and outputs: the form of operators, the layout of arrays.

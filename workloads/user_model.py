@@ -53,7 +53,7 @@ class UserModel(Workload):
     def trained(self) -> UserModel:
         """Return its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
         kept = {each.name: getattr(self, each.name) for each in fields(self)}
-        own = {"tolerance": training.TOLERANCE | self.given, "parity_calls": training.STEPS_COMPARED}
+        own = {"tolerance": training.TOLERANCE | self.given, "restart": training.STEPS_COMPARED}
         return TrainedUserModel(**kept | own)
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:

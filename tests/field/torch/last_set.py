@@ -1,9 +1,5 @@
-import itertools
-
 import torch
 from torch import nn
-
-TURN = itertools.count()
 
 
 class Tokens(nn.Module):
@@ -23,4 +19,8 @@ def model():
 
 
 def inputs():
-    return torch.randn(1 if next(TURN) % 4 == 3 else 6, 16)
+    return torch.randn(1 if torch.initial_seed() % 4 == 0 else 6, 16)
+
+
+def loss(scores):
+    return scores.mean()
