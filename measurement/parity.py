@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -355,12 +355,17 @@ def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
     """Return the flag of outputs without information: every array is zero, or constant; else None.
 
     A classifier with zero weights in its last layer gives zeros, and a softmax over one class gives ones. A detector
-    without detections gives no value, which counts as zeros. Arrays of a single value alone are not constant.
+    without detections gives no value, which counts as zeros. Arrays of a single value alone are not constant, nor are
+    outputs with one that changes between calls: a loss says something next to statistics of a frozen layer.
     """
     arrays = [values != "" if values.dtype.kind in "US" else values for values in outputs.values() if values.size]
     if outputs and not any(map(np.any, arrays)):
         return ZERO
-    several = any(values.size > 1 for values in arrays)
+    single: dict[str, set[Any]] = {}
+    for key, values in outputs.items():
+        if values.size == 1:
+            single.setdefault(key.partition(".")[2], set()).add(values.item())
+    several = any(values.size > 1 for values in arrays) and all(len(found) == 1 for found in single.values())
     return CONSTANT if several and all((values == values.flat[0]).all() for values in arrays) else None
 
 

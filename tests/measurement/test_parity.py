@@ -121,6 +121,8 @@ def test_outputs_that_are_zero_or_constant_throughout_are_empty():
     assert emptiness({"0.a": zeros, "1.a": -zeros}) == "zero_outputs"
     assert emptiness({"0.boxes": np.ones((0, 4)), "0.labels": np.ones(0, np.int64)}) == "zero_outputs"
     assert emptiness({"0.a": ones, "1.a": 2 * ones, "1.loss": one}) == "constant_outputs"
+    statistics = {"0.loss": one, "0.mean": zeros, "1.loss": 2 * one, "1.mean": zeros}  # those of a frozen layer
+    assert emptiness(statistics) is None
     for said in ({}, {"0.a": zeros, "0.b": np.r_[0.0, 1e-30]}, {"0.loss": one}, {"0.a": np.r_[0.5, 0.25], "0.b": ones}):
         assert emptiness(said) is None
 
