@@ -114,17 +114,26 @@ class Deployed:
         try:
             exported = self._export()  # in every process: it finds the structure of the outputs
             there = self._place(exported)
-            if built := not there.exists():
-                new = Path(self._made.name, "new")
-                new.mkdir()
-                self._form.build(exported, self._tensors, new)
-                new.rename(there)
-            self._folder = there
+            if there.exists():
+                self._folder = there
+                return Artefact(_size(there), built=False)
+            new = Path(self._made.name, "new")
+            new.mkdir()
+            self._form.build(exported, self._tensors, new)
         except BaseException:
             self._made.cleanup()
             raise
-        size = sum(path.stat().st_size for path in there.rglob("*") if path.is_file())
-        return Artefact(size, built, partial(self._form.check, there))
+        return Artefact(_size(new), built=True, check=partial(self._publish, new, there))
+
+    def _publish(self, new: Path, there: Path) -> None:
+        """Check what was built and put it where later processes find it. Raises Unsupported."""
+        try:
+            self._form.check(new)
+            new.rename(there)
+        except BaseException:
+            self._made.cleanup()
+            raise
+        self._folder = there
 
     def _place(self, exported: torch.export.ExportedProgram) -> Path:
         """Return the folder in which processes share this cell's artefact with these weights, its constants."""
@@ -150,6 +159,10 @@ class Deployed:
         exported = self._export()
         with self._autograd():
             return self._form.program(exported, self._tensors)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _sum(tensor: torch.Tensor) -> float:

@@ -105,7 +105,7 @@ for mode in ("eager", "aot-inductor"):
     adapter.start_compiler(cell)
     step = adapter.prepare(workload, cell, *given)
     if step.build:
-        step.build()
+        step.build().check()
         step.load()
     step()
     listed.append(step.program())
@@ -205,7 +205,7 @@ for words, kind in (("cannot find -lcuda", Unsupported), ("CUDA out of memory", 
 
 @pytest.mark.slow
 def test_a_library_that_holds_a_libstdcpp_of_its_own_is_loaded_in_another_process_first(tmp_path):
-    """With LD_PRELOAD both use one libstdc++."""
+    """With LD_PRELOAD both use one libstdc++. A refused package is not left where other processes would open it."""
     compiler, packages = tmp_path / "compiler", [tmp_path / f"{name}.pt2" for name in ("shared", "static", "preloaded")]
     compiler.write_text(
         '#!/bin/sh\ncase " $* " in *" -shared "*) set -- "$@" -static-libstdc++ ;; esac\nexec g++ "$@"\n'
@@ -223,6 +223,7 @@ import torch
 from frameworks.adapter import Unsupported
 from frameworks.torch import forms
 from frameworks.torch.forms import aot_inductor
+from measurement.cells import Cell
 
 shared, static, preloaded = map(Path, {list(map(str, packages))!r})
 exported = forms.exported_of(torch.nn.Linear(4, 4), [torch.ones(2, 4)])
@@ -237,6 +238,17 @@ with uncached, mock.patch.object(torch._inductor.config.cpp, "cxx", ({str(compil
         aot_inductor.check(static)
     except Unsupported as error:
         assert "its own libstdc++" in str(error) and "set LD_PRELOAD" in str(error), error
+    else:
+        raise AssertionError("not refused")
+    os.environ["EAGER_VS_GRAPH_ARTEFACTS"] = {str(tmp_path / "artefacts")!r}
+    cell = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "aot-inductor")
+    module = torch.nn.Linear(4, 4)
+    deployed = forms.Deployed(cell, torch.device("cpu"), module, module, [torch.ones(2, 4)])
+    artefact = deployed.step(deployed, [(torch.ones(2, 4),)]).build()
+    try:
+        artefact.check()
+    except Unsupported:
+        assert artefact.built and not list(Path(os.environ["EAGER_VS_GRAPH_ARTEFACTS"]).iterdir())
     else:
         raise AssertionError("not refused")
     with mock.patch.dict(os.environ, LD_PRELOAD=library):
@@ -307,7 +319,7 @@ refused(lambda: form._prove(mixed, "CUDAExecutionProvider"), "1 Where on CPUExec
 small = {{"width": 8, "depth": 1, "batch_size": 2}}
 for mode in ("onnx-runtime", "openvino"):
     ready = step("mlp", mode, **small)
-    ready.build()
+    ready.build().check()
     ready.load()
     wide = torch.ones(3, 8)
     try:
@@ -318,7 +330,7 @@ for mode in ("onnx-runtime", "openvino"):
         raise AssertionError(f"{{mode}} takes another shape")
 
 halved = step("mlp", "openvino", "bf16", **small)
-halved.build()
+halved.build().check()
 computes = openvino.openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 halved.load() if "BF16" in computes else refused(halved.load, "OpenVINO computes in f32 on this processor, not in bf16")
 
@@ -356,6 +368,7 @@ for form in {FORMS}:
         forms.load(form).build = None
     artefact = step.build()
     assert artefact.size > 1000 and artefact.built == (not LATER), (form, artefact)
+    artefact.check()
     step.load()
     torch.testing.assert_close(step(), expected)
     assert form == "aot-inductor" or step.program() == "the runtime executes operators of its own"
