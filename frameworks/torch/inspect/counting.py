@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.thread import _worker
 from math import prod
 from typing import Any
 
@@ -24,6 +27,7 @@ _HEAVY = re.compile(
 )
 # Operators that read rows of their first operand, at places that a later one holds.
 _GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
+IN_THREADS = "the model computes in threads of its own, and torch counts the operators of one thread."
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
 
@@ -88,6 +92,40 @@ def _taken_apart() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
+
+
+class _Noted(TorchDispatchMode):
+    """Appends the operators that a thread runs to a list."""
+
+    def __init__(self, operators: list[Any]) -> None:
+        super().__init__()
+        self._operators = operators
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        self._operators.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _run_in_threads() -> Iterator[list[Any]]:
+    """Collect the operators that a block runs in threads that it starts, and in pools: modes see one thread alone."""
+    operators: list[Any] = []
+    run, submit = threading.Thread.run, ThreadPoolExecutor.submit
+
+    def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        with _Noted(operators):
+            return function(*args, **kwargs)
+
+    def noted_run(thread: threading.Thread) -> None:
+        lasting = getattr(thread, "_target", None) is _worker  # a pool's thread, which serves later calls
+        run(thread) if lasting else noted(run, thread)
+
+    threading.Thread.run = noted_run  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = lambda pool, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
+    try:
+        yield operators
+    finally:
+        threading.Thread.run, ThreadPoolExecutor.submit = run, submit  # type: ignore[method-assign]
 
 
 class _NoModules(contextlib.nullcontext):
@@ -159,10 +197,10 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     with uncompiled():
         call(*fresh())
     given, inputs = fresh(), fresh()
-    with uncompiled(), _taken_apart(), flops, taken_to_numpy() as taken:
+    with uncompiled(), _taken_apart(), flops, taken_to_numpy() as taken, _run_in_threads() as in_threads:
         call(*given)
-    if taken:
-        raise Uncounted(IN_NUMPY)
+    if taken or in_threads:
+        raise Uncounted(IN_NUMPY if taken else IN_THREADS)
     with uncompiled(), moved:
         output = call(*inputs)
     if moved.uncounted:
