@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -151,23 +152,24 @@ def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload
     output, that output's limit is a multiple of eager mode's error. Raises `Changed` if eager mode's outputs differ
     from those before sampling.
     """
+    read = functools.cache(lambda path: dict(np.load(path)))
     parities = [
         parity
         for report, values in zip(result.compared, outputs, strict=True)
-        for parity in _of_process(result, report, values, workload)
+        for parity in _of_process(result, report, values, workload, read)
     ]
     models = [report.user_model for report in result.compared]
-    kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
+    kinds = {emptiness(read(model.reference)) if model else None for model in models}
     result.empty = kinds.pop() if len(kinds) == 1 else None
-    result.not_numbers = any(map(_has_no_numbers, filter(None, models)))
+    result.not_numbers = any(_has_no_numbers(model, read) for model in models if model)
     worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
     return replace(worst, eager=max(parity.eager for parity in parities))
 
 
-def _has_no_numbers(model: UserModelReport) -> bool:
+def _has_no_numbers(model: UserModelReport, read: Callable[[str], Arrays]) -> bool:
     """Return whether eager values are NaN, or infinite where those of the reference are finite."""
-    reference = dict(np.load(model.reference))
-    eager = dict(np.load(model.eager)) if model.eager else reference
+    reference = read(model.reference)
+    eager = read(model.eager) if model.eager else reference
     floating = [(eager[name], reference[name]) for name in reference if reference[name].dtype.kind in "fc"]
     return not all((np.isfinite(own) | (own == expected)).all() for own, expected in floating)
 
@@ -176,13 +178,15 @@ class Changed(Exception):
     """A user model's outputs change after many calls; the message is the reason."""
 
 
-def _of_process(result: CellResult, report: Report, values: Arrays, workload: Workload) -> list[Parity]:
-    """Return the parity of each output of a user model in one process."""
+def _of_process(
+    result: CellResult, report: Report, values: Arrays, workload: Workload, read: Callable[[str], Arrays]
+) -> list[Parity]:
+    """Return the parity of each output of a user model in one process; `read` returns a file's arrays."""
     dtype, parameters, model = result.cell.dtype, dict(result.cell.parameters), report.user_model
     if model is None:
         return [Parity(INCOMPARABLE, workload.tolerance[dtype], "its own eager mode")]
-    reference = dict(np.load(model.reference))
-    eager = dict(np.load(model.eager)) if model.eager else None
+    reference = read(model.reference)
+    eager = read(model.eager) if model.eager else None
     if values.keys() != reference.keys():
         return [Parity(INCOMPARABLE, workload.tolerance[dtype], model.reference_name)]
     if eager:
