@@ -239,13 +239,14 @@ class Model(user_model.UserModel):
         return needed, torch.cuda.mem_get_info(self.device)[0] + kept
 
     def confirmed(self) -> bool:
-        """Return whether the first outputs are those under no_grad: in inference mode torch 2.11's func.grad returns 0.
+        """Return whether the first outputs are those under no_grad, where the model does not differentiate either.
 
-        The same call is made twice, so only an operator that adds in any order may differ, by its rounding.
+        In inference mode torch 2.11's func.grad returns 0, and graphs of func.jacrev fail. The same call is made twice,
+        so only an operator that adds in any order may differ, by its rounding.
         """
         if self.autograd is not torch.inference_mode or self._first is None:
             return True
-        with torch.no_grad():
+        with torch.no_grad(), _differentiating() as derivatives:
             args, kwargs = self.fresh(self.sets[0])
             self.seed(0)
             try:
@@ -253,7 +254,7 @@ class Model(user_model.UserModel):
             finally:
                 self.restore()
         first = self._first.arrays
-        return first.keys() == again.keys() and all(map(_close, first.values(), again.values()))
+        return not derivatives and first.keys() == again.keys() and all(map(_close, first.values(), again.values()))
 
 
 def prepare(model: Model, cell: Cell) -> Step:
@@ -386,6 +387,23 @@ def _without_compile(owner: Any) -> Iterator[str]:
         if direct and not isinstance(owner, torch.nn.Module):
             setattr(owner, name, type(value)(original) if bound else original)
             yield name
+
+
+@contextlib.contextmanager
+def _differentiating() -> Iterator[list[Any]]:
+    """Collect the outputs that a block differentiates, as torch.func does."""
+    outputs: list[Any] = []
+    own = torch.autograd.grad
+
+    def noted(of: Any, *arguments: Any, **named: Any) -> Any:
+        outputs.append(of)
+        return own(of, *arguments, **named)
+
+    torch.autograd.grad = noted
+    try:
+        yield outputs
+    finally:
+        torch.autograd.grad = own
 
 
 def _close(one: np.ndarray, other: np.ndarray) -> bool:
