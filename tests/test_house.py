@@ -132,6 +132,7 @@ def allowed_to(path: Path) -> set[str] | None:
                 "frameworks.user_file",
                 "frameworks.values",
                 "workloads.spec",
+                "workloads.training",
                 "workloads.user_model",
             },
             "values.py": {"numpy"},
