@@ -33,8 +33,9 @@ NOTHING = (
     "outputs, or a wider dtype."
 )
 STATE = (
-    "two equal calls differ in {outputs}, because of state outside of buffers, a clock, or kernels that are not "
-    "deterministic: register the state as buffers, remove it, return no times, or select deterministic kernels."
+    "two equal calls differ in {outputs}, because of state outside of buffers, an optimizer's step, a clock, or "
+    "kernels that are not deterministic: register the state as buffers, remove it, leave the step to PASS=training, "
+    "return no times, or select deterministic kernels."
 )
 REMEMBERS = (
     "the model keeps results by the identity of its inputs or by their values, and calls repeat the same inputs, so "

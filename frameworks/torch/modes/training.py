@@ -16,6 +16,7 @@ from frameworks.torch.inspect import program
 from frameworks.torch.models import llama, plain
 from frameworks.torch.modes import cuda_graph, graphs, whole_iteration
 from frameworks.torch.modes.state import State
+from frameworks.user_file import Fault
 from frameworks.user_model import Subject
 from measurement.cells import Cell
 from workloads import training
@@ -26,6 +27,10 @@ SETTINGS = {
     "dtype": "parameters, gradients and moments in fp32 (or STATES); bf16 by torch.autocast",
     "optimizer": "torch.optim.AdamW(fused=True, but for complex parameters), outside the graph",
 }
+OWN_STEP = (
+    "the loss has no gradient to compute: the suite runs backward and the optimizer, so leave them out of the model, "
+    "and detach nothing that it returns."
+)
 ATEN = torch.ops.aten
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers as long as a parameter's values
 PIECE = 1 << 20  # values: a sum converts its input to int64
@@ -117,7 +122,7 @@ class Trainer:
         count, total = self._accumulate, 0.0
         for index in range(count):
             loss = self._loss(*inputs) if count == 1 else self._loss(*(x[index] for x in inputs)) / count
-            loss.backward()
+            _differentiate(loss)
             total = loss.detach() if count == 1 else total + loss.detach()
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
@@ -153,6 +158,17 @@ class Trainer:
             for state in self._optimizer.state.values():
                 for tensor in state.values():
                     tensor.zero_()
+
+
+def _differentiate(loss: torch.Tensor) -> None:
+    """Run backward. Raises Fault where the model has done so itself, or detached the loss."""
+    try:
+        loss.backward()
+        return
+    except RuntimeError as error:
+        if loss.requires_grad and "a second time" not in str(error):
+            raise
+    raise Fault(OWN_STEP)
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
