@@ -39,6 +39,8 @@ _DTYPE = re.compile(r"b?float(?:16|32|64)\b")
 _UNBOUND = re.compile(r"(missing|unexpected|multiple values|takes) .*argument|must always be passed")
 # How Python and torch say that a tensor is no array of NumPy.
 _TENSOR = re.compile(r"Tensor' object has no attribute|expected np\.ndarray")
+# How torch says that an operator has no kernel for a dtype of 16 bits.
+_LACKING = re.compile(r"(?is)(?=.*(?:not implemented|support))(?=.*\b(?:b?float16|half)\b)")
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
@@ -155,11 +157,10 @@ class _Made:
         others = [f"{name} ({dtype})" for name, dtype in _tensors(model, "", set()) if dtype != cast]
         if not cast or (not others and cast == self._own):
             return None
-        such = f", such as {others[0]}," if others else ""
-        return (
-            f"; the suite casts weights, buffers and inputs to DTYPE, here {cast}, and tensors held as plain "
-            f"attributes{such} stay as they are: register them as buffers."
-        )
+        rest = "no tensor that forward makes: make it in the dtype of the inputs."
+        if others:
+            rest = f"no tensors held as plain attributes, such as {others[0]}: register them as buffers."
+        return f"; the suite casts weights, buffers and inputs to DTYPE, here {cast}, but {rest}"
 
 
 def _dtype_of_weights(model: Any) -> str:
@@ -275,12 +276,15 @@ def disagreement(error: BaseException) -> str:
     if not given or getattr(error, "left_behind", None):
         return given and error.left_behind  # type: ignore[attr-defined]
     several = not given.startswith("argument 1 of ") or ", argument 2 of " in given
-    unbound = expects_arrays = False
+    unbound = expects_arrays = lacking = False
     with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
         unbound = _UNBOUND.search(str(error)) is not None
+        lacking = _LACKING.match(str(error)) is not None
         expects_arrays = isinstance(error, AttributeError | TypeError) and bool(_TENSOR.search(str(error)))
     if expects_arrays and not unbound and getattr(error, "were_arrays", False):
         return f"; the call was model({given}), in which tensors replace NumPy's arrays: let the model take tensors."
+    if lacking:
+        return "; this operator has no kernel for that dtype: choose another DTYPE, or cast its operands in forward."
     whole = ", or `return (inputs,)` to pass one argument" * (several and unbound)
     return f"; the call was model({given}): change inputs() or model() so that they agree{whole}."
 
