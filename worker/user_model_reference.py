@@ -42,8 +42,8 @@ REMEMBERS = (
     "they would compute less than calls on new ones: remove the cache, such as functools.lru_cache or a dict."
 )
 WORK = (
-    "calls change the model's state, so that later calls do other work: pass that state as an input, as for a growing "
-    "cache, or change it in training mode alone, as for a running threshold."
+    "calls change the model's state, such as a threshold that selects values or the length of a cache, so that later "
+    "calls do other work: pass that state as an input, or change it in training mode alone."
 )
 COUNTING = (
     "a second call of the model differs in {outputs}, because of state in Python, which every training iteration "
