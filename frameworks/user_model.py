@@ -24,7 +24,6 @@ from frameworks.program import Program, product_dtypes
 from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
 from frameworks.values import Rules, Values, read
 from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, sampled
-from workloads.training import STEPS_COMPARED
 from workloads.user_model import UserModel as Workload
 
 # Share of free memory that a copy in a wider dtype may take; a call needs the rest.
@@ -160,6 +159,7 @@ class UserModel(Subject):
         trains: bool = False,
     ):
         self.adapter, self.file, self.source = adapter, self.opened(workload), workload.source
+        self.restart = workload.restart  # the iteration that begins from the first weights again
         self.dtype, self.trains, self.seed_of_weights = dtype, trains, int(weights["seed"])
         self.precisions = {"float64": (), "float32": ("float64",)}.get(dtype, ("float64", "float32"))
         self.settings: dict[str, Any] = {}
@@ -562,7 +562,7 @@ class Training(Subject):
     def precise(self, dtype: str, calls: int) -> list[Values]:
         """Return outputs of iterations; rounding grows with them, so that later input sets begin another copy."""
         self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
-        runs = self.model.sets[:STEPS_COMPARED], self.model.sets[STEPS_COMPARED:calls]
+        runs = self.model.sets[: self.model.restart], self.model.sets[self.model.restart : calls]
         return [values for sets in runs for values in self._iterations(dtype, sets)]
 
     def _iterations(self, dtype: str, given: Sequence[Inputs]) -> list[Values]:
