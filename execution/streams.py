@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import mul
 from statistics import fmean, median
 from typing import Any, ClassVar
@@ -43,8 +43,10 @@ class Streams(Rounds[StreamRecord]):
         return [(strategy, caches) for caches in kept_caches(group.cells[0].framework, self.caches_of)]
 
     def referring(self, group: Group) -> StreamJob:
-        """Return the job that makes the reference."""
-        return self.job(group, EAGER, refers=True)
+        """Return the job that makes the reference; its calls are padded to the longest if a strategy pads."""
+        job = self.job(group, EAGER, refers=True)
+        pads = any(STRATEGIES[name].pads for name in self.strategies)
+        return replace(job, padded=(job.longest,) * len(job.lengths)) if pads else job
 
     def job(self, group: Group, strategy: str, reference: str = "", refers: bool = False) -> StreamJob:
         """Return the job of a stream's process."""

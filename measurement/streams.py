@@ -78,7 +78,7 @@ class StreamJob:
     """Job of a stream process: the lengths of calls, their padded lengths, and batch sizes.
 
     After the stream it computes the calls `compared` once more, and compares them with the file `reference`. With
-    `refers` it makes that file in eager mode instead.
+    `refers` it makes that file in eager mode instead, of unpadded calls, and compares them with the padded ones.
     """
 
     strategy: str

@@ -180,10 +180,11 @@ class StreamWork(GroupWork):
                 subject, calls, self.workload.tolerance[self.cell.dtype]
             )
             self.step.rewind()
+        unpadded = list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True))
         found = {
             f"{number}.{name}": array
             for number in self.job.compared
-            for name, array in self.outputs(*self.calls[number]).items()
+            for name, array in self.outputs(*unpadded[number]).items()
         }
         expected = dict(found)
         found[PADDING] = np.array(self.unfit_for_padding(expected))
@@ -194,7 +195,7 @@ class StreamWork(GroupWork):
 
     def unfit_for_padding(self, expected: dict[str, np.ndarray]) -> str:
         """Return why calls cannot be padded, not even with a mask that the suite makes; else empty."""
-        if self.workload.has_reference and self.workload.padding is not None:
+        if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
         why = self.changed_by_padding(expected)
         if why and not self.workload.has_reference and self.server.mask(self.server.place.examples[0]) is not None:
@@ -212,13 +213,12 @@ class StreamWork(GroupWork):
             return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
         if self.gives_mask:
             lacks = OTHER_MASK
-        longest = self.job.longest
         try:
-            needed, tolerance = self.compared(expected, [(one, longest, batch) for one, _, batch in self.calls])
+            needed, tolerance = self.compared(expected, self.calls)
         except Unsupported as error:
             return str(error)
         except Exception as error:  # such as of a fixed length in the model
-            return f"a call padded to {longest} positions fails: {reasons.message(error)}"
+            return f"a call padded to {self.job.longest} positions fails: {reasons.message(error)}"
         return "" if needed <= tolerance else f"padding changes the outputs at real positions, and {lacks}."
 
     def refuse_padding(self) -> None:

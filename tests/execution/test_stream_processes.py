@@ -232,6 +232,18 @@ def test_a_padding_that_changes_outputs_is_refused_before_the_stream(tmp_path, c
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("strategy", "pads"), [("static", False), ("longest", True)])
+def test_eager_mode_computes_padded_calls_only_where_a_strategy_pads(tmp_path, strategy, pads):
+    interpreter("torch")
+    seen = tmp_path / "padded"  # written by a call with the token 0, which inputs() never gives
+    (tmp_path / "net.py").write_text(UNMASKED.replace("CODE", f"x if ids.all() else open({str(seen)!r}, 'w') and x"))
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", strategy)
+    assert done.code == DONE, done.output
+    assert found[strategy].status == "ok", found[strategy].reason
+    assert seen.exists() == pads
+
+
+@pytest.mark.slow
 def test_a_model_whose_forward_takes_a_mask_gets_one_where_padding_changes_outputs(tmp_path):
     interpreter("torch")
     config = {"model_type": "distilbert", "dim": 16, "hidden_dim": 32, "n_heads": 2, "n_layers": 1, "vocab_size": 50}
