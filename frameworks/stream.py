@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from measurement.streams import EAGER, STRATEGIES, Strategy
 from workloads.spec import Weights, Workload
 
 LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the first
-MASK = "attention_mask"  # the keyword by which a user model takes the mask of padded calls
+MASKS = ("attention_mask", "padding_mask", "mask")  # keywords by which user models take the mask of padded calls
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Server:
     """The model as a strategy calls it; this one calls it eagerly. Strategies read no clock."""
 
     ran_graph = True  # whether the latest call ran a graph, where it should
-    masks = False  # whether padded calls pass a mask that the user's inputs() does not give
+    mask = ""  # the keyword by which padded calls pass a mask that the user's inputs() does not give
 
     def __init__(self, place: Place):
         self.place = place
@@ -61,7 +62,6 @@ class Server:
     def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
         """Return an input set of a user model with zeros after its tokens. Raises Unsupported."""
         leaves, rebuild = self.flatten(inputs)
-        mask = self.mask(inputs) if self.masks else None
         made = []
         for leaf, axes in zip(leaves, self.free_axes(LENGTH), strict=True):
             for axis in axes:
@@ -70,29 +70,35 @@ class Server:
                 leaf = self.extended(leaf, axis, padded - length)
             made.append(leaf)
         args, kwargs = rebuild(made)
-        return args, kwargs if mask is None else kwargs | {MASK: self.extended(mask, 1, padded - length)}
+        if self.mask:
+            tokens, axis = max(self.tokens(inputs), key=lambda one: math.prod(one[0].shape))
+            kwargs = kwargs | {self.mask: self.extended(tokens * 0 + 1, axis, padded - length)}
+        return args, kwargs
 
     @staticmethod
     def gives_mask(inputs: tuple) -> bool:
         """Return whether an input set of a user model holds a mask by keyword."""
-        return inputs[1].get(MASK) is not None
+        return inputs[1].get(MASKS[0]) is not None
 
-    def mask(self, inputs: tuple) -> Any:
-        """Return ones in the shape of the tokens, where a user model takes a mask that is not given; else None."""
-        args, kwargs = inputs
+    def masks(self) -> list[str]:
+        """Return the keywords by which a user model may take a mask, where inputs() gives none."""
+        args, kwargs = self.place.examples[0]
         try:
             signature = inspect.signature(self.signed)
-            given = signature.bind_partial(*args, **kwargs).arguments
+            given = kwargs | signature.bind_partial(*args, **kwargs).arguments
         except (TypeError, ValueError):  # such as of a function without a signature
-            return None
-        if MASK not in signature.parameters or given.get(MASK) is not None:
-            return None
-        tokens = (
-            leaf
-            for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(LENGTH), strict=True)
-            if axes == [1] and len(leaf.shape) == 2 and "int" in str(leaf.dtype)
-        )
-        return next((leaf * 0 + 1 for leaf in tokens), None)
+            return []
+        named = signature.parameters
+        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named.values())
+        if self.gives_mask((args, kwargs)) or not self.tokens((args, kwargs)):
+            return []
+        return [name for name in MASKS if (takes_any or name in named) and given.get(name) is None]
+
+    def tokens(self, inputs: tuple) -> list[tuple[Any, int]]:
+        """Return the whole numbers of an input set of which the last axis alone is the length, with that axis."""
+        pairs = zip(self.flatten(inputs)[0], self.free_axes(LENGTH), strict=True)
+        open_ = [(leaf, axes[0]) for leaf, axes in pairs if len(axes) == 1]
+        return [(leaf, axis) for leaf, axis in open_ if axis == len(leaf.shape) - 1 and "int" in str(leaf.dtype)]
 
     @property
     def signed(self) -> Any:

@@ -25,9 +25,9 @@ from worker.group import GroupWork
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
 PADDING = "padding"  # in the reference: why calls cannot be padded; empty where they can
-MASKS = "masks"  # in the reference: whether padded calls pass a mask that inputs() does not give
-NO_MASK = f"inputs() gives no {strategies.MASK!r} by keyword"
-OTHER_MASK = f"0 in {strategies.MASK!r} must mean padding"
+MASK = "mask"  # in the reference: the keyword by which padded calls pass a mask that inputs() does not give
+NO_MASK = f"inputs() gives no {strategies.MASKS[0]!r} by keyword"
+OTHER_MASK = f"0 in {strategies.MASKS[0]!r} must mean padding"
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -188,7 +188,7 @@ class StreamWork(GroupWork):
         }
         expected = dict(found)
         found[PADDING] = np.array(self.unfit_for_padding(expected))
-        found[MASKS] = np.array(self.server.masks)
+        found[MASK] = np.array(self.server.mask)
         path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
         saved = writing.save(path, found)
         return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
@@ -198,10 +198,12 @@ class StreamWork(GroupWork):
         if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
         why = self.changed_by_padding(expected)
-        if why and not self.workload.has_reference and self.server.mask(self.server.place.examples[0]) is not None:
-            self.server.masks = True
-            self.server.masks = not self.changed_by_padding(expected)
-        return "" if self.server.masks else why
+        for name in self.server.masks() if why and not self.workload.has_reference else ():
+            self.server.mask = name
+            if not self.changed_by_padding(expected):
+                return ""
+        self.server.mask = ""
+        return why
 
     def changed_by_padding(self, expected: dict[str, np.ndarray]) -> str:
         """Return why calls cannot be padded so, by eager mode's calls padded to the longest; else empty."""
@@ -226,13 +228,13 @@ class StreamWork(GroupWork):
         with np.load(self.job.reference) as reference:
             if reason := str(reference[PADDING]):
                 raise Unsupported(reason)
-            self.server.masks = bool(reference[MASKS])
+            self.server.mask = str(reference[MASK])
 
     def parity(self) -> tuple[float, float]:
         """Return the smallest tolerance that all outputs meet at real positions, and their own."""
         with np.load(self.job.reference) as reference:
             return self.compared(
-                {key: reference[key] for key in reference.files if key not in (PADDING, MASKS)}, self.calls
+                {key: reference[key] for key in reference.files if key not in (PADDING, MASK)}, self.calls
             )
 
     def compared(self, expected: dict[str, np.ndarray], calls: Sequence[tuple[int, int, int]]) -> tuple[float, float]:

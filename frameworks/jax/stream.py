@@ -53,6 +53,10 @@ class Eager(Server):
         leaves, form = jax.tree.flatten(inputs)
         return leaves, lambda made: jax.tree.unflatten(form, made)
 
+    @property
+    def signed(self) -> Any:
+        return self.place.step.user_model.bound
+
     def extended(self, leaf: Any, axis: int, by: int) -> Any:
         return jnp.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.ndim)])
 

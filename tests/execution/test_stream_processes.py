@@ -256,6 +256,50 @@ def test_a_model_whose_forward_takes_a_mask_gets_one_where_padding_changes_outpu
     assert longest.padded_share > 0 and longest.parity <= longest.tolerance
 
 
+MASKED_BY_JAX = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen, nnx
+
+def attended(embed, ids, mask):
+    x = embed[ids]
+    scores = x @ x.transpose(0, 2, 1)
+    return jax.nn.softmax(scores if mask is None else jnp.where(mask[:, None, :], scores, -1e9)) @ x
+
+class Net(linen.Module):
+    @linen.compact
+    def __call__(self, ids, attention_mask=None):
+        return attended(self.param("embed", linen.initializers.normal(1.0), (10, 4)), ids, attention_mask)
+
+class Own(nnx.Module):
+    def __init__(self):
+        self.embed = nnx.Param(jax.random.normal(jax.random.key(0), (10, 4)))
+
+    def __call__(self, ids, mask=None):
+        return attended(self.embed[...], ids, mask)
+
+def model():
+    return CODE
+
+def inputs(batch_size=2, seq_len=8):
+    return np.random.randint(1, 10, (batch_size, seq_len))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", ["Net()", "Own()"])
+def test_a_model_of_flax_that_takes_a_mask_gets_one_where_padding_changes_outputs(tmp_path, code):
+    interpreter("jax")
+    (tmp_path / "net.py").write_text(MASKED_BY_JAX.replace("CODE", code))
+    words = ("--framework", "jax", "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    longest = found["longest"]
+    assert longest.status == "ok", longest.reason
+    assert longest.padded_share > 0 and longest.parity <= longest.tolerance
+
+
 ADDITIVE = """
 import torch
 

@@ -332,10 +332,10 @@ class Model(user_model.UserModel):
         return jax.tree.map(lambda leaf: copy.deepcopy(leaf, copies) if _is_object(leaf) else leaf, inputs)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return self._bound(*args, **kwargs)
+        return self.bound(*args, **kwargs)
 
     def restore(self) -> None:
-        self._bound = self.applied.bind(self.module)
+        self.bound = self.applied.bind(self.module)
 
     def by_default(self, dtype: str) -> contextlib.AbstractContextManager:
         return jax.enable_x64(dtype == "float64" or bool(jax.config.jax_enable_x64))
