@@ -111,10 +111,19 @@ def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs
     return functools.partial(captured, call, runtime.shapes(arguments))
 
 
-def executed(call: Callable, inputs: Sequence[Any]) -> Program:
-    """Return the operators that `call(*inputs)` runs op by op, on concrete values."""
+def executed(call: Callable, inputs: Sequence[Any], before: Callable[[], Any] = lambda: None) -> Program:
+    """Return the operators that `call(*inputs)` runs op by op, on concrete values, after `before()`.
+
+    A module of Flax NNX is listed only where it was made, such as by `before`.
+    """
     trace = Listing()
-    _run_under(trace, call, inputs)
+
+    def listed() -> None:
+        before()
+        trace.operations.clear()
+        call(*inputs)
+
+    _run_under(trace, listed, ())
     return trace.operations
 
 

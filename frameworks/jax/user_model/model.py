@@ -367,12 +367,15 @@ class Model(user_model.UserModel):
 
     def listed_later(self) -> Any:
         """Return the operators of a call that finds what the first one left, as timed calls do."""
-        if self.applied.writes:  # the graph is given that state, and NNX's can be listed only where it was made
+        if self.applied.writes:  # the graph is given that state
             return self.listed
-        try:
+
+        def first() -> None:
             self.restore()
             self.call(*self.fresh(self.sets[0]))
-            return self.operators_after_others(self.fresh(self.sets[0]))
+
+        try:
+            return program.executed(self.call, self.fresh(self.sets[0]), first)
         finally:
             self.restore()
 
