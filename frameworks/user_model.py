@@ -527,8 +527,8 @@ class UserModel(Subject):
 class Training(Subject):
     """A user model under training: its outputs are the losses of its first iterations."""
 
-    def __init__(self, model: UserModel, in_float32: bool):
-        self.model, self.rules, self._in_float32 = model, model.rules, in_float32
+    def __init__(self, model: UserModel):
+        self.model, self.rules = model, model.rules
         self.precisions, self.settings = model.precisions, model.settings
 
     def repeated(self, seed: int) -> Values:
@@ -544,11 +544,11 @@ class Training(Subject):
             model.restore()
 
     def eager(self, calls: int) -> list[Values] | None:
-        """Return the losses in float32, where iterations compute in it: AdamW turns rounding errors into whole steps.
+        """Return the losses of a copy in float32, as modes train it: AdamW turns rounding errors into whole steps.
 
         A bias before a batch norm has only those errors as gradient, and moves the running mean.
         """
-        return self.precise("float32", calls) if self._in_float32 else None
+        return self.precise("float32", calls)
 
     def draws(self) -> bool:
         return self.model.draws()
@@ -573,7 +573,10 @@ class Training(Subject):
 
     @abstractmethod
     def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
-        """Return one optimizer iteration in eager mode on a copy of the model in `dtype`; its outputs are compared."""
+        """Return one optimizer iteration in eager mode on a copy of the model in `dtype`; its outputs are compared.
+
+        In float32 it computes in the cell's dtype, as the modes do.
+        """
 
 
 def scalar_loss(

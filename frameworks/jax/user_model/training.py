@@ -39,7 +39,8 @@ class Training(user_model.Training):
     model: Model
 
     def __init__(self, model: Model, dtype: np.dtype):
-        super().__init__(model, in_float32=dtype == np.float32)
+        super().__init__(model)
+        self._dtype = dtype
         self.objective = partial(self._objective, dtype)
         is_scalar = lambda loss: jnp.size(loss) == 1  # noqa: E731
         self._loss = user_model.scalar_loss(model.file, is_scalar, "(output**2).mean()", self._without_jit)
@@ -67,7 +68,8 @@ class Training(user_model.Training):
         return super().values({"loss": output["loss"]})
 
     def trainer(self, model: Any, dtype: str) -> Callable[..., Any]:
-        iterate = training.iteration(partial(self._objective, jnp.dtype(dtype)), 1, scanned=False)
+        computed = self._dtype if dtype == "float32" else jnp.dtype(dtype)
+        iterate = training.iteration(partial(self._objective, computed), 1, scanned=False)
         params, frozen = self._divided(model)
         state = (params, {}, training.optimizer().init(params))
 

@@ -21,6 +21,10 @@ class Training(user_model.Training):
 
     model: Model
 
+    def __init__(self, model: Model, bf16: bool):
+        super().__init__(model)
+        self._bf16 = bf16
+
     def objective(self, layer: nn.Layer) -> Called:
         """Return the loss of a layer on an input set."""
         objective = Called(layer, self.model.file.function("loss"))
@@ -29,7 +33,7 @@ class Training(user_model.Training):
 
     def trainer(self, model: nn.Layer, dtype: str) -> training.Trainer:
         objective = self.objective(model)
-        return trainer_of(objective, objective)
+        return trainer_of(objective, objective, self._bf16 and dtype == "float32")
 
 
 def trainer_of(objective: Called, loss: Callable, bf16: bool = False) -> training.Trainer:
@@ -54,7 +58,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     A graph captures the layer with its loss.
     """
     bf16 = cell.dtype == "bf16"
-    subject = Training(model, in_float32=not bf16)
+    subject = Training(model, bf16)
     objective = subject.objective(model.copy())
     if cell.mode == "eager":
         trainer = trainer_of(objective, objective, bf16)

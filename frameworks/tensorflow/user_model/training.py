@@ -46,7 +46,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     """Return an iteration in the cell's mode, on its own variables."""
     if cell.dtype == "bf16":
         raise Unsupported("TensorFlow trains user models in fp32 only: set DTYPE=fp32.")
-    subject = Training(model, in_float32=True)
+    subject = Training(model)
     trainer = subject.trainer_of(model.remade(tf.as_dtype(model.dtype)))
     fields = {"restore": trainer.restore, "user_model": subject}
     if cell.mode == "eager":

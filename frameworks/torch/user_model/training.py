@@ -35,7 +35,7 @@ class Training(user_model.Training):
     model: Model
 
     def __init__(self, model: Model, cell: Cell):
-        super().__init__(model, in_float32=True)  # and in bf16 under autocast
+        super().__init__(model)
         if not any(parameter.requires_grad for parameter in model.module.parameters()):
             raise Fault("model() has no parameters that require gradients, so there is nothing to train.")
         of_output = user_model.scalar_loss(model.file, _is_scalar, EXAMPLE)
