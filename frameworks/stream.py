@@ -128,6 +128,10 @@ class Server:
     def __call__(self, inputs: tuple) -> Any:
         return self.place.step.call(*inputs)
 
+    def restore(self) -> None:
+        """Restore the state of a user model from before the first call."""
+        self.place.step.rewind()
+
     def refuse_python(self, inputs: tuple) -> None:
         """Raise Unsupported where the graph of a user model calls Python, as other commands refuse it."""
 

@@ -161,13 +161,18 @@ class StreamWork(GroupWork):
                 alive = end
         return seconds, fell_back
 
-    def outputs(self, length: int, padded: int, batch: int) -> dict[str, np.ndarray]:
-        """Return a call's outputs, on the host."""
-        inputs = self.inputs(length, padded, batch)
-        output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
-        self.adapter.synchronize(output)
-        subject = self.step.user_model
-        return self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
+    def outputs(self, calls: Sequence[tuple[int, int, int]]) -> dict[str, np.ndarray]:
+        """Return the outputs of the compared ones among calls from the model's first state on, by `<call>.<name>`."""
+        self.server.restore()
+        found = {}
+        for number in self.job.compared:
+            inputs = self.inputs(*calls[number])
+            output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
+            self.adapter.synchronize(output)
+            subject = self.step.user_model
+            arrays = self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
+            found |= {f"{number}.{name}": array for name, array in arrays.items()}
+        return found
 
     def refer(self) -> Filled:
         """Save eager mode's outputs of the calls that are compared, unpadded, and why padding changes them, if so.
@@ -179,13 +184,7 @@ class StreamWork(GroupWork):
             user_model_reference.refuse_what_modes_cannot_share(
                 subject, calls, self.workload.tolerance[self.cell.dtype]
             )
-            self.step.rewind()
-        unpadded = list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True))
-        found = {
-            f"{number}.{name}": array
-            for number in self.job.compared
-            for name, array in self.outputs(*unpadded[number]).items()
-        }
+        found = self.outputs(list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True)))
         expected = dict(found)
         found[PADDING] = np.array(self.unfit_for_padding(expected))
         found[MASK] = np.array(self.server.mask)
@@ -239,10 +238,7 @@ class StreamWork(GroupWork):
 
     def compared(self, expected: dict[str, np.ndarray], calls: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
         """Return the smallest tolerance that outputs of the compared ones among calls meet, and their own."""
-        found = {}
-        for number in self.job.compared:
-            for name, array in self.outputs(*calls[number]).items():
-                found[f"{number}.{name}"] = at_real_positions(array, expected.get(f"{number}.{name}"))
+        found = {key: at_real_positions(array, expected.get(key)) for key, array in self.outputs(calls).items()}
         tolerance_of = self.workload.tolerance_of
         return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))
 

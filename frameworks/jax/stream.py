@@ -98,6 +98,10 @@ class Jitted(Eager):
     def __call__(self, inputs: tuple) -> Any:
         return self._graph(self.params, *inputs) if self._own is None else self._own(*inputs)
 
+    def restore(self) -> None:
+        if self._own is not None:
+            self._own.restore()
+
     def refuse_python(self, inputs: tuple) -> None:
         if self._own is not None:
             arguments = self.params, user_model.Partitioned.from_tree(inputs)

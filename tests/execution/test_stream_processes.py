@@ -341,6 +341,37 @@ def test_a_user_model_that_keeps_what_calls_leave_is_refused(tmp_path):
     assert not found and "net.py does not run: two equal calls differ in " in done.output
 
 
+COUNTS = """
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+class Net(nnx.Module):
+    def __init__(self):
+        self.calls = nnx.Variable(jnp.zeros(()))
+
+    def __call__(self, ids):
+        self.calls[...] += 1.0
+        return ids * self.calls[...]
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return np.random.randint(1, 10, (batch_size, seq_len))
+"""
+
+
+@pytest.mark.slow
+def test_state_that_calls_change_is_restored_before_outputs_are_compared(tmp_path):
+    interpreter("jax")
+    (tmp_path / "net.py").write_text(COUNTS)
+    words = ("--framework", "jax", "--workload", str(tmp_path / "net.py"), "--calls", "5", "--strategy", "static")
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    assert {name: one.status for name, one in found.items()} == {"eager": "ok", "static": "ok"}
+
+
 CALLS_PYTHON = {
     "tensorflow": (
         "tf.nn.softmax(scores)",
