@@ -152,28 +152,29 @@ class Applied:
     def params(self) -> tuple[Any, list[Any]]:
         return self._given, self.reached.arrays
 
-    def settle(self, inputs: Inputs, cast: Callable[[Any], Any], trains: bool) -> None:
-        """Choose as parameters the values that the model can be traced with.
+    def settle(self, inputs: Inputs, cast: Callable[[Any], Any], trains: bool) -> Exception | None:
+        """Choose as parameters the values that the model can be traced with; return why there are none, if so.
 
         Find the values that a call writes to, holds and compiles. Code of NumPy needs NumPy's arrays, and whole numbers
         may be needed while it is traced.
         """
         self._differentiates = trains
-        failed = ""
+        failed, last = "", None
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
             self.reached.only(lambda array, wanted=wanted: bool(wanted) and self._exchanged(array) and wanted(array))
             try:
                 arguments = Partitioned.from_parameters(cast(self.params)), Partitioned.from_tree(inputs)
                 traced, (results, _) = jax.make_jaxpr(self._traced, return_shape=True)(*arguments)
             except Exception as error:
-                self.writes, failed = False, f", for {type(error).__name__} where they are arguments"
+                self.writes, failed, last = False, f", for {type(error).__name__} where they are arguments", error
                 continue
             self.drops = program.drops(traced, len(results))
             self.compiled = compiled((equation.primitive.name, equation.params) for equation in traced.eqns)
             kept = ", ".join(constants(traced))
             self.constants = (kept or "some arrays") + failed if kept or failed else ""
-            return
-        self.reached.only(self._exchanged)  # it cannot be traced, as its graph mode says
+            return None
+        self.reached.only(self._exchanged)
+        return last
 
     def exchange(self, wanted: Callable[[Any], bool]) -> None:
         """Exchange only the arrays that are wanted, and leave others in place."""
@@ -249,7 +250,10 @@ class Model(user_model.UserModel):
     def settle(self) -> None:
         try:
             self._settle_eager()  # before anything is traced: the model may keep what it makes in its first call
-            self.applied.settle(self.fresh(self.sets[0]), self._on_device, self.trains)
+            if error := self.applied.settle(self.fresh(self.sets[0]), self._on_device, self.trains):
+                words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                place = user_file.place_of(error, self.source)
+                self.settings["cannot be traced"] = f"{words} ({place})" if place else words
             self.module = self._on_device(self.applied.params)
             self.restore()
             # A trace has the contents of functions under jit with inline=True, which eager mode compiles as well.
