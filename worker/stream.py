@@ -164,7 +164,7 @@ class StreamWork(GroupWork):
     def outputs(self, calls: Sequence[tuple[int, int, int]]) -> dict[str, np.ndarray]:
         """Return the outputs of the compared ones among calls from the model's first state on, by `<call>.<name>`."""
         self.server.restore()
-        found = {}
+        found: dict[str, np.ndarray] = {}
         for number in self.job.compared:
             inputs = self.inputs(*calls[number])
             output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
