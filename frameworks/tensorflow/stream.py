@@ -95,6 +95,11 @@ class Dynamic(Function):
         leaves, rebuild = self.flatten(self.place.examples[0])
         specifications = []
         for leaf, axes in zip(leaves, self.free_axes(), strict=True):
+            if not isinstance(leaf, tf.Tensor):
+                raise Unsupported(
+                    f"an input signature takes tensors alone, and inputs() gives a {type(leaf).__name__}: measure "
+                    "STRATEGY=automatic."
+                )
             shape = [None if axis in axes else size for axis, size in enumerate(leaf.shape)]
             specifications.append(tf.TensorSpec(shape, leaf.dtype))
         return {"input_signature": rebuild(specifications)}

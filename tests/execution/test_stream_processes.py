@@ -372,6 +372,19 @@ def test_state_that_calls_change_is_restored_before_outputs_are_compared(tmp_pat
     assert {name: one.status for name, one in found.items()} == {"eager": "ok", "static": "ok"}
 
 
+@pytest.mark.slow
+def test_inputs_that_no_input_signature_takes_are_refused(tmp_path):
+    interpreter("tensorflow")
+    text = MASKED["tensorflow"].replace("attention_mask):", "attention_mask, more):")
+    (tmp_path / "net.py").write_text(text.replace('return {"ids"', 'return {"more": None, "ids"'))
+    names = ("--strategy", "dynamic,automatic")
+    words = ("--framework", "tensorflow", "--workload", str(tmp_path / "net.py"), "--calls", "3", *names)
+    done, found = streamed(tmp_path, *words)
+    assert done.code == DONE, done.output
+    assert found["automatic"].status == "ok", found["automatic"].reason
+    assert found["dynamic"].status == "unsupported" and "gives a NoneType" in found["dynamic"].reason
+
+
 CALLS_PYTHON = {
     "tensorflow": (
         "tf.nn.softmax(scores)",
