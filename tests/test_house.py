@@ -132,7 +132,6 @@ def allowed_to(path: Path) -> set[str] | None:
                 "frameworks.user_file",
                 "frameworks.values",
                 "workloads.spec",
-                "workloads.training",
                 "workloads.user_model",
             },
             "values.py": {"numpy"},
