@@ -390,18 +390,18 @@ def _without_compile(owner: Any) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _differentiating() -> Iterator[list[Any]]:
-    """Collect the outputs that a block differentiates, as torch.func does."""
-    outputs: list[Any] = []
+def _differentiating() -> Iterator[list[None]]:
+    """Count the derivatives that a block takes, as torch.func does."""
+    taken: list[None] = []
     own = torch.autograd.grad
 
-    def noted(of: Any, *arguments: Any, **named: Any) -> Any:
-        outputs.append(of)
-        return own(of, *arguments, **named)
+    def noted(*arguments: Any, **named: Any) -> Any:
+        taken.append(None)
+        return own(*arguments, **named)
 
     torch.autograd.grad = noted
     try:
-        yield outputs
+        yield taken
     finally:
         torch.autograd.grad = own
 
