@@ -27,10 +27,9 @@ SETTINGS = {
     "dtype": "parameters, gradients and moments in fp32 (or STATES); bf16 by torch.autocast",
     "optimizer": "torch.optim.AdamW(fused=True, but for complex parameters), outside the graph",
 }
-OWN_STEP = (
-    "the loss has no gradient to compute: the suite runs backward and the optimizer, so leave them out of the model, "
-    "and detach nothing that it returns."
-)
+OWN_STEP = "the suite runs backward and the optimizer, so leave them out of the model, and detach"
+NO_GRADIENT = f"the loss has no gradient to compute: {OWN_STEP} nothing that it returns."
+FREED = f"backward reaches a graph that an earlier backward freed: {OWN_STEP} what it keeps between calls."
 ATEN = torch.ops.aten
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers as long as a parameter's values
 PIECE = 1 << 20  # values: a sum converts its input to int64
@@ -161,14 +160,14 @@ class Trainer:
 
 
 def _differentiate(loss: torch.Tensor) -> None:
-    """Run backward. Raises Fault where the model has done so itself, or detached the loss."""
+    """Run backward. Raises Fault where the model has done so itself, detached the loss, or keeps a graph."""
     try:
         loss.backward()
         return
     except RuntimeError as error:
         if loss.requires_grad and "a second time" not in str(error):
             raise
-    raise Fault(OWN_STEP)
+    raise Fault(FREED if loss.requires_grad else NO_GRADIENT)
 
 
 def prepare(adapter: Adapter, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
