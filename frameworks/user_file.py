@@ -40,7 +40,10 @@ _UNBOUND = re.compile(r"(missing|unexpected|multiple values|takes) .*argument|mu
 # How Python and torch say that a tensor is no array of NumPy.
 _TENSOR = re.compile(r"Tensor' object has no attribute|expected np\.ndarray")
 # How torch says that an operator has no kernel for a dtype of 16 bits.
-_LACKING = re.compile(r"(?is)(?=.*(?:not implemented|support))(?=.*\b(?:b?float16|half)\b)")
+_LACKING = re.compile(
+    r"(?is).*(?:not implemented for '|unsupported (?:dtype|scalar ?type):? |not support (?:dtype )?)(?:torch\.)?"
+    r"(?:b?float16|half)\b"
+)
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
