@@ -562,8 +562,9 @@ class Training(Subject):
     def precise(self, dtype: str, calls: int) -> list[Values]:
         """Return outputs of iterations; rounding grows with them, so that later input sets begin another copy."""
         self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
-        runs = self.model.sets[: self.model.restart], self.model.sets[self.model.restart : calls]
-        return [values for sets in runs for values in self._iterations(dtype, sets)]
+        restart = self.model.restart or calls
+        runs = self.model.sets[:restart], self.model.sets[restart:calls]
+        return [values for sets in runs if sets for values in self._iterations(dtype, sets)]
 
     def _iterations(self, dtype: str, given: Sequence[Inputs]) -> list[Values]:
         with self.model.in_precision(dtype) as (model, cast):

@@ -363,7 +363,7 @@ def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
         return ZERO
     single: dict[str, set[Any]] = {}
     for key, values in outputs.items():
-        if values.size == 1:
+        if values.size == 1 and values.dtype.kind == "f":
             single.setdefault(key.partition(".")[2], set()).add(values.item())
     several = any(values.size > 1 for values in arrays) and all(len(found) == 1 for found in single.values())
     return CONSTANT if several and all((values == values.flat[0]).all() for values in arrays) else None

@@ -116,7 +116,7 @@ class Deployed:
             there = self._place(exported)
             if there.exists():
                 self._folder = there
-                return Artefact(_size(there), built=False)
+                return Artefact(_size(there), built=False, check=partial(self._form.check, there))
             new = Path(self._made.name, "new")
             new.mkdir()
             self._form.build(exported, self._tensors, new)

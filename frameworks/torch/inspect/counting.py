@@ -108,11 +108,14 @@ class _Noted(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _run_in_threads() -> Iterator[list[Any]]:
-    """Collect the operators that a block runs in threads that it starts, and in pools: modes see one thread alone."""
+    """Collect the operators that a block runs in threads that it starts, and in pools of `concurrent.futures`.
+
+    Modes see one thread alone. Threads that exist before, and serve a queue of their own, are not seen.
+    """
     operators: list[Any] = []
     run, submit = threading.Thread.run, ThreadPoolExecutor.submit
 
-    def noted(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def noted(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         with _Noted(operators):
             return function(*args, **kwargs)
 
@@ -121,7 +124,7 @@ def _run_in_threads() -> Iterator[list[Any]]:
         run(thread) if lasting else noted(run, thread)
 
     threading.Thread.run = noted_run  # type: ignore[method-assign]
-    ThreadPoolExecutor.submit = lambda pool, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
+    ThreadPoolExecutor.submit = lambda pool, /, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
     try:
         yield operators
     finally:
