@@ -41,7 +41,7 @@ def options() -> list[Option]:
             "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
         ),
         Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
-        Option("strategy", f"ways to serve lengths, or {ALL} (default: without rare ones)", "A,B"),
+        Option("strategy", f"ways to serve lengths, or {ALL} (default: the usual ones)", "A,B"),
         Option("caches", f"{', '.join(CACHES)} (default: {COLD})", "A,B", COLD),
         rounds.processes_option(PROCESSES),
     ]
