@@ -56,9 +56,8 @@ def command(target: str, given: Mapping[str, object], measured: Sequence[Mapping
     }
     if "mode" in given:
         modes = suggestions.mode_words(frameworks.NAMES)
-        kept = [word for word in sweep.split_words(given.pop("mode")) if canonical("mode", word) in modes]
-        given |= {"mode": kept} if kept else {}
-    words = {variable(flag): _value(value) for flag, value in given.items() if flag in known}
+        given["mode"] = [word for word in sweep.split_words(given["mode"]) if canonical("mode", word) in modes]
+    words = {variable(flag): _value(value) for flag, value in given.items() if flag in known and value != []}
     return make_command(target, words | (_rounds(measured) if target in ("start", "stream") else {}))
 
 
