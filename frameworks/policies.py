@@ -151,8 +151,7 @@ def parse(words: str | None) -> dict[str, str]:
 
 def resolve(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
     """Return the choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
-    mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
-    return {policy.name: given.get(policy.name, policy.suite) for policy in mine}
+    return {policy.name: given.get(policy.name, policy.suite) for policy in _of(framework, device_kind)}
 
 
 def differing(framework: str, device_kind: str, given: Mapping[str, str]) -> str:
@@ -163,8 +162,7 @@ def differing(framework: str, device_kind: str, given: Mapping[str, str]) -> str
 
 def of_new_shapes(framework: str, device_kind: str, dtype: str) -> list[Policy]:
     """Return the policies whose default makes first calls of shapes slow."""
-    mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
-    return [policy for policy in mine if policy.of_new_shapes and dtype in ("bf16", "fp16")]
+    return [one for one in _of(framework, device_kind) if one.of_new_shapes and dtype in ("bf16", "fp16")]
 
 
 def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -175,6 +173,10 @@ def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dic
 def pinned(framework: str, device_kind: str, given: Mapping[str, str]) -> bool:
     """Return whether those choices give a worker exactly as many CPUs as threads."""
     return any(choice.pinned for choice in _chosen(framework, device_kind, given))
+
+
+def _of(framework: str, device_kind: str) -> list[Policy]:
+    return [policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices]
 
 
 def _chosen(framework: str, device_kind: str, given: Mapping[str, str]) -> list[Choice]:
