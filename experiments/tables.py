@@ -48,7 +48,8 @@ def by_shape(
     """Return one row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
 
     `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes`, mode and machine
-    only; where several measured the same, each has its figure, after the beginning of its machine's name.
+    only; where several measured the same, each has its figure, after the beginning of its machine's name, or the
+    device of a published one.
     """
     columns = [
         (heading, mode)
@@ -69,7 +70,8 @@ def _shown(found: list[Record], show: Callable[[Record], str]) -> str:
     """Return the figures of a shape and mode as text: of one record the figure alone."""
     if len(found) < 2:
         return "".join(map(show, found))
-    return "; ".join(f"{str(record.machine_id)[:4]}: {show(record)}" for record in found)
+    named = (((one.machine_id or "")[:4] or one.device_name, show(one)) for one in found)
+    return "; ".join(f"{name}: {figure}" for name, figure in named if figure)
 
 
 def _key(key: tuple) -> tuple:

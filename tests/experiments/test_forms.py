@@ -50,3 +50,11 @@ def test_the_sources_contradict_each_other_on_tensorrt_alone():
     assert [answer.verdict for answer in answers] == [HOLDS, FAILS, HOLDS, HOLDS, HOLDS]
     assert "resnet50 batch 64 fp16: tensorrt over inductor 1.68×" in answers[1].numbers
     assert "imtalker batch 1: tensorrt over inductor 0.831" in answers[1].numbers
+
+
+def test_published_figures_of_one_shape_name_their_devices():
+    experiment = experiments.get("forms")
+    ours = Evidence(Records(forms("gpu:0", inductor=50)))
+    _, ratios = experiment.tables(ours, experiment.published())
+    row = next(row for row in ratios.rows if row[:3] == ("resnet50", "fp16", "64"))
+    assert "L4: 1.44; A100: 1.54" in row
