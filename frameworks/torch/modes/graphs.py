@@ -157,7 +157,7 @@ def _start(backend: str, device: torch.device) -> dict[str, Any]:
     """
     import torch._inductor.config as inductor
 
-    if device.type == "cpu" and inductor.cpp.vec_isa_ok is None and _has_own_kernels():
+    if inductor.cpp.vec_isa_ok is None and _has_own_kernels():  # loading an AOTInductor package for a GPU asks as well
         inductor.cpp.vec_isa_ok = True
     use_own_caches("start")
     with torch.inference_mode():
