@@ -17,11 +17,11 @@ NOT_RECORDED = "not recorded"  # of profiles
 HEAD = """# Published results
 
 Made from the folders' own files by `python -m publish`. Pages: {pages}.
-Figures of the README and the findings come from the edition alone; pages of older folders say why these stay.
-A run has its plan (the sweep), `machine.json`, `records.jsonl` and, if it kept them, `samples.jsonl.gz` (raw samples).
-Of older runs several stand in one folder, with their plans in `joined.json` or `reproduction.json`.
-[results.schema.json](results.schema.json), a Table Schema, describes the columns of a record; earlier schema versions
-lack later columns. Profiles of `make explain` record neither machine nor revision: their rows say "not recorded".
+README and findings show the edition alone; pages of older folders say why these are kept.
+A run has its plan, `machine.json`, `records.jsonl` and perhaps `samples.jsonl.gz` (raw samples).
+An older folder may hold several runs, with their plans in `joined.json` or `reproduction.json`.
+[results.schema.json](results.schema.json), a Table Schema, describes the columns; earlier records lack later columns.
+Profiles of `make explain` record neither machine nor revision.
 
 | folder | machine | command | started (UTC) | suite | records | samples |
 |---|---|---|---|---|---|---|
