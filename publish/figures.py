@@ -18,6 +18,7 @@ from commands.rounds import Form
 from measurement.starts import WAYS
 from measurement.statistics import ENOUGH_PROCESSES, Interval
 from measurement.streams import COLD, STRATEGIES
+from measurement.text import times
 from publish import place
 from records import recordfile
 from records.process import ProcessRecord
@@ -34,11 +35,14 @@ NAMES = {
     "llama-1b": "Llama 1.2B",
     "llama-7b": "Llama 7B",
     "llama-8b": "Llama 8B",
+    "distilbert": "DistilBERT",
+    "electra": "ELECTRA",
     "lstm": "LSTM",
     "mlp": "MLP",
+    "opt-125m": "OPT-125M",
     "qwen3-0.6b": "Qwen3-0.6B",
     "resnet50": "ResNet-50",
-    "transformers:distilbert": "DistilBERT (transformers)",
+    "roberta": "RoBERTa",
     "vit-b16": "ViT-B/16",
 }
 
@@ -253,11 +257,9 @@ def tables(patterns: Sequence[str], folder: Path) -> list[Path]:
 
 def name_of(record: Record) -> str:
     """Return the name of a record's row: model, pass and shape, the same for all modes and frameworks."""
-    name = record.workload.rpartition("/")[2].rpartition(":")[2].removesuffix(".py")
-    library = " (library)" if record.implementation == "library" else ""
+    model = _model(record.workload, record.implementation == "library")
     computed = "" if record.pass_name == "inference" else f" {record.pass_name}"
-    shape = _shape(record.batch_size, record.seq_len)
-    return ", ".join((f"{NAMES.get(name, name)}{library}{computed}", shape, *_on_ranks(record)))
+    return ", ".join((f"{model}{computed}", _shape(record.batch_size, record.seq_len), *_on_ranks(record)))
 
 
 def served_name(records: Sequence[ProcessRecord]) -> str:
@@ -266,9 +268,15 @@ def served_name(records: Sequence[ProcessRecord]) -> str:
     shape = dict(pair.split("=", 1) for pair in one.cell.rpartition("/")[2].split(","))
     calls = next((f"{r.number:,} calls, {r.lengths}" for r in records if isinstance(r, StreamRecord) and r.number), "")
     shown = f"batch {shape['batch_size']}, {calls}" if calls else _shape(int(shape["batch_size"]), shape.get("seq_len"))
-    library = " (library)" if "/library/" in one.cell else ""
-    model = f"{one.framework} {NAMES.get(one.workload, one.workload)}{library}"
-    return ", ".join(filter(None, (model, shown, one.policies)))
+    model = _model(one.workload, "/library/" in one.cell)
+    return ", ".join(filter(None, (f"{one.framework} {model}", shown, one.policies)))
+
+
+def _model(workload: str, library: bool) -> str:
+    """Return a model's name, with its origin if it is not this suite's: `BERT-base (library)`."""
+    source, _, path = workload.rpartition(":")
+    name, origin = path.rpartition("/")[2].removesuffix(".py"), "library" if library else source
+    return NAMES.get(name, name) + (f" ({origin})" if origin else "")
 
 
 def _shape(batch: int | None, length: int | str | None) -> str:
@@ -301,10 +309,14 @@ def enough(point: Point) -> bool:
 
 
 def facts(records: Sequence[Record | ProcessRecord]) -> str:
-    """Return devices, dtypes and versions of frameworks: `NVIDIA H100, bf16, torch 2.13.0`."""
-    known = dict.fromkeys(text for record in records for text in (record.device_name, record.dtype) if text)
+    """Return devices, threads of a CPU, dtypes and versions of frameworks: `NVIDIA H100, bf16, torch 2.13.0`."""
+    known = dict.fromkeys(text for one in records for text in (one.device_name, _threads(one), one.dtype) if text)
     versions = (f"{name} {' and '.join(sorted(kinds))}" for name, kinds in place.versions_in(records).items())
     return ", ".join((*known, *versions))
+
+
+def _threads(record: Record | ProcessRecord) -> str:
+    return times(record.threads, "thread") if record.device == "cpu" and record.threads else ""
 
 
 def lines(chart: Chart, folder: Path, route: str) -> list[str]:
@@ -384,14 +396,11 @@ def chapters() -> str:
     tables = {folder: {path.name for path in folder.glob("*/")} for folder in places()}
     kinds = [folder for folder, names in tables.items() if not names & tables.get(place.before(folder), set())]
     parts = (
-        [
-            *(lines(chart, folder, "../results") for chart in CHARTS),
-            *(rounds_lines(chart, folder) for chart in ROUNDS),
-            means(folder),
-        ]
-        for folder in kinds
+        *(lines(chart, folder, "../results") for chart in CHARTS for folder in kinds),
+        *(rounds_lines(chart, folder) for chart in ROUNDS for folder in kinds),
+        *map(means, kinds),
     )
-    return joined(part for of_place in parts for part in of_place)
+    return joined(parts)
 
 
 def joined(parts: Iterable[list[str]]) -> str:

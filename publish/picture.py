@@ -116,7 +116,7 @@ def svg(theme: str, name: str) -> str:
     rows = [_dot(content, point) for point in points]
     scale, bottom = drawing.scale_of(rows), TITLE + AXIS + drawing.ROW * len(rows)
     height = bottom + FOOT
-    lower = f"{figures.facts([point.record for point in points])}. Hollow: eager, operator by operator."
+    lower = f"{figures.facts([point.record for point in points])}. Hollow: eager mode."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',

@@ -177,7 +177,9 @@ def titled(row: dict) -> str:
     else:
         shown = f"batch {shape['batch_size']}"
     policies = f", {row['policies']}" if row.get("policies") else ""
-    return f"{row['framework']} {figures.NAMES.get(row['workload'], row['workload'])}, {shown}{policies}"
+    source, _, name = row["workload"].rpartition(":")
+    origin = f" ({source})" if source else ""
+    return f"{row['framework']} {figures.NAMES.get(name, name)}{origin}, {shown}{policies}"
 
 
 def mean_of(records: dict, where: str, row: list[str]) -> bool:
