@@ -119,7 +119,7 @@ FLAGS = (
     Flag(
         "queue",
         f"filling and emptying the GPU's queue took over {100 * QUEUE_SHARE:.0f} % of a sample",
-        "The latency is too high by that share.",
+        f"The latency is over {100 * QUEUE_SHARE:.0f} % too high.",
         "Use a larger BUDGET.",
         lambda o: _above(o.queue_share, QUEUE_SHARE),
         BOTH,

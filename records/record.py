@@ -80,7 +80,7 @@ class Record:
     baseline: bool | None = col("whether speedup_vs_eager is relative to this mode")
     effective_backend: str | None = col("backend that ran the cell, as the framework reports")
     workload: str = must("name of the workload")
-    implementation: str | None = col("library (what users deploy) or plain (the same operators in every framework)")
+    implementation: str | None = col("library, plain (the same operators in every framework), or own (user models)")
     pass_name: str | None = col("inference, training, prefill, decode or generate", name="pass")
     batch_size: int | None = col("batch size: items per call", "items")
     seq_len: int | None = col("sequence length: tokens per item", "tokens")

@@ -271,8 +271,8 @@ def limits(answer: Answer) -> list[str]:
 
 def _bounds(eager: Point) -> str:
     replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
-    parts = [f"{ratio(replay)}× by replaying eager's kernels"] if replay else []
-    parts += [f"{ratio(roofline)}× by the roofline"] if roofline else []
+    parts = [f"{ratio(roofline)}× by the roofline"] if roofline else []
+    parts += [f"{ratio(replay)}× for a replay of eager's kernels"] if replay else []
     return f"{eager.record.framework} {', '.join(parts)}" if parts else ""
 
 
@@ -296,7 +296,7 @@ def trust(found: Trust) -> str:
     within, of = found.within
     if of:
         target = width(found.target) if found.target else "their targets"
-        parts.append(f"{within} of {of} within {target}")
+        parts.append(f"{within} of {of} cells within {target}")
     conditions = ", ".join(f"{CONDITIONS[flag]} {count}" for flag, count in found.conditions.items())
     return " · ".join([*parts, *([conditions] if conditions else [])])
 

@@ -95,13 +95,14 @@ def flags_section(data: ReportData) -> Section | None:
             cells[name].append(point)
     if not cells:
         return None
-    rows = []
-    for flag in FLAGS:
-        if points := cells.get(flag.name):
-            rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
+    rows = [
+        Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points)))
+        for flag in FLAGS
+        if (points := cells.get(flag.name))
+    ]
     measured = data.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
-    sentence = f"{flagged:,} of {times(len(measured), 'measured cell')} have a warning."
+    sentence = f"Measured cells with a warning: {flagged:,} of {len(measured):,}."
     table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
