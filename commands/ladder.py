@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from commands import bench
-from plan.options import Option
+from plan.options import Option, chosen
 
 
 def options() -> list[Option]:
     """Return the options of `ladder`."""
-    return [replace(option, default="ladder") if option.flag == "mode" else option for option in bench.options()]
+    (mode,) = chosen(bench.options(), "mode", help="modes, as in bench (default: ladder)", default="ladder")
+    return [mode if option.flag == "mode" else option for option in bench.options()]
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def test_a_parameter_is_given_by_p_or_by_its_name_and_the_last_one_counts():
     assert parsed("report", "--", "-p", "x=1")["run"] == ["-p", "x=1"]
 
 
-def test_a_parameter_of_a_users_model_is_given_by_p(tmp_path, monkeypatch):
+def test_a_parameter_of_a_users_model_is_given_by_p(tmp_path):
     model = tmp_path / "net.py"
     model.write_text("def model(): ...\ndef inputs(batch_size=1, hidden_size=4): ...")
     assert parsed("bench", "--workload", str(model), "-p", "hidden_size=8")["hidden_size"] == "8"
@@ -151,6 +151,13 @@ def test_the_help_of_a_command_that_measures_has_every_option_in_a_group(capsys)
         runner.main(["bench", "--help"])
     titles = re.findall(r"(?m)^(\S.*):$", capsys.readouterr().out)
     assert titles == ["options", *command_line.GROUPS, command_line.PARAMETERS]
+
+
+@pytest.mark.parametrize("command", table.COMMANDS.values(), ids=lambda command: command.name)
+def test_the_help_of_an_option_names_its_default(command):
+    """That of `ladder` named the modes of `bench`."""
+    named = [(one.default, re.search(r"\(default: (.*?)\)", one.help)) for one in runner.options_of(command)]
+    assert [found[1] for value, found in named if value and found and found[1] != str(value).removesuffix(".0")] == []
 
 
 def test_exit_codes_are_those_of_the_page():
