@@ -89,9 +89,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
         if not any(modes_of(name, sweep.axes["mode"]) for name in known):
             there = "; ".join(f"{name} has {', '.join(modes)}" for name, modes in known.items())
-            raise UsageError(
-                f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is not a mode here; there are {there}."
-            )
+            raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is not a mode here: {there}.")
         names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
         having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}

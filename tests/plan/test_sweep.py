@@ -51,6 +51,7 @@ BAD = {
         "/nowhere.txt cannot be read",
     ),
     "out": (["--out", "/proc/run"], "OUT=/proc/run cannot be written"),
+    "mode of another framework": (["--mode", "function-xla"], "MODE=function-xla is not a mode here: numpy has"),
     "nothing that any machine measures": (["--dtype", "tf32"], "Nothing to measure: TF32 exists on GPUs only"),
     "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
     "flag of another workload": (
@@ -334,7 +335,7 @@ def test_a_gpu_is_measured_in_the_recommended_modes_unless_others_are_named(fram
     assert [cell.mode for cell in cells_of(resolve({**words, "mode": "graph"}))] == ["eager", *graphs[:1]]
 
 
-def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path, monkeypatch, capsys):
+def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path, capsys):
     """On a command line and in a sweep file; the parameter of another workload it may share."""
     model, file = tmp_path / "net.py", tmp_path / "sweep.toml"
     file.write_text(f'workload = "{model}"')
