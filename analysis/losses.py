@@ -115,11 +115,8 @@ class Loss:
 
 def losses(group: Sequence[Profile], entries: Sequence[Profile]) -> list[Loss]:
     """Return the graph modes of a shape that lose; `entries` are all profiled cells, including failed ones."""
-    found = []
-    for graph in losing(group):
-        if loss := speedup(group[0], graph):
-            found.append(Loss(graph, loss, tuple(_findings(group[0], graph, loss, entries))))
-    return found
+    lost = ((graph, speedup(group[0], graph)) for graph in losing(group))
+    return [Loss(graph, loss, tuple(_findings(group[0], graph, loss, entries))) for graph, loss in lost if loss]
 
 
 def _findings(eager: Profile, graph: Profile, loss: Interval, entries: Sequence[Profile]) -> list[Finding]:

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from records.record import Record
 
-HALF_AS_FAST = 2.0  # the slowdown that reports name
+SLOWDOWN = 2.0  # of a core half as fast
 
 
-def slowed(eager: Record, graph: Record, slowdown: float = HALF_AS_FAST) -> float | None:
-    """Return the speedup on a core `slowdown` times slower; None where eager mode does not wait for the host."""
+def slowed(eager: Record, graph: Record) -> float | None:
+    """Return the speedup on a core half as fast; None where eager mode does not wait for the host."""
     if eager.host_ms_in_loops is None or graph.speedup_vs_eager is None:
         return None
-    return graph.speedup_vs_eager * slowdown / _longer(graph.median_ms, graph.host_ms_median or 0.0, slowdown)
-
-
-def _longer(total_ms: float, host_ms: float, slowdown: float) -> float:
-    """Return by which factor a call takes longer on the slower core."""
-    return max(total_ms, slowdown * min(host_ms, total_ms)) / total_ms
+    total_ms, host_ms = graph.median_ms, min(graph.host_ms_median or 0.0, graph.median_ms)
+    return graph.speedup_vs_eager * SLOWDOWN / (max(total_ms, SLOWDOWN * host_ms) / total_ms)

@@ -132,13 +132,9 @@ def control_cells(entries: list[Profile]) -> list[Cell]:
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in losses.losing(group)]
     identities = [{**graph, **changes} for graph in losers for changes in losses.controls(graph).values()]
-    cells = (varied(identity, mode) for identity in identities for mode in _pair(identity))
+    pairs = ((one, (frameworks.describe(one["framework"]).baseline.name, one["mode"])) for one in identities)
+    cells = (varied(identity, mode) for identity, pair in pairs for mode in pair)
     return list({cell.id: cell for cell in cells if cell}.values())
-
-
-def _pair(identity: Mapping[str, Any]) -> tuple[str, str]:
-    """Return an identity's mode after the one that it is compared with."""
-    return frameworks.describe(identity["framework"]).baseline.name, identity["mode"]
 
 
 def varied(identity: Mapping[str, Any], mode: str) -> Cell | None:

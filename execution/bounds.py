@@ -15,7 +15,7 @@ from measurement.peaks import Peaks, least_seconds
 from measurement.protocol import PROFILE, Failed, Hello, Profiled, ProtocolError
 from plan.plan import Group
 from records.costs import known_cost
-from reports import bounds
+from reports.numbers import text_of
 
 
 def answers(launcher: Launcher, groups: Sequence[Group]) -> Iterator[tuple[Cell, Profiled | Failed, str | None]]:
@@ -46,4 +46,13 @@ def sentence(cell: Cell, answer: Profiled | Failed, device_name: str | None, pea
     if cost:
         measured = (peaks.flops_per_s / 1e12, peaks.bytes_per_s / 1e9) if peaks else ()
         least_s = least_seconds(cost.flops, cost.compulsory_bytes, cell.device, device_name, cell.dtype, *measured)
-    return bounds.sentence(answer.latency_s, answer.busy_s, least_s)
+    idle = f"{100 * max(1 - answer.busy_s / answer.latency_s, 0.0):.0f} %"
+    most = _times(answer.latency_s, answer.busy_s)
+    replayed = f"the GPU is idle for {idle} of a call, so replaying these kernels brings at most {most}"
+    if not least_s:
+        return replayed
+    return f"{replayed}; no implementation beats {_times(answer.latency_s, least_s)} on this device (roofline)"
+
+
+def _times(eager_s: float, least_s: float) -> str:
+    return f"{text_of(max(eager_s / least_s, 1.0))}×"

@@ -76,8 +76,9 @@ AXES = {
         "shapes", "static (a graph for each shape) or dynamic (one graph for all)", "A,B", "static",
         lambda word: choose(word, SHAPES, "setting of shapes"),
     ),
-    "threads": Option("threads", "intra-op CPU threads (default: all CPUs that this process may "
-    "use)", "A,B", "", _threads),
+    "threads": Option(
+        "threads", "intra-op CPU threads (default: all CPUs that this process may use)", "A,B", "", _threads,
+    ),
 }  # fmt: skip
 
 

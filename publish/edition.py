@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_versions(place, missing, arguments)
     check_libraries(missing, arguments)
     code = measure(missing, arguments, console)
-    write_page(place)
+    durable.replace_text(place / "README.md", page(place))
     show(tables, console)
     return code
 
@@ -270,8 +270,3 @@ def limited(minutes: float | None) -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def write_page(place: Path) -> None:
-    """Write the page of a place: a table for each run in it."""
-    durable.replace_text(place / "README.md", page(place))

@@ -276,7 +276,7 @@ def against(other: Path, found: Sequence[tuple[Table, Sequence[Record | ProcessR
         shown = f"{ratio(times.value)} {plus_minus(times)}" if times else ""
         here, there = (loops.get(one.cell) for loops in both)
         loop = ratio(here / there) if here and there and one.host_ms_in_loops else ""
-        rows.append((shape, point.series, shown, loop, *(_headline(record) for record in (one, their))))
+        rows.append((shape, point.series, shown, loop, *(_multiple(record, record.speedup) for record in (one, their))))
     return [
         "",
         f"## Against {other.name}",
@@ -316,14 +316,14 @@ def _first_call(point: Point) -> str:
     return f"{text} + start" if text and lacking else text
 
 
-def _gain(point: Point) -> str:
-    if point.eager or point.excluded or not point.speedup:
+def _multiple(record: Record, found: Interval | None) -> str:
+    if not found:
         return ""
-    return speedup(point.speedup.value, point.speedup) if point.record.headline else SLOWED
+    return speedup(found.value, found) if record.headline else SLOWED
 
 
-def _headline(record: Record) -> str:
-    return speedup(record.speedup.value, record.speedup) if record.headline and record.speedup else ""
+def _gain(point: Point) -> str:
+    return _multiple(point.record, None if point.eager or point.excluded else point.speedup)
 
 
 def _energy(point: Point) -> str:
@@ -340,10 +340,8 @@ def _watts(point: Point) -> str:
 
 
 def _saving(point: Point) -> str:
-    saving = None if point.excluded else point.record.energy_saving
-    if not saving or point.record.energy_unchecked:
-        return ""
-    return speedup(saving.value, saving) if point.record.headline else SLOWED
+    unknown = point.excluded or point.record.energy_unchecked
+    return _multiple(point.record, None if unknown else point.record.energy_saving)
 
 
 def _efficiency(point: Point) -> str:

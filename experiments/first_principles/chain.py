@@ -28,11 +28,6 @@ def unmerged(records: Records) -> Records:
     return Records(record for record in records if not record.merged)
 
 
-def at_repeat(records: Records, repeat: int) -> Record | None:
-    """Return the record of so many multiplications or cosines."""
-    return records.find_one(repeat=repeat)
-
-
 def untellable(evidence: Evidence) -> Answer | None:
     """Return an answer where a mode's chain proves nothing: not measured, or its multiplications merged."""
     if any(record.merged for record in evidence.records):
@@ -53,7 +48,7 @@ def flat_when_fused(evidence: Evidence) -> Answer:
     if answer := untellable(evidence):
         return answer
     records = chain(evidence, graph=True)
-    ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
+    ratio = ratio_of(records.find_one(repeat=PUBLISHED_FLAT), records.find_one(repeat=1))
     return below(f"{PUBLISHED_FLAT} multiplications take", ratio, FLAT, " times as long as one")
 
 
@@ -66,7 +61,7 @@ def linear_at_the_end(evidence: Evidence) -> Answer:
     if not repeats or repeats[-1] // 4 not in repeats:
         return inconclusive("no length was measured together with a quarter of it")
     last, quarter = repeats[-1], repeats[-1] // 4
-    ratio = ratio_of(at_repeat(records, last), at_repeat(records, quarter))
+    ratio = ratio_of(records.find_one(repeat=last), records.find_one(repeat=quarter))
     name = f"{last} multiplications take"
     return between(name, ratio, 4 / ABOUT, 4 * ABOUT, f" times as long as {quarter}")
 
@@ -74,7 +69,7 @@ def linear_at_the_end(evidence: Evidence) -> Answer:
 def unfused_pays_each(evidence: Evidence) -> Answer:
     """Check that eager's time grows with every multiplication from the start."""
     records = chain(evidence, graph=False)
-    ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
+    ratio = ratio_of(records.find_one(repeat=PUBLISHED_FLAT), records.find_one(repeat=1))
     return above(f"{PUBLISHED_FLAT} multiplications take", ratio, PUBLISHED_FLAT / 2, " times as long as one")
 
 
@@ -82,7 +77,7 @@ def _cosines(evidence: Evidence, graph: bool) -> Estimate:
     """Return two cosines over one."""
     records = evidence.records.where(workload="fused-cos").included
     records = records.graph if graph else records.eager
-    return ratio_of(at_repeat(records, 2), at_repeat(records, 1))
+    return ratio_of(records.find_one(repeat=2), records.find_one(repeat=1))
 
 
 def two_cosines_cost_one(evidence: Evidence) -> Answer:

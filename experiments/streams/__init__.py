@@ -63,11 +63,8 @@ def graphs(cell: Cell, this: str, other: str) -> Estimate:
 def claim(sentence: str, figure: Figure, this: str, other: str, devices: tuple[str, ...] = ("cpu", "gpu")) -> Claim:
     """Return a claim on torch that a ratio is above 1 in every cell."""
     judged = lambda cell: figure(cell, this, other)  # noqa: E731
-    return rounds.claim(sentence, _of_torch, judged, at_least(1), (this, other), devices)
-
-
-def _of_torch(evidence: Evidence) -> list[Cell]:
-    return [cell for cell in evidence.streams if cell.record.framework == "torch"]
+    cells = lambda evidence: [cell for cell in evidence.streams if cell.record.framework == "torch"]  # noqa: E731
+    return rounds.claim(sentence, cells, judged, at_least(1), (this, other), devices)
 
 
 CLAIMS = (

@@ -34,20 +34,15 @@ def _bert(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
     return _cross_entropy(linear(params["classifier"], outputs["pooler_output"]), labels)
 
 
-def _gpt(params: dict, outputs: dict, targets: jax.Array) -> jax.Array:
-    return _cross_entropy(outputs["logits"], targets)
-
-
-def _classes(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
-    return _cross_entropy(outputs["logits"], labels)
+def _logits(params: dict, outputs: dict, classes: jax.Array) -> jax.Array:
+    return _cross_entropy(outputs["logits"], classes)
 
 
 def _cross_entropy(logits: jax.Array, classes: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt, "llama": _gpt}
-LOSSES |= dict.fromkeys(("resnet", "vit", "lstm"), _classes)
+LOSSES = {"mlp": _mlp, "bert": _bert, **dict.fromkeys(("gpt", "llama", "resnet", "vit", "lstm"), _logits)}
 
 
 def optimizer() -> optax.GradientTransformation:
