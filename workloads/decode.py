@@ -49,14 +49,8 @@ class Decode(PassOf):
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return super().weight_shapes(parameters) | self.past_shapes(parameters)
 
-    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        return self.model.kept_weights(parameters, seed)
-
     def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         return drawn.Drawn(kept, self.weight_shapes(parameters), POWERS) if drawn.POOL in kept else kept
-
-    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
 
     def from_checkpoint(
         self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int

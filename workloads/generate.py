@@ -38,17 +38,11 @@ class Generate(PassOf):
         """Return the positions of the tokens fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
-    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        return self.model.kept_weights(parameters, seed)
-
     def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         shapes = self.weight_shapes(parameters)
         norm = float(drawn.STANDARD_DEVIATION) * math.sqrt(self.model.hidden)
         powers = {name: round(math.log2(ROW_NORM / norm)) for name, shape in shapes.items() if len(shape) == 2}
         return drawn.Drawn(kept, shapes, powers) if drawn.POOL in kept else kept
-
-    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.inputs(parameters, seed)

@@ -299,6 +299,12 @@ class PassOf(Workload):
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return self.model.weight_shapes(parameters)
 
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.kept_weights(parameters, seed)
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
+
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         return self.model.weight_parameters(parameters)
 
