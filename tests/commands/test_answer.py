@@ -56,7 +56,7 @@ def test_the_exit_code_says_slower_inconclusive_or_answered(record, kind, high, 
     ("asked", "passes", "code"),
     [({}, False, INCOMPLETE), ({}, True, DONE), ({"json": True}, True, INCOMPLETE), ({"max_slowdown": "5%"}, True, 3)],
 )
-def test_undecided_is_code_3_unless_make_asks_for_no_code(monkeypatch, capsys, tmp_path, asked, passes, code):
+def test_undecided_is_code_3_unless_make_asks_for_no_code(monkeypatch, tmp_path, asked, passes, code):
     monkeypatch.delenv(bench.UNDECIDED_PASSES, raising=False)
     if passes:
         monkeypatch.setenv(bench.UNDECIDED_PASSES, "1")

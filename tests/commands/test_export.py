@@ -54,7 +54,7 @@ def test_pytorch_gets_every_sample(capsys, included):
         assert min(entry["metric"]["benchmark_values"]) == pytest.approx(record.latency_ms_min, rel=0.5)
 
 
-def test_parquet_holds_the_columns_of_the_csv_with_their_units(tmp_path, capsys):
+def test_parquet_holds_the_columns_of_the_csv_with_their_units(tmp_path):
     tables = {name: tmp_path / f"table.{name}" for name in ("csv", "parquet")}
     for name, path in tables.items():
         assert runner.main(["export", str(RUN), f"FORMAT={name}", f"OUT={path}"]) == 0

@@ -10,7 +10,7 @@ from commands import new
 from workloads import signature
 
 
-def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
+def test_a_skeleton_is_written_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert runner.main(["new", "--name", "mine", "--framework", "jax"]) == 0
     assert signature.read("mine.py").frameworks == ("jax",)

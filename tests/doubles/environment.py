@@ -217,6 +217,18 @@ class Served:
         self._process.wait()
 
 
+def served(framework: str, head: str):
+    """A fixture to run code in one process of the framework, which a worker's adapter has set up, after `head`."""
+
+    @pytest.fixture(scope="module")
+    def run():
+        one = Served(framework, f'{MODELS}step_of("{framework}", "eager", "mlp", "plain", "inference", {{}})\n{head}')
+        yield one.run
+        one.end()
+
+    return run
+
+
 SERVER = """
 import json, os, sys, traceback
 answers = os.fdopen(os.dup(1), "w")

@@ -77,6 +77,12 @@ def rows_of(records: Iterable[Record]) -> list[dict]:
     return [record.to_row() for record in records]
 
 
+def lines(entries: Iterable[Record | dict]) -> bytes:
+    """Return records or rows as a file of JSON lines."""
+    rows = (entry.to_row() if isinstance(entry, Record) else entry for entry in entries)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
 def built(records: list[Record], across: bool = False, profiles=()) -> dict[str, sections.Section]:
     """The sections of a report on these records by key."""
     data = ReportData(Points(records, across), tuple(profiles))

@@ -53,7 +53,7 @@ def test_the_file_shows_its_framework_and_what_it_loads(tmp_path):
     assert not signature.read(carried.write(tmp_path / "other", Owned(), 3)).trains
 
 
-def test_what_torch_compile_returned_is_measured_uncompiled(tmp_path):
+def test_what_torch_compile_returned_is_measured_uncompiled():
     compiled = Owned()
     compiled._orig_mod = Owned()
     assert carried._uncompiled(compiled) is compiled._orig_mod

@@ -103,7 +103,7 @@ def refusal(source, workload=MLP) -> str:
     return str(error.value)
 
 
-def test_what_cannot_be_used_is_one_sentence(tmp_path, weights, monkeypatch):
+def test_what_cannot_be_used_is_one_sentence(tmp_path, weights):
     path = tmp_path / "model.safetensors"
     assert "There is no checkpoint at" in refusal(tmp_path / "nowhere")
     assert "holds no .safetensors file" in refusal(tmp_path)

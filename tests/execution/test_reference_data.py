@@ -174,7 +174,7 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
     assert not held.exists()
 
 
-def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
+def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite):
     """Killed at many instants; what lies in the cache fits its digest, and the next run finds or makes the rest."""
     command = [sys.executable, "-m", "execution.reference_data"]
     request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 7, "storage": "fp32"}

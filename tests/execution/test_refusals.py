@@ -191,7 +191,7 @@ def test_a_name_that_is_too_long(words, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_signal_while_the_runner_starts_is_no_traceback(tmp_path):
+def test_a_signal_while_the_runner_starts_is_no_traceback():
     """At many instants of its own processor time from when it heeds signals on, whatever else the machine does.
 
     What Python itself needs before that knows nothing of the runner, and takes longer on a busy machine.

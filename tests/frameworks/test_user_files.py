@@ -207,7 +207,7 @@ def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, t
     assert held == {"": True, "0.y": False, "0.ids": False, "0.noise": True}
 
 
-def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
+def test_only_a_file_with_a_loss_is_trained(net):
     flags = {"workload": str(net), "pass": "training", "mode": "eager"}
     with pytest.raises(UsageError, match=r"Add a function loss\(output\) that returns a scalar to net\.py"):
         plan.cells_of(sweep.resolve(flags))

@@ -16,7 +16,7 @@ from measurement.protocol import Done
 from worker.channel import Channel
 
 
-def test_memory_and_work_are_bounded(monkeypatch):
+def test_memory_and_work_are_bounded():
     incoming, longest = messages.Messages(lambda line: None), 0
     with pytest.raises(messages.TooLong, match="a line of more than 8 MiB"):
         while True:

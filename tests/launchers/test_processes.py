@@ -92,7 +92,7 @@ def test_a_crash_compares_at_once_though_a_child_holds_the_pipe(worker, tmp_path
     assert "exited with code 3" in str(failure(worker(f"child({leave!r}); sys.exit(3)")))
 
 
-def test_a_crash_names_the_line_that_ran(worker, tmp_path):
+def test_a_crash_names_the_line_that_ran(worker):
     launch = worker("""
         import ctypes, faulthandler
         faulthandler.enable()
@@ -153,7 +153,7 @@ def parent_of(launch: local.Launch) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)])
 
 
-def test_a_worker_outlives_the_thread_that_started_it(worker, tmp_path):
+def test_a_worker_outlives_the_thread_that_started_it(worker):
     """As slots' threads may end; the death signal that Linux knows is of the parent's thread."""
     launch = worker(
         "send(type='first'); note('worker', os.getpid()); sys.stdin.read(); time.sleep(1); send(type='done')"
@@ -224,7 +224,7 @@ def test_a_line_without_end_is_an_error_and_no_memory_is_lost_on_it(worker):
     assert (told.status, str(told)) == ("error", "The worker wrote a line of more than 8 MiB to its results pipe.")
 
 
-def test_what_is_no_message_compares_in_the_log(worker, tmp_path):
+def test_what_is_no_message_compares_in_the_log(worker):
     launch = worker("pipe.write('Compiling 3 kernels...\\n' * 1000 + '{\"type\"'); send(type='done')")
     assert list(local.run(launch, {})) == [{"type": "done"}]
     log = launch.log.read_text()

@@ -234,7 +234,7 @@ def test_sweep_files_and_plans_are_read_under_former_names(tmp_path):
     assert published.command("bench", former) == "make bench WORKLOAD=fused-cos OPERATORS=1,2"
 
 
-def test_a_user_s_parameter_keeps_a_former_name(tmp_path, capsys, monkeypatch):
+def test_a_user_s_parameter_keeps_a_former_name(tmp_path, capsys):
     model = tmp_path / "repeating.py"
     model.write_text("import torch\ndef model(): ...\ndef inputs(batch_size=1, repeat=4): ...")
     assert runner.parse(["bench", f"WORKLOAD={model}", "REPEAT=8"])[1].repeat == "8"

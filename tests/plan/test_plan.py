@@ -69,7 +69,7 @@ AXES = "the axes of user inputs that may change are unknown"
     ("framework", "reasons"),
     [("torch", {}), ("tensorflow", {"function": AXES, "function-xla": "XLA compiles for each shape"})],
 )
-def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, reasons, tmp_path, monkeypatch):
+def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, reasons, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(f"import {framework}\n\n\ndef model(): ...\n\n\ndef inputs(batch_size): ...\n")
     made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))

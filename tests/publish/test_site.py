@@ -112,7 +112,7 @@ def test_the_index_is_filtered_and_its_address_keeps_the_choice(site):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", None])
-def test_a_damaged_run_is_one_sentence(site, tmp_path, monkeypatch, capsys, content):
+def test_a_damaged_run_is_one_sentence(site, capsys, content):
     capsys.readouterr()
     path, before = recordfile.RESULTS / EDITION / "cpu/first/plan.json", (site / "index.html").read_bytes()
     if content is None:

@@ -14,13 +14,12 @@ from collections import ChainMap
 from pathlib import Path
 
 import pytest
-from doubles.reported import profile, record, rows_of, small_set, write_run
+from doubles.reported import lines, profile, record, rows_of, small_set, write_run
 
 import runner
 from measurement.refusals import UsageError
 from records import jsonfiles, runs
 from records import record as schema
-from records.record import Record
 from records.recordfile import Unreadable, load, write_csv
 
 DIGITS = 10**400
@@ -34,19 +33,11 @@ PLAN = {"given": {"framework": "alpha"}, "cells": [], "started_at": "2026-01-01T
 NODES = [{"node": "one", "latency_ms": 2.0}, {"node": "two", "latency_ms": 3.0}]
 
 
-def row(entry: Record | dict) -> dict:
-    return entry.to_row() if isinstance(entry, Record) else entry
-
-
 def rows() -> list[dict]:
     """Two threads counts of a rung-free framework, with something in every column that is JSON."""
     texts = {"versions": '{"numpy": "2.0"}', "settings": '{"policies": {"a": "b"}}'}
     texts |= dict.fromkeys(("graph_break_places", "recompiled_places"), '[["x.py:3", "print"]]')
     return [row | texts for row in (*small_set()[:4], record("alpha", "eager", threads=4))]
-
-
-def lines(entries: list[dict]) -> bytes:
-    return "".join(json.dumps(row(entry)) + "\n" for entry in entries).encode()
 
 
 @pytest.fixture

@@ -8,16 +8,11 @@ from operator import attrgetter
 
 import pytest
 from conftest import ROOT
-from doubles.reported import rows_of, small_set
+from doubles.reported import lines, rows_of, small_set
 
 from records import record as schema
 from records import recordfile
-from records.record import Record
 from records.recordfile import Unreadable, load, schema_path, write_csv
-
-
-def row(entry: Record | dict) -> dict:
-    return entry.to_row() if isinstance(entry, Record) else entry
 
 
 @pytest.fixture
@@ -64,7 +59,7 @@ def test_rows_may_end_early_and_be_empty(table):
 
 
 def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
-    lines(table.with_suffix(".jsonl"), small_set())
+    table.with_suffix(".jsonl").write_bytes(lines(small_set()))
     always = ("cell", "bytes", "framework", "mode", "workload", "status", "schema_version")
     always += ("run_id", "machine_id", "started_at")
     get = attrgetter(*always)
@@ -100,13 +95,9 @@ def test_another_table_is_refused(tmp_path):
         load(tmp_path / "other.csv")
 
 
-def lines(path, entries) -> None:
-    path.write_text("".join(json.dumps(row(entry)) + "\n" for entry in entries))
-
-
 def test_a_torn_last_line_is_said_and_skipped(tmp_path):
     path = tmp_path / "records.jsonl"
-    lines(path, small_set())
+    path.write_bytes(lines(small_set()))
     path.write_bytes(path.read_bytes()[:-40])
     loaded = load(path)
     assert rows_of(loaded.records) == rows_of(small_set()[:-1])
@@ -121,7 +112,7 @@ def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
     write_csv([first | {column: value}, *others], table)
     with pytest.raises(Unreadable, match=rf"results.csv, line 2: {column} holds .*, which is no.* remove that line"):
         load(table)
-    lines(tmp_path / "records.jsonl", [first | {column: float(value)}, *others])
+    (tmp_path / "records.jsonl").write_bytes(lines([first | {column: float(value)}, *others]))
     with pytest.raises(Unreadable, match=rf"records.jsonl, line 1: {column} holds .*, which is no"):
         load(tmp_path / "records.jsonl")
 
@@ -129,7 +120,8 @@ def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
 def test_a_measured_cell_without_a_time_is_refused(tmp_path):
     """What is left of a line out of whose middle a piece was cut may be an object all the same."""
     first, *others = small_set()
-    lines(tmp_path / "records.jsonl", [{k: v for k, v in first.to_row().items() if k != "latency_ms_median"}, *others])
+    row = {k: v for k, v in first.to_row().items() if k != "latency_ms_median"}
+    (tmp_path / "records.jsonl").write_bytes(lines([row, *others]))
     with pytest.raises(Unreadable, match="line 1: the cell is measured and has no latency_ms_median; remove that line"):
         load(tmp_path / "records.jsonl")
 
@@ -137,7 +129,7 @@ def test_a_measured_cell_without_a_time_is_refused(tmp_path):
 @pytest.mark.parametrize("version", range(1, schema.SCHEMA_VERSION + 1))
 def test_more_than_the_peak_is_flagged_in_every_version(table, tmp_path, version):
     first, second = (row | {"schema_version": version, "flags": "drift"} for row in small_set()[:2])
-    lines(tmp_path / "records.jsonl", [first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}])
+    (tmp_path / "records.jsonl").write_bytes(lines([first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}]))
     write_csv([first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}], table)
     expected = ["drift;roofline_exceeded", "drift"]
     assert load(table).columns["flags"] == load(tmp_path / "records.jsonl").columns["flags"] == expected
@@ -145,18 +137,16 @@ def test_more_than_the_peak_is_flagged_in_every_version(table, tmp_path, version
 
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     path = tmp_path / "records.jsonl"
-    lines(
-        path,
-        [{k: v for k, v in small_set()[0].to_row().items() if k not in ("shapes", "bytes")} | {"schema_version": 1}],
-    )
+    row = {k: v for k, v in small_set()[0].to_row().items() if k not in ("shapes", "bytes")}
+    path.write_bytes(lines([row | {"schema_version": 1}]))
     loaded = load(path)
     assert loaded.records[0].shapes == "static"
     assert loaded.records[0].bytes is None
     assert "1 record with an earlier schema" in loaded.remarks[0]
-    lines(path, [small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}])
+    path.write_bytes(lines([small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}]))
     with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):
         load(path)
-    lines(path, [{"framework": "a", "mode": "b", "workload": "c", "status": "ok"}])
+    path.write_bytes(lines([{"framework": "a", "mode": "b", "workload": "c", "status": "ok"}]))
     with pytest.raises(Unreadable, match="line 1: there is no schema_version, which every record"):
         load(path)
 

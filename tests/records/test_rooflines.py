@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.reported import rows_of
 
 from execution import peak_benchmarks
 from measurement.cells import Cell, Effective
@@ -34,10 +35,6 @@ def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=10
         "flops": 10**10, "bytes": 10**8, "unfused_bytes": 10**9, "moved_bytes": 10**8, "transcendentals": 0,
         "framework_peak_tflops": 1.0, "framework_peak_gb_per_s": 10.0, **changes,
     })  # fmt: skip
-
-
-def rows(records: list[Record]) -> list[dict]:
-    return [record.to_row() for record in records]
 
 
 def test_the_machine_s_peak_is_the_best_of_any_framework_and_says_whose():
@@ -269,13 +266,13 @@ def test_workloads_without_batches_are_not_doubled():
 def test_records_of_earlier_versions_and_failures_stay_as_they_are():
     old = record(schema_version=3, peak_tflops=0.06, regime="mixed", moved_bytes=None)
     failed = record() | {"status": "oom", "latency_ms_median": None}
-    assert rows(completed([old, failed])) == rows([old, failed])
+    assert rows_of(completed([old, failed])) == rows_of([old, failed])
 
 
 @pytest.mark.parametrize("missing", ["device", "flops", "bytes", "moved_bytes"])
 def test_what_is_left_of_a_damaged_record_stays_as_it_is(missing):
     damaged = record() | {missing: None}
-    assert rows(completed([damaged, record("jax")])[:1]) == rows([damaged])
+    assert rows_of(completed([damaged, record("jax")])[:1]) == rows_of([damaged])
     assert damaged.cell not in changes(lambda: [damaged, record("jax")])
 
 
@@ -296,7 +293,7 @@ def test_a_measured_peak_above_the_data_sheet_is_flagged(peaks, device, flagged)
 def test_completing_twice_changes_nothing():
     once = completed([record(flags="drift"), record("jax", ms=5)])
     assert once[1].flags == "roofline_exceeded"
-    assert rows(completed(once)) == rows(once)
+    assert rows_of(completed(once)) == rows_of(once)
 
 
 def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(tmp_path):
@@ -310,7 +307,7 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     lines = [json.loads(line) for line in run.records_path.read_text().splitlines()]
     assert [line["peak_gb_per_s"] for line in lines] == [19.0, 19.0]
     assert list(lines[0]) == list(schema.NAMES)
-    assert rows(recordfile.load(run.csv_path).records) == rows(recordfile.load(run.records_path).records)
+    assert rows_of(recordfile.load(run.csv_path).records) == rows_of(recordfile.load(run.records_path).records)
     assert run.finished() == {line["cell"] for line in lines}
 
 
@@ -333,7 +330,7 @@ def test_what_changes_is_what_judging_whole_records_makes():
     changed = changes(lambda: iter(records))
     assert {"regime", "mfu_pct"} <= set().union(*changed.values())
     judged = completed(records)
-    assert [row.to_row() | changed.get(row.cell, {}) for row in records] == rows(judged)
+    assert [row.to_row() | changed.get(row.cell, {}) for row in records] == rows_of(judged)
     assert [row.bottleneck for row in judged[-2:]] == ["overhead", "compute"]
 
 

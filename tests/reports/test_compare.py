@@ -398,7 +398,7 @@ def test_the_interval_of_independent_medians_covers_their_ratio():
     assert independent_ratio(Interval(3.0, 2.7, 10 / 3), exact).low == pytest.approx(1.35)
 
 
-def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path, capsys):
+def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path):
     runs = [write_run(tmp_path / name, rows) for name, rows in (("before", A), ("after", moved(1.0, 1.2)))]
     given = {"framework": "alpha", "batch": [1, 4], "isolate": True, "weights": "/somewhere/else"}
     (runs[1] / "plan.json").write_text(json.dumps({"given": given}))
@@ -414,7 +414,7 @@ def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path
     assert max(map(len, re.findall(r"(?m)^\|.*", page))) < 100
 
 
-def test_no_process_is_started_that_would_outlive_a_comparison_that_is_killed(tmp_path, capsys, monkeypatch):
+def test_no_process_is_started_that_would_outlive_a_comparison_that_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
     runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.0, 1.2)))]
     assert runner.main(["compare", *map(str, runs)]) == 1

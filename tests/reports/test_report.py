@@ -63,7 +63,7 @@ def test_a_card_answers_at_a_glance():
         "Fastest: beta graph; alpha graph takes 1.07× as long (1.06–1.08).",
         "beta graph pays for itself after 330 calls (330–340; 10 s).",
         "alpha graph pays for itself after 1,300 calls (1,200–1,400; 25 s).",
-        "Trust: 3 processes · no output compared · 4 of 4 within ±10 %.",
+        "Trust: 3 processes · no output compared · 4 of 4 cells within ±10 %.",
     )
     page_of = page.fragment(made)
     assert '<code>beta.compile(m, &quot;&lt;fast&gt;&quot;)</code> <button type="button" class="copy"' in page_of
@@ -281,7 +281,7 @@ def test_two_hundred_cells_make_a_page_that_can_be_mailed():
     assert len(page.html("Mail", data, sections.build(data)).encode()) < 400_000
 
 
-def test_many_records_make_a_page_that_can_be_opened(tmp_path):
+def test_many_records_make_a_page_that_can_be_opened():
     count = 20_000
     rows = [
         record("alpha", mode, cell=f"{n}/{mode}", workload=f"w{n // 500}", parameters=f"n={n}")

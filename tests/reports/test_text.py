@@ -69,7 +69,7 @@ def test_a_table_s_heading_and_cells_are_texts(tmp_path, capsys):
     assert "b[/red]y" in capsys.readouterr().out.replace("\n", "")
 
 
-def test_strict_output_takes_every_text(suite, tmp_path):
+def test_strict_output_takes_every_text(suite):
     """A name that is no UTF-8 under a strict encoding, and signs that ASCII lacks."""
     script = "import sys; from measurement.refusals import prepare_streams; prepare_streams(); print('\\udce4 \\u00d7')"
     for encoding in ("utf-8:strict", "ascii:strict"):

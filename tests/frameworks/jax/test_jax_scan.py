@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, Served
+from doubles.environment import served
 
 from measurement.cells import Cell
 from plan.plan import known_obstacle
@@ -33,12 +33,7 @@ def refusal(call, *arguments):
 """
 
 
-@pytest.fixture(scope="module")
-def run():
-    """Run code in one process of the framework, which a worker's adapter has set up."""
-    served = Served("jax", MODELS + 'step_of("jax", "eager", "mlp", "plain", "inference", {})\n' + HEAD)
-    yield served.run
-    served.end()
+run = served("jax", HEAD)
 
 
 def test_a_layer_s_code_stands_once_for_as_many_layers_as_the_model_has(run):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, Served
+from doubles.environment import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HEAD = """
@@ -28,12 +28,7 @@ q = jnp.ones((2, 3, 4, 8))
 """
 
 
-@pytest.fixture(scope="module")
-def run():
-    """Run code in one process of the framework, which a worker's adapter has set up."""
-    served = Served("jax", MODELS + 'step_of("jax", "eager", "mlp", "plain", "inference", {})\n' + HEAD)
-    yield served.run
-    served.end()
+run = served("jax", HEAD)
 
 
 def test_one_model_is_the_same_program_whatever_jax_wraps_it_in(run):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, Served
+from doubles.environment import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HEAD = """
@@ -33,12 +33,7 @@ w = tf.Variable(tf.ones((4, 4)))
 """
 
 
-@pytest.fixture(scope="module")
-def run():
-    """Run code in one process of the framework, which a worker's adapter has set up."""
-    served = Served("tensorflow", MODELS + 'step_of("tensorflow", "eager", "mlp", "plain", "inference", {})\n' + HEAD)
-    yield served.run
-    served.end()
+run = served("tensorflow", HEAD)
 
 
 def test_one_model_is_the_same_program_with_gradients_and_functions_inside(run):
