@@ -214,7 +214,7 @@ def test_a_folder_of_runs_says_how_many_there_are(tmp_path, capsys, record):
 
 def test_the_documentation_has_every_name_and_every_preset():
     page = (ROOT / "docs/usage.md").read_text()
-    text = page.partition("### Other names")[2].partition("### Presets")[0]
+    text = page.partition("### Other names")[2].partition("### Workloads")[0]
     for flag, names in ALIASES.items():
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{flag.upper()}` |")]
         for typed, meant in names.items():
