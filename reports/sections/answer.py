@@ -26,11 +26,11 @@ SENTENCES = (
     "± is half the width of the 95 % interval. The speedup is eager's time over the mode's, from interleaved calls "
     "in the same processes; it is not the quotient of the two medians. Compare frameworks by milliseconds.",
     "The first call compiles. Compiling pays for itself after the calls whose savings equal the extra time of the "
-    "first call; brackets hold its 95 % interval.",
+    "first call; the 95 % interval is in brackets.",
     "The bottleneck is compute or bandwidth if this explains at least 40 % of the time at measured peaks. Otherwise "
     "it is latency (operators far from any peak) or overhead (mostly Python on the host).",
     "Memory is the peak that the framework reports: compare modes of one framework. A mode's bound is the largest "
-    "speedup that the roofline allows; for a replay of eager's kernels, the device's busy time limits it.",
+    "speedup that the machine's peaks allow (roofline), or for a replay of eager's kernels the device's busy time.",
 )
 
 
