@@ -158,9 +158,10 @@ class UserModel(Subject):
         dtype: str,
         trains: bool = False,
     ):
+        self.dtype, self.trains, self.seed_of_weights = dtype, trains, int(weights["seed"])
+        self.seed(self.seed_of_weights)  # before the file runs, which may make weights by itself
         self.adapter, self.file, self.source = adapter, self.opened(workload), workload.source
         self.restart = workload.restart  # the iteration that begins from the first weights again
-        self.dtype, self.trains, self.seed_of_weights = dtype, trains, int(weights["seed"])
         self.precisions = {"float64": (), "float32": ("float64",)}.get(dtype, ("float64", "float32"))
         self.settings: dict[str, Any] = {}
         self.removed: list[str] = []  # the places from which the compiler was removed
