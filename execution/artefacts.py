@@ -79,6 +79,17 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in _files(folder))
 
 
+def copy(folder: Path, to: Path) -> None:
+    """Copy files and folders, without an artefact's manifest: a user model may leave sockets, pipes and links."""
+
+    def others(within: str, names: list[str]) -> set[str]:
+        paths = [Path(within, name) for name in names]
+        kept = {path.name for path in paths if not path.is_symlink() and (path.is_file() or path.is_dir())}
+        return set(names) - kept | {MANIFEST}
+
+    shutil.copytree(folder, to, ignore=others, dirs_exist_ok=True)
+
+
 def remove(folder: Path) -> None:
     """Remove an artefact, or any other file in its place."""
     if folder.is_symlink() or folder.is_file():

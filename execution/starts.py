@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -67,7 +66,7 @@ class Starts(Rounds[StartRecord]):
         job = StartJob(strategy, str(folder), filled.reference, filled.eager, settings=filled.settings)
         live = self.caches()
         if way.warm:
-            shutil.copytree(folder, live, ignore=lambda _, names: {artefacts.MANIFEST} & set(names), dirs_exist_ok=True)
+            artefacts.copy(folder, live)
         hidden = partial(without_compilers, folder=self.run.folder / "processes" / "path")
         ended, _ = self.process(group, job, live, hidden if way.hides_compilers else dict)
         artefacts.remove(live)
@@ -90,7 +89,7 @@ class Starts(Rounds[StartRecord]):
         settings, live = self.known[group.cells[0].group_id][0].settings, self.caches()
         ended, _ = self.process(group, StartJob(strategy, str(folder), fills=True, settings=settings), live)
         if WAYS[strategy].warm and isinstance(ended, Filled):
-            shutil.copytree(live, folder, dirs_exist_ok=True)
+            artefacts.copy(live, folder)
         artefacts.remove(live)
         if not isinstance(ended, Filled):
             artefacts.remove(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 
 import pytest
 
@@ -86,6 +87,17 @@ def test_a_manifest_that_holds_no_objects_is_none(artefact, content):
     whole = json.loads((artefact / "manifest.json").read_text())
     (artefact / "manifest.json").write_text(json.dumps(whole | content if isinstance(content, dict) else content))
     assert artefacts.problem(artefact, FACTS) == "its manifest is missing or incomplete"
+
+
+def test_a_copied_cache_has_no_sockets_pipes_and_links(artefact, tmp_path):
+    """A user model may leave them among its temporary files, as a server of shared objects does."""
+    os.mkfifo(artefact / "inner" / "pipe")
+    (artefact / "link").symlink_to("/nowhere")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(artefact / "socket"))
+        artefacts.copy(artefact, tmp_path / "copy")
+    there = (tmp_path / "copy").rglob("*")
+    assert {str(path.relative_to(tmp_path / "copy")) for path in there} == {"model.pt2", "inner", "inner/kernel.so"}
 
 
 @pytest.mark.parametrize(
