@@ -14,7 +14,7 @@ from execution import artefacts
 from execution.rounds import Rounds, failure, judged
 from measurement import durable
 from measurement.protocol import START, Filled, Started
-from measurement.starts import MOST_UNACCOUNTED, WAYS, StartJob
+from measurement.starts import EAGER, MOST_UNACCOUNTED, WAYS, StartJob
 from plan.plan import Group
 from records import starts
 from records.starts import StartRecord
@@ -23,6 +23,11 @@ from reports.numbers import text_of
 # Names with the prefix of a target or the suffix of a version.
 COMPILER = re.compile(
     r"(.*-)?(g\+\+|gcc|cc|c\+\+|c89|c99|cpp|clang(\+\+|-cpp)?|icpx?|icx|nvcc|ptxas|ld(\.\w+)?|as|collect2)(-[\d.]+)?"
+)
+WRONG = "The first output differs by more than the tolerance."
+OTHER = (
+    "Two processes of eager mode give different outputs: let model() and inputs() give the same values in each, with "
+    "seeds for what they draw."
 )
 _ENVIRONMENT = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX")
 
@@ -70,7 +75,8 @@ class Starts(Rounds[StartRecord]):
         hidden = partial(without_compilers, folder=self.run.folder / "processes" / "path")
         ended, _ = self.process(group, job, live, hidden if way.hides_compilers else dict)
         artefacts.remove(live)
-        return columns | (figures(ended) if isinstance(ended, Started) else failure(ended))
+        wrong = OTHER if strategy == EAGER and group.cells[0].implementation == "own" else WRONG
+        return columns | (figures(ended, wrong) if isinstance(ended, Started) else failure(ended))
 
     def folder(self, group: Group, strategy: str) -> Path:
         """Return the folder of a strategy's artefact."""
@@ -106,13 +112,13 @@ class Starts(Rounds[StartRecord]):
         return f"{record.first_answer_s:.2f} s{steady}"
 
 
-def figures(ended: Started) -> dict[str, Any]:
-    """Return the columns of a start that gave an answer."""
+def figures(ended: Started, wrong: str) -> dict[str, Any]:
+    """Return the columns of a start that gave an answer, with the reason `wrong` where it is wrong."""
     found = ended.start
     unaccounted = 1 - sum(found.phases.values()) / found.wall_s
     flags = {"unaccounted": abs(unaccounted) > MOST_UNACCOUNTED, "recompiled": bool(found.compilations)}
     return {
-        **judged(found, "The first output differs by more than the tolerance.", flags),
+        **judged(found, wrong, flags),
         "first_answer_s": found.wall_s,
         **{f"{name}_s": seconds for name, seconds in found.phases.items()},
         "unaccounted": unaccounted,

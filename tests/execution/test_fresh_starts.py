@@ -302,3 +302,27 @@ def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
     (record,) = starts.JOURNAL.read(done.folder)
     assert record.status == "unsupported" and "Cause:" not in record.reason
     assert record.reason.startswith("the model returns a ModelOutput, in which torch.export sees no tensors: ")
+
+
+UNSEEDED = """
+import numpy
+import torch
+
+def model():
+    layer = torch.nn.Linear(8, 8)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(numpy.random.default_rng().normal(size=(8, 8))))
+    return layer
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+"""
+
+
+@pytest.mark.slow
+def test_eager_mode_that_differs_between_processes_is_named(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(UNSEEDED)
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", "eager")
+    (record,) = starts.JOURNAL.read(started(tmp_path / "run", *words).folder)
+    assert record.status == "mismatch" and "give the same values in each" in record.reason
