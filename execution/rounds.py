@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Any, ClassVar, Generic, TypeVar
 
 import frameworks
-from execution import artefacts
+from execution import artefacts, unchanged
 from execution.launcher import Launcher
 from execution.progress import duration
 from frameworks import policies
@@ -74,6 +74,7 @@ class Rounds(ABC, Generic[Row]):
         self.say(f"{title}: reference, {ended.seconds:.1f} s, not counted")
         took: dict[tuple[str, ...], list[float]] = {}
         while left := self.left(group, records):
+            unchanged.check_files(self.launcher.sweep.user_models)
             (number, place, arm), begun = left[0], time.monotonic()
             columns = self.columns(group, hello) | {"strategy": arm[0], "round": number, "place": place}
             record = self.journal.kind(**columns, **self.measured(group, number, *arm))

@@ -304,6 +304,15 @@ def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
     assert record.reason.startswith("the model returns a ModelOutput, in which torch.export sees no tensors: ")
 
 
+@pytest.mark.slow
+def test_a_file_that_changes_during_a_run_ends_it(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(MODEL.format(block="Block") + '\nopen(__file__, "a").write("# more")\n')
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", "eager")
+    done = started(tmp_path / "run", *words)
+    assert done.code == 2 and "net.py was changed since the run was started" in done.output
+
+
 UNSEEDED = """
 import numpy
 import torch
