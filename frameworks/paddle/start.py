@@ -17,7 +17,7 @@ from frameworks.paddle.models import calls
 from frameworks.paddle.modes import graphs, inference
 from frameworks.paddle.user_model import model as user_model
 from frameworks.paddle.user_model import trees
-from frameworks.start import Compiled, Place, Strategy
+from frameworks.start import Compiled, Place, Strategy, inputs_alone
 
 LACKING = {
     "regional": "to_static captures the whole model, and its programs are not shared between layers",
@@ -86,7 +86,8 @@ class Exported(Strategy):
         own = None
         with place.phase("build"), adapter.on_device():
             if cell.implementation == "own":
-                own = InputsOnly(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+                with inputs_alone():
+                    own = InputsOnly(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
                 own.writes = ("input",) if place.settings.get("fresh") else ()
             sets = own.sets if own else [adapter.place(cell, arrays) for arrays in place.inputs]
         with place.phase("load"):

@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
-from frameworks.start import Place, Strategy
+from frameworks.start import Place, Strategy, inputs_alone
 from frameworks.tensorflow.models import build
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
@@ -167,7 +167,8 @@ class Exported(Strategy):
         with place.phase("build"), place.adapter.on_device():
             if place.cell.implementation == "own":
                 dtype = DTYPES[place.cell.dtype]
-                own = InputsOnly(place.adapter, place.workload, place.weights, place.inputs, dtype)
+                with inputs_alone():
+                    own = InputsOnly(place.adapter, place.workload, place.weights, place.inputs, dtype)
                 own.writes = ("input",) if place.settings.get("fresh") else ()
             sets = own.sets if own else [place.adapter.place(place.cell, arrays) for arrays in place.inputs]
         with place.phase("load"), place.adapter.on_device():

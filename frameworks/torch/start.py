@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
-from frameworks.start import Place, Strategy
+from frameworks.start import Place, Strategy, inputs_alone
 from frameworks.torch import forms
 from frameworks.torch.forms import aot_inductor
 from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import model as user_model
+from frameworks.values import held, walk
 
-CACHE_FILE = "cache.bin"
+CACHE_FILE, CLASSES = "cache.bin", "classes.json"
 LACKING = {
     "capture": "torch.compile compiles what it captures",
     "exported": "AOTInductor compiles what torch.export gives, ahead of time",
@@ -105,7 +109,8 @@ def built(place: Place, model: bool = True) -> Built:
             module = adapter.model(place.workload, cell, place.weights) if model else None
             return Built(module, [adapter.place(cell, arrays) for arrays in place.inputs], None)
         kind = type("Known", (Fresh if model else InputsOnly,), {"known": place.settings})
-        own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+        with contextlib.nullcontext() if model else inputs_alone():
+            own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
         adapter.refuse(cell)  # the file may have set a switch
         return Built(own.module, own.sets, own)
 
@@ -200,6 +205,8 @@ class AheadOfTime(Strategy):
     def step(self, place: Place) -> Step:
         model = built(place, model=False)
         with place.phase("load"):
+            for module in json.loads((place.artefact / CLASSES).read_text()):
+                importlib.import_module(module)
             called = aot_inductor.opened(place.artefact / aot_inductor.PACKAGE)
         return model.step(called)
 
@@ -209,10 +216,22 @@ class AheadOfTime(Strategy):
         model = built(place)
         args, kwargs = model.first
         with torch.no_grad():
-            forms.refuse_hidden_tensors(flat.apart(model.module(*args, **kwargs))[1])
+            try:
+                output = model.module(*args, **kwargs)
+            except Exception as error:
+                raise forms.refusal("the model does not run under torch.no_grad, as packages do", error) from error
+            model.step(model.module).rewind()  # the call may have changed buffers, which the package holds
+            forms.refuse_hidden_tensors(flat.apart(output)[1])
             program = forms.exported_of(model.module, args, kwargs)
+        (place.artefact / CLASSES).write_text(json.dumps(classes_of(output)))
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
         aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
+
+
+def classes_of(output: Any) -> list[str]:
+    """Return the modules that register the classes of an output with torch's pytrees: a package holds only names."""
+    parts = walk(output, lambda one: [] if isinstance(one, torch.Tensor) else held(one))
+    return sorted({type(one).__module__ for one in parts if type(one) in pytree.SUPPORTED_NODES})
 
 
 class Events:

@@ -304,6 +304,67 @@ def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
     assert record.reason.startswith("the model returns a ModelOutput, in which torch.export sees no tensors: ")
 
 
+USERS = {
+    # Only this process's model() loads the library, whose classes the outputs have, and sets what inputs() reads.
+    "lazy": """
+import torch
+
+def model():
+    from transformers import BertConfig, BertModel
+    return BertModel(BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8))
+
+def inputs(batch_size=2, seq_len=4):
+    return {"input_ids": torch.ones(batch_size, seq_len, dtype=torch.long)}
+""",
+    "buffer": """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.mean.mul_(0.9).add_(0.1 * y.mean(0))
+        return y - self.mean
+
+def model():
+    return Net()
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+""",
+    "set_by_model": """
+import torch
+
+size = None
+
+def model():
+    global size
+    size = 8
+    return torch.nn.Linear(size, size)
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, size)
+""",
+}
+
+
+@pytest.mark.slow
+def test_a_package_needs_no_model_of_its_user(tmp_path):
+    interpreter("torch")
+    for name, text in USERS.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    words = ("--workload", ",".join(str(tmp_path / f"{name}.py") for name in USERS), "--processes", "1")
+    done = started(tmp_path / "run", *words, "--strategy", "ahead-of-time")
+    found = {record.workload.partition(".")[0]: record for record in starts.JOURNAL.read(done.folder)}
+    assert {name: record.status for name, record in found.items() if record.is_right} == {"lazy": "ok", "buffer": "ok"}
+    assert found["set_by_model"].status == "error"
+    assert "let inputs() use nothing that model() sets" in found["set_by_model"].reason
+
+
 @pytest.mark.slow
 def test_a_file_that_changes_during_a_run_ends_it(tmp_path):
     interpreter("torch")

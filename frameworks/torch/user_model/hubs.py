@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
@@ -26,7 +27,6 @@ class Library:
         self.name = source
         self._library, _, self._name = source.partition(":")
         self._module = _installed(self._library)
-        self._configuration: Any = None
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Return the value that a file's `model()` or `inputs(…)` would return."""
@@ -44,16 +44,20 @@ class Library:
         except RuntimeError as error:
             raise Fault(f"timm has no model {self._name!r}: {error}.") from error
 
-    def _transformers(self) -> torch.nn.Module:
+    @functools.cached_property
+    def _configuration(self) -> Any:
         try:
-            self._configuration = self._module.AutoConfig.from_pretrained(self._name)
+            found = self._module.AutoConfig.from_pretrained(self._name)
         except (OSError, ValueError) as error:
             tool = Path(sys.executable).with_name("hf")
             hub = f"a folder, or a hub name that `{tool} download {self._name} config.json` has cached"
             where = "a folder with a config.json" if Path(self._name).is_absolute() else hub
             text = " ".join(str(error).split())[:200]
             raise Fault(f"transformers finds no configuration {self._name}, which must be {where}: {text}") from error
-        self._configuration.use_cache = False  # a cache in the outputs would be state from call to call
+        found.use_cache = False  # a cache in the outputs would be state from call to call
+        return found
+
+    def _transformers(self) -> torch.nn.Module:
         architectures = getattr(self._configuration, "architectures", None) or ()
         named = [model_class for name in architectures if (model_class := getattr(self._module, name, None))]
         if named:
