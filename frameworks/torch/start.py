@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from frameworks.torch import forms
 from frameworks.torch.forms import aot_inductor
 from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
+from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model import model as user_model
 from frameworks.values import held, walk
 
@@ -130,7 +132,7 @@ class Compile(Strategy):
         import torch._dynamo
         import torch._inductor.compile_fx  # noqa: F401 - else the first call imports it
 
-        self.events = Events()
+        self.events, self.limits = Events(), graph_breaks.follow("convert_frame", logging.WARNING, Limits())
 
     def step(self, place: Place) -> Step:
         return self.compiled(place, built(place))
@@ -140,7 +142,25 @@ class Compile(Strategy):
         if problem := graphs.missing_toolchain("inductor", place.adapter.device):
             raise Unsupported(problem)
         whole = model.own is None
-        return model.step(torch.compile(model.module, fullgraph=whole, dynamic=graphs.DYNAMIC[place.cell.shapes]))
+        return self.checked(
+            model.step(torch.compile(model.module, fullgraph=whole, dynamic=graphs.DYNAMIC[place.cell.shapes]))
+        )
+
+    def checked(self, step: Step) -> Step:
+        """Return a compiled step whose capture raises Unsupported where parts of the model run in eager mode."""
+
+        def capture() -> Capture:
+            self.refuse()
+            return _capture()
+
+        step.capture = capture
+        return step
+
+    def refuse(self) -> None:
+        """Raise Unsupported if torch.compile has compiled nothing, or compiles a part of the model no more."""
+        refuse_without_graph()
+        if self.limits.reason:
+            raise Unsupported(f"torch.compile {self.limits.reason}, so a part of the model runs in eager mode.")
 
     def fill(self, place: Place) -> None:
         self.call(place, self.step(place))
@@ -149,10 +169,10 @@ class Compile(Strategy):
         """Call a step once in the process that makes the artefact."""
         step.get_ready()
         place.adapter.synchronize(step())
-        refuse_without_graph()
+        self.refuse()
 
     def within_first_call(self) -> Mapping[str, float]:
-        refuse_without_graph()
+        self.refuse()
         return self.events.seconds
 
 
@@ -163,7 +183,7 @@ class Regional(Compile):
         blocks = repeated(model.module)
         for block in blocks:
             block.compile(fullgraph=model.own is None, dynamic=graphs.DYNAMIC[place.cell.shapes])
-        return model.step(model.module)
+        return self.checked(model.step(model.module))
 
 
 def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
@@ -226,6 +246,16 @@ class AheadOfTime(Strategy):
         (place.artefact / CLASSES).write_text(json.dumps(classes_of(output)))
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
         aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
+
+
+class Limits(logging.Handler):
+    """Notes that torch stops compiling a function, which then runs in eager mode."""
+
+    reason = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if match := graph_breaks.LIMIT.search(record.getMessage()):
+            self.reason = graph_breaks.gave_up(match)
 
 
 def classes_of(output: Any) -> list[str]:

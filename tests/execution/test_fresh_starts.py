@@ -365,6 +365,47 @@ def test_a_package_needs_no_model_of_its_user(tmp_path):
     assert "let inputs() use nothing that model() sets" in found["set_by_model"].reason
 
 
+LAYERS = """
+import torch
+
+class Block(torch.nn.Module):
+    def __init__(self, index):
+        super().__init__()
+        self.index, self.linear = index, torch.nn.Linear(8, 8)
+
+    def forward(self, x, cache):
+        cache[self.index] = x
+        return torch.relu(self.linear(x))
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block(index) for index in range(10))
+
+    def forward(self, x):
+        cache = {}
+        for block in self.blocks:
+            x = block(x, cache)
+        return x
+
+def model():
+    return Net()
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+"""
+
+
+@pytest.mark.slow
+def test_blocks_that_torch_compiles_no_more_are_no_start(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(LAYERS)
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", "regional")
+    (record,) = starts.JOURNAL.read(started(tmp_path / "run", *words).folder)
+    assert record.status == "unsupported" and "gave up after 8 compilations: " in record.reason, record
+    assert record.reason.endswith("so a part of the model runs in eager mode.")
+
+
 @pytest.mark.slow
 def test_a_file_that_changes_during_a_run_ends_it(tmp_path):
     interpreter("torch")

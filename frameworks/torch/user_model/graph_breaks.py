@@ -140,10 +140,8 @@ class Backend(graphs.CountingBackend):
 
     def _note_limit(self, limit: re.Match) -> None:
         """Note that torch stops compiling a function, which then runs without a graph."""
-        where, last = _WHERE.search(limit["rest"]), _LAST.search(limit["rest"])
-        guard = _without_comment(last["guard"])[:REASON_CHARACTERS] if last else "torch names no guard"
-        self._gave_up = f"gave up after {limit['count']} compilations: {guard}"
-        if where:
+        self._gave_up = gave_up(limit)
+        if where := _WHERE.search(limit["rest"]):
             self._keep_break((where["file"], where["line"]), self._gave_up)
 
     def _innermost(self, traced: str) -> tuple[str, str] | None:
@@ -196,6 +194,13 @@ def compiled(function: Callable, cell: Cell, device: torch.device, source: str) 
     backend = Backend(cell.mode, device, source)
     graph = graphs.COMPILE(function, backend=backend, fullgraph=False, dynamic=graphs.DYNAMIC[cell.shapes])
     return graphs.under_options(graph, cell.mode), backend
+
+
+def gave_up(limit: re.Match) -> str:
+    """Return the clause on a match of `LIMIT`: after how many compilations torch gave up, and the last failed guard."""
+    last = _LAST.search(limit["rest"])
+    guard = _without_comment(last["guard"])[:REASON_CHARACTERS] if last else "torch names no guard"
+    return f"gave up after {limit['count']} compilations: {guard}"
 
 
 def _without_comment(guard: str) -> str:
