@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 from frameworks import adapter, obstacles
 from frameworks.adapter import Unsupported
@@ -67,6 +68,18 @@ def exporting() -> Iterator[None]:
     except Exception as error:
         words = " ".join(str(error).split())[:300]
         raise Unsupported(f"jax.export cannot export the model ({type(error).__name__}: {words}).") from error
+
+
+@contextlib.contextmanager
+def keeping_cache() -> Iterator[None]:
+    """Run a user's file, which may choose another folder of compiled code; keep the process's own."""
+    before = jax.config.jax_compilation_cache_dir
+    try:
+        yield
+    finally:
+        if jax.config.jax_compilation_cache_dir != before:
+            jax.config.update("jax_compilation_cache_dir", before)
+            compilation_cache.reset_cache()
 
 
 def pool_threads() -> int | None:

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from torch.utils import _pytree as pytree
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
 from frameworks.start import Place, Strategy, inputs_alone
-from frameworks.torch import forms
+from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch.forms import aot_inductor
 from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
@@ -111,9 +112,11 @@ def built(place: Place, model: bool = True) -> Built:
             module = adapter.model(place.workload, cell, place.weights) if model else None
             return Built(module, [adapter.place(cell, arrays) for arrays in place.inputs], None)
         kind = type("Known", (Fresh if model else InputsOnly,), {"known": place.settings})
+        caches = {name: os.environ[name] for name in FRAMEWORK.cache_variables if name in os.environ}
         with contextlib.nullcontext() if model else inputs_alone():
             own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
         adapter.refuse(cell)  # the file may have set a switch
+        os.environ.update(caches)  # which the file may have set, too: code of other processes would be in them
         return Built(own.module, own.sets, own)
 
 

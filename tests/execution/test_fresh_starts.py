@@ -406,6 +406,66 @@ def test_blocks_that_torch_compiles_no_more_are_no_start(tmp_path):
     assert record.reason.endswith("so a part of the model runs in eager mode.")
 
 
+CACHED = {
+    "torch": (
+        """
+import os
+import numpy
+import torch
+
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = {cache!r}
+WEIGHTS = torch.tensor(numpy.random.randn(8, 8))
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = torch.nn.Parameter(WEIGHTS)
+
+    def forward(self, x):
+        return torch.tanh(x @ self.weights)
+
+def model():
+    return Net()
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+""",
+        "compile",
+        "*.so",
+    ),
+    "jax": (
+        """
+import jax
+import numpy
+
+jax.config.update("jax_compilation_cache_dir", {cache!r})
+WEIGHTS = numpy.random.randn(8, 8).astype("float32")
+
+def model():
+    return (lambda weights, x: jax.numpy.tanh(x @ weights)), jax.numpy.asarray(WEIGHTS)
+
+def inputs(batch_size=2):
+    return numpy.random.randn(batch_size, 8).astype("float32")
+""",
+        "shipped-cache",
+        "*",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", CACHED)
+def test_a_file_chooses_no_cache_and_its_own_weights_are_seeded(tmp_path, framework):
+    """Else later processes would find what earlier ones compiled, and each would have other weights."""
+    interpreter(framework)
+    text, strategy, kernels = CACHED[framework]
+    (tmp_path / "net.py").write_text(text.format(cache=str(tmp_path / "cache")))
+    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", strategy)
+    (record,) = starts.JOURNAL.read(started(tmp_path / "run", *words).folder)
+    assert record.status == "ok", record
+    assert not list((tmp_path / "cache").rglob(kernels))
+
+
 @pytest.mark.slow
 def test_a_file_that_changes_during_a_run_ends_it(tmp_path):
     interpreter("torch")

@@ -234,7 +234,8 @@ class Model(user_model.UserModel):
     def opened(self, workload: UserModel) -> user_file.UserFile:
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is not a JAX model: write a model file.")
-        return user_file.UserFile(workload.source)
+        with runtime.keeping_cache():
+            return user_file.UserFile(workload.source)
 
     @staticmethod
     def fits(made: Any) -> bool:
