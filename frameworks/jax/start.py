@@ -20,7 +20,7 @@ from frameworks.jax.models import build
 from frameworks.jax.user_model import model as user_model
 from frameworks.start import Place, Strategy
 
-EXECUTABLE, EXPORT, CACHE = "executable.pickle", "exported.bin", "cache"
+EXECUTABLE, EXPORT, FORM, CACHE = "executable.pickle", "exported.bin", "form.pickle", "cache"
 LACKING = {
     "capture": "jax.jit compiles what it traces",
     "regional": "jax.jit compiles a repeated block once only where the model's own code is a jax.lax.scan",
@@ -137,13 +137,27 @@ class Exported(Compile):
         model = built(place)
         with place.phase("load"):
             loaded = jax.export.deserialize(bytearray((place.artefact / EXPORT).read_bytes()))
-        return model.step(self.compiled(place, replace(model, function=loaded.call)), capture_of(place, self.refuse))
+            form = pickle.loads((place.artefact / FORM).read_bytes())
+
+        def function(*arguments: Any) -> Any:
+            return jax.tree.unflatten(form, loaded.call(*jax.tree.leaves(arguments)))
+
+        return model.step(self.compiled(place, replace(model, function=function)), capture_of(place, self.refuse))
 
     def fill(self, place: Place) -> None:
         model = built(place)
+        leaves, given = jax.tree.flatten(model.arguments)
+        form: Any = None
+
+        def function(*leaves: Any) -> list[Any]:  # of arrays: files of jax.export hold no classes of trees
+            nonlocal form
+            outputs, form = jax.tree.flatten(model.function(*jax.tree.unflatten(given, leaves)))
+            return outputs
+
         with runtime.exporting():
-            written = jax.export.export(jax.jit(model.function))(*model.arguments).serialize()
+            written = jax.export.export(jax.jit(function))(*leaves).serialize()
         (place.artefact / EXPORT).write_bytes(written)
+        (place.artefact / FORM).write_bytes(pickled("the form of the model's outputs", form))
 
 
 class AheadOfTime(Compile):
@@ -157,8 +171,9 @@ class AheadOfTime(Compile):
 
         model = built(place)
         with place.phase("load"):
-            parts = pickle.loads((place.artefact / EXECUTABLE).read_bytes())
-            executable = serialize_executable.deserialize_and_load(*parts)
+            code, form = pickle.loads((place.artefact / EXECUTABLE).read_bytes())
+            given = jax.tree.structure((model.arguments, {}))  # which may hold functions
+            executable = serialize_executable.deserialize_and_load(code, given, form)
         return model.step(executable, capture_of(place))
 
     def fill(self, place: Place) -> None:
@@ -166,7 +181,17 @@ class AheadOfTime(Compile):
 
         executable = self.compiled(place, built(place))
         self.refuse()
-        (place.artefact / EXECUTABLE).write_bytes(pickle.dumps(serialize_executable.serialize(executable)))
+        code, _, form = serialize_executable.serialize(executable)
+        (place.artefact / EXECUTABLE).write_bytes(pickled("the model's executable", (code, form)))
+
+
+def pickled(what: str, value: Any) -> bytes:
+    """Return the bytes of a value, such as a tree with a user's classes. Raises Unsupported for what has none."""
+    try:
+        return pickle.dumps(value)
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise Unsupported(f"{what} cannot be pickled ({words}).") from error
 
 
 STRATEGIES: dict[str, type[Strategy]] = {

@@ -155,16 +155,17 @@ import numpy as np
 
 def model():
     weights = np.random.default_rng(0).normal(size=(8, 8)).astype("float32")
-    return (lambda params, x: jnp.tanh(x @ params)), jnp.asarray(weights)
+    params = {"weights": jnp.asarray(weights), "activation": lambda x: jnp.tanh(x)}
+    return (lambda params, x, train: params["activation"](x @ params["weights"])), params
 
 def inputs(batch_size=2):
-    return np.random.default_rng(1).normal(size=(batch_size, 8)).astype("float32")
+    return {"x": np.random.default_rng(1).normal(size=(batch_size, 8)).astype("float32"), "train": False}
 """
 
 
 @pytest.mark.slow
 def test_jax_starts_in_every_way_but_by_region(tmp_path):
-    """A user model, in its own framework although none is named."""
+    """A user model, in its own framework although none is named, with a function and a flag that no file can hold."""
     interpreter("jax")
     (tmp_path / "net.py").write_text(JAX_MODEL)
     ways = frameworks.describe("jax").starts
