@@ -38,9 +38,6 @@ class InputsOnly(user_model.Model):
     def settle(self) -> None:
         return None
 
-    def _refuse_functions(self) -> None:
-        return None
-
 
 @dataclass
 class Built:

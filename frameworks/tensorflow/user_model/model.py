@@ -145,7 +145,8 @@ class Model(user_model.UserModel):
         self._policies: dict[str, Any] = {}  # of mixed precision, which the file set when it was run
         super().__init__(*given)
         self.precisions = ("float64", "float32")  # the second where Keras' layers compute in another dtype
-        self._refuse_functions()
+        if not self.adapter.starts:  # early checks have refused them before starts are measured
+            self._refuse_functions()
 
     def opened(self, workload: UserModel) -> Any:
         file = hubs.opened(workload.source, workload.is_file)
