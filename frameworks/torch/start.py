@@ -190,7 +190,10 @@ class Regional(Compile):
 
 
 def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
-    """Return the blocks of the largest container whose children have one class. Raises Unsupported without one."""
+    """Return the blocks of the largest container whose children have one class. Raises Unsupported without one.
+
+    Classes of torch itself come last: Dynamo skips their code, and tables of embeddings are large.
+    """
     containers = [
         list(part.children())
         for part in module.modules()
@@ -199,7 +202,10 @@ def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
     alike = [blocks for blocks in containers if len({type(block) for block in blocks}) == 1]
     if not alike:
         raise Unsupported("the model has no nn.ModuleList or nn.Sequential with blocks of one class.")
-    return max(alike, key=lambda blocks: sum(weight.numel() for block in blocks for weight in block.parameters()))
+    own = [blocks for blocks in alike if not type(blocks[0]).__module__.startswith("torch.nn.")]
+    return max(
+        own or alike, key=lambda blocks: sum(weight.numel() for block in blocks for weight in block.parameters())
+    )
 
 
 class Shipped(Compile):

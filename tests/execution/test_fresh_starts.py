@@ -35,9 +35,12 @@ class Block(torch.nn.Linear):
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.Embedding(100, 8) for _ in range(2))
         self.blocks = torch.nn.ModuleList({block}(8, 8) for _ in range(2))
 
     def forward(self, x):
+        for table in self.tables:
+            x = x + table.weight[0]
         for block in self.blocks:
             x = block(x)
         return x
