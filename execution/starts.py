@@ -56,6 +56,7 @@ class Starts(Rounds[StartRecord]):
             "machine": self.machine[0],
             "versions": dict(self.known[cell.group_id][1].versions),
             "strategy": strategy,
+            "code": self.revision,
         }
 
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
