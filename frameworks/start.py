@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import frameworks
 from frameworks.adapter import Adapter, Step, Unsupported
-from frameworks.user_file import Fault
 from measurement.cells import Cell
 from measurement.starts import COMPILE, EAGER, WAYS
 from workloads.spec import Arrays, Workload
@@ -69,21 +68,6 @@ class Compiled(Strategy):
             with place.phase("load"):
                 step.load()
         return step
-
-
-@contextmanager
-def inputs_alone() -> Iterator[None]:
-    """Make a user model's inputs in the block, where another process ran `model()`. Raises Fault if they need that."""
-    try:
-        yield
-    except (Fault, Unsupported):
-        raise
-    except Exception as error:
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise Fault(
-            f"inputs() fails where model() has not run ({words}), as in a process that loads an artefact: let inputs() "
-            "use nothing that model() sets."
-        ) from error
 
 
 STRATEGIES: dict[str, type[Strategy]] = {EAGER: Strategy, COMPILE: Compiled}

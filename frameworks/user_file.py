@@ -273,6 +273,21 @@ def naming_inputs(inputs: Callable[[], str], were_arrays: bool = False) -> Itera
         raise
 
 
+@contextlib.contextmanager
+def inputs_alone() -> Iterator[None]:
+    """Make a user model's inputs in the block, where another process ran `model()`. Raises Fault if they need that."""
+    try:
+        yield
+    except Fault:
+        raise
+    except Exception as error:
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise Fault(
+            f"inputs() fails where model() has not run ({words}), as in a process that loads an artefact: let inputs() "
+            "use nothing that model() sets."
+        ) from error
+
+
 def disagreement(error: BaseException) -> str:
     """Return the way out of an error of the model's first call; empty for another error."""
     given = getattr(error, "called_with", "")

@@ -17,7 +17,8 @@ from frameworks.paddle.models import calls
 from frameworks.paddle.modes import graphs, inference
 from frameworks.paddle.user_model import model as user_model
 from frameworks.paddle.user_model import trees
-from frameworks.start import Compiled, Place, Strategy, inputs_alone
+from frameworks.start import Compiled, Place, Strategy
+from frameworks.user_file import inputs_alone
 
 LACKING = {
     "regional": "to_static captures the whole model, and its programs are not shared between layers",

@@ -14,10 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
-from frameworks.start import Place, Strategy, inputs_alone
+from frameworks.start import Place, Strategy
 from frameworks.tensorflow.models import build
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
+from frameworks.user_file import inputs_alone
 
 LACKING = {
     "regional": "XLA compiles a repeated block once only where the model's own code is a tf.while_loop",

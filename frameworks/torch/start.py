@@ -16,13 +16,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from frameworks.adapter import DTYPES, Capture, Step, Unsupported
-from frameworks.start import Place, Strategy, inputs_alone
+from frameworks.start import Place, Strategy
 from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch.forms import aot_inductor
 from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model import model as user_model
+from frameworks.user_file import inputs_alone
 from frameworks.values import held, walk
 
 CACHE_FILE, CLASSES = "cache.bin", "classes.json"
