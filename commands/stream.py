@@ -65,7 +65,7 @@ def stream(
     except NoLengths as error:
         raise UsageError(str(error)) from None
     check_lengths(sweep.resolve(rounds.with_defaults(request.flags, WORKLOAD)))
-    flags = {"seq": str(LONGEST)} | request.flags | {"shapes": "static"}
+    flags = {"seq": str(min(LONGEST, drawn.longest))} | request.flags | {"shapes": "static"}
     if drawn.batches:
         if "batch" in flags:
             raise UsageError(f"{distribution} holds batch sizes: omit BATCH.")
