@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -20,11 +20,10 @@ from measurement import durable
 from measurement.cells import Cell
 from measurement.parity import (
     INCOMPARABLE,
-    MOST_UNEQUAL,
-    TIMES_EAGER,
-    Difference,
+    Parity,
     Sample,
     are_numbers,
+    by_output,
     difference,
     differences,
     emptiness,
@@ -33,9 +32,9 @@ from measurement.parity import (
 from measurement.protocol import Report
 from measurement.user_model_report import UserModelReport
 from plan.plan import Group, at_unseen_length
-from records.cell_result import CellResult, Failure, Parity
+from records.cell_result import CellResult, Failure
 from records.runs import Run
-from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, Workload, sampled_places
+from workloads.spec import Arrays, Workload, places_kept
 
 STANDING_IN = "references.json"
 AFTER_MANY_CALLS = (
@@ -162,8 +161,7 @@ def with_own_eager(result: CellResult, outputs: list[Arrays], workload: Workload
     kinds = {emptiness(read(model.reference)) if model else None for model in models}
     result.empty = kinds.pop() if len(kinds) == 1 else None
     result.not_numbers = any(_has_no_numbers(model, read) for model in models if model)
-    worst = max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
-    return replace(worst, eager=max(parity.eager for parity in parities))
+    return replace(Parity.nearest(parities), eager=max(parity.eager for parity in parities))
 
 
 def _has_no_numbers(model: UserModelReport, read: Callable[[str], Arrays]) -> bool:
@@ -192,35 +190,14 @@ def _of_process(
     if eager:
         eager, _ = workload.comparable(parameters, eager, reference, dtype)
     values, reference = workload.comparable(parameters, values, reference, dtype)
-    own = differences(eager, reference) if eager else {}
-
-    def limit(name: str) -> Parity:
-        return _limit(own.get(name, Difference()), workload.tolerance_of(name, dtype), model.reference_name)
-
+    samples = {key: Sample(shape, places_kept(shape)) for key, shape in model.shapes.items()}
+    allowed = partial(workload.tolerance_of, dtype=dtype)
+    found = by_output(values, reference, eager, allowed, dtype, model.reference_name, samples)
     is_graph = frameworks.describe(result.cell.framework).mode(result.cell.mode).graph
     for name, error in differences(values, eager).items() if eager and not is_graph else ():
-        if not replace(limit(name), difference=error, unequal=0.0).holds:
+        if name in found and not replace(found[name], difference=error, unequal=0.0).holds:
             raise Changed(AFTER_MANY_CALLS)
-    samples = {key: sample_of(shape) for key, shape in model.shapes.items()}
-    found = differences(values, reference, eager, dtype, samples)
-    return [replace(limit(name), difference=error) for name, error in found.items()]
-
-
-def sample_of(shape: Sequence[int]) -> Sample:
-    """Return the sample that is kept of a user model's output of that shape: all of it if it is small."""
-    size = math.prod(shape)
-    most = SAMPLED_VALUES - VALUES_OF_ALL
-    return Sample(shape, np.arange(size) if size <= SAMPLED_VALUES else sampled_places(size, most))
-
-
-def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
-    """Return the limit of an output's error as a parity, given eager mode's own error `own`."""
-    unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
-    if own.needed <= tolerance:
-        return Parity(own, tolerance, reference, unequal=unequal)
-    in_tolerances = own.needed / tolerance if tolerance else math.inf
-    reference += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
-    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
+    return list(found.values())
 
 
 def check_unseen(result: CellResult, reference: Path | None) -> None:

@@ -81,9 +81,7 @@ class Subject(ABC):
         A framework may overwrite its tensors at the next call. A wrong value outside of a sample is not found, unless
         it is not finite or beyond all others.
         """
-        found = self.values(output)
-        shapes = {name: array.shape for name, array in found.arrays.items()}
-        return Values({name: _sample(array) for name, array in found.arrays.items()}, found.not_compared, shapes)
+        return kept(self.values(output))
 
     @abstractmethod
     def repeated(self, seed: int) -> Values:
@@ -272,7 +270,7 @@ class UserModel(Subject):
         """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
         self.seed(int(arrays["seed"]))
         given = as_call(self.file.call("inputs", **arguments_of(arrays)))
-        self._were_arrays = any(isinstance(one, np.ndarray) for _, one in _entries(given))
+        self._were_arrays = any(isinstance(one, np.ndarray) for _, one in named_entries(given))
         inputs = self.cast(given, self.dtype)
         if not self.values(inputs).arrays:
             raise Fault("inputs() returned no tensor or array: return one, a tuple, or a dict by keyword.")
@@ -312,13 +310,13 @@ class UserModel(Subject):
         for place, given in enumerate(self.sets[: 1 if self.adapter.starts else None]):
             inputs = self.fresh(given)
             before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
-            entries = dict(_entries(inputs))
+            entries = dict(named_entries(inputs))
             self.seed(0)
             try:
                 output = self.call(*inputs)
                 if place == 0:
                     self._first = self._checked(output)
-                after, left = self.values(inputs).arrays, dict(_entries(inputs))
+                after, left = self.values(inputs).arrays, dict(named_entries(inputs))
                 new = {name: one for name, one in after.items() if name not in before or not _same(before[name], one)}
                 known = [*before.values(), *self.values(output).arrays.values()] if new else []
             finally:
@@ -615,6 +613,12 @@ def _wants_gradients(error: Exception) -> bool:
     return "grad" in text or "inference" in text
 
 
+def kept(found: Values) -> Values:
+    """Return samples of large floating-point arrays, and copies of others."""
+    shapes = {name: array.shape for name, array in found.arrays.items()}
+    return Values({name: _sample(array) for name, array in found.arrays.items()}, found.not_compared, shapes)
+
+
 def _sample(array: np.ndarray) -> np.ndarray:
     """Return `SAMPLED_VALUES` values of a larger floating-point array, 1-D: a sample, and five values of the whole.
 
@@ -634,7 +638,7 @@ def _sample(array: np.ndarray) -> np.ndarray:
     return np.concatenate([sampled(array, None, SAMPLED_VALUES - VALUES_OF_ALL), of_all])
 
 
-def _entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+def named_entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield the values in nested lists, tuples, dicts and dataclasses by name; `within` has ids of those around."""
     if id(value) in within:
         return
@@ -648,7 +652,7 @@ def _entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> Iterat
     for key, part in parts:
         path = f"{name}.{key}" if name else str(key)
         yield path, part
-        yield from _entries(part, path, (*within, id(value)))
+        yield from named_entries(part, path, (*within, id(value)))
 
 
 def _copied(found: Values) -> dict[str, np.ndarray]:

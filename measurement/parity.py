@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -167,6 +167,70 @@ def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[st
     """
     pairs = [(one.needed if one.unequal == 0 else math.inf, tolerance_of(name)) for name, one in found.items()]
     return max(pairs, key=lambda pair: pair[0] / pair[1], default=(math.inf, 1.0))
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Difference of outputs from the reference's, its relative limit, and the name of the reference.
+
+    `first_differing` is the first step that generated a different token, None if no step did.
+    """
+
+    difference: Difference
+    tolerance: float
+    reference: str
+    first_differing: int | None = None
+    unequal: float = 0.0  # allowed share of differing values among those that must agree exactly
+    eager: float = 0.0  # of a user model: eager mode's own error in units of the dtype's tolerance, if above 1
+
+    @property
+    def needed(self) -> float:
+        """Return the smallest tolerance that the outputs meet; infinite if too many differ that must agree exactly."""
+        return self.difference.needed if self.difference.unequal <= self.unequal else math.inf
+
+    @property
+    def holds(self) -> bool:
+        return self.needed <= self.tolerance
+
+    @classmethod
+    def nearest(cls, parities: Iterable[Parity]) -> Parity:
+        """Return the parity that is nearest to its limit, or beyond it; an incomparable one without any."""
+        order = lambda one: (not one.holds, one.difference.needed / (one.tolerance or 1.0))  # noqa: E731
+        return max(parities, key=order, default=cls(INCOMPARABLE, 0.0, ""))
+
+
+def limit(own: Difference, tolerance: float, reference: str) -> Parity:
+    """Return an output's limit as a parity, given eager mode's own error in the cell's dtype.
+
+    If that error exceeds the tolerance, the limit is a multiple of it.
+    """
+    unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
+    if own.needed <= tolerance:
+        return Parity(own, tolerance, reference, unequal=unequal)
+    in_tolerances = own.needed / tolerance if tolerance else math.inf
+    reference += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
+    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
+
+
+def by_output(
+    outputs: Mapping[str, np.ndarray],
+    reference: Mapping[str, np.ndarray],
+    eager: Mapping[str, np.ndarray] | None,
+    tolerance_of: Callable[[str], float],
+    dtype: str,
+    name: str = "",
+    samples: Mapping[str, Sample] | None = None,
+) -> dict[str, Parity]:
+    """Return the parity of each output with the reference of that name, given eager mode's outputs in the `dtype`.
+
+    Their errors set the limits; None where they are not known. Keys and `samples` are as in `differences`.
+    """
+    own = differences(eager, reference) if eager else {}
+    found = differences(outputs, reference, eager, dtype, samples)
+    return {
+        output: replace(limit(own.get(output, Difference()), tolerance_of(output), name), difference=error)
+        for output, error in found.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ class UserModelReport:
     """Report of a user model: outputs to compare with (files, and the model that computed them), and its cost.
 
     `eager` has eager mode's outputs before any sample, `not_compared` the outputs without a rule, and `computes_in` the
-    dtypes of its products. `shapes` are those of floating-point outputs, by their key in the files. `inside_s` and
+    dtypes of its products. `shapes` are those of outputs, by their key in the files. `inside_s` and
     `whole_s` are seconds of calls within graphs and in total, if the model leaves its graphs.
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from measurement import host
 from measurement.cells import Cell
-from measurement.parity import Difference
+from measurement.parity import Parity
 from measurement.profiles import Profile
 from measurement.protocol import REASON_CHARACTERS, Hello, Report
 from measurement.statistics import Interval
@@ -33,25 +33,6 @@ class Failure:
         """Return the failure of a cell whose report cannot be turned into a record."""
         words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
         return cls("error", f"The worker's report could not be turned into a record: {words}")
-
-
-@dataclass(frozen=True)
-class Parity:
-    """Difference of a cell's outputs from the reference's, its relative limit, and the name of the reference.
-
-    `first_differing` is the first step that generated a different token, None if no step did.
-    """
-
-    difference: Difference
-    tolerance: float
-    reference: str
-    first_differing: int | None = None
-    unequal: float = 0.0  # allowed share of differing values among those that must agree exactly
-    eager: float = 0.0  # of a user model: eager mode's own error in units of the dtype's tolerance, if above 1
-
-    @property
-    def holds(self) -> bool:
-        return self.difference.within(self.tolerance, self.unequal)
 
 
 @dataclass(frozen=True)

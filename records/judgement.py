@@ -7,11 +7,11 @@ from statistics import median
 from typing import Any
 
 from measurement import flags, host
-from measurement.parity import LARGEST, OF_A_PART, REPEATED
+from measurement.parity import LARGEST, OF_A_PART, REPEATED, Parity
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
-from records.cell_result import CellResult, Parity, combined
+from records.cell_result import CellResult, combined
 from records.intervals import change_between_halves
 
 # Dtypes of matrix products, in the frameworks' names, for each dtype of a cell.

@@ -10,6 +10,7 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from frameworks import start as strategies
 from frameworks.adapter import Step, Unsupported
 from measurement.machine import descendants
 from measurement.noise import NoiseMeter
-from measurement.parity import TIMES_EAGER, differences, tolerance_needed
+from measurement.parity import Parity, by_output
 from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
@@ -130,7 +131,7 @@ class ProcessStart(GroupWork):
             self.phases.add(name, seconds)
         self.phases.add("first_run", whole - sum(within.values()))
         with self.phases("compare"):
-            parity, tolerance = self.parity(step, output)
+            parity = self.parity(step, output)
         wall = time.monotonic() - self.began
         usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         programs, waited = self.programs_started.summary(), self.programs_started.seconds
@@ -144,9 +145,9 @@ class ProcessStart(GroupWork):
                 Start(
                     wall_s=wall,
                     phases={name: max(0.0, seconds) for name, seconds in self.phases.seconds.items()},
-                    parity=parity if math.isfinite(parity) else None,
-                    tolerance=tolerance,
-                    right=parity <= tolerance,
+                    parity=parity.needed if math.isfinite(parity.needed) else None,
+                    tolerance=parity.tolerance,
+                    right=parity.holds,
                     memory_bytes=1024 * usage[0],
                     children_bytes=max(1024 * usage[1], living_children()),
                     programs=programs,
@@ -164,8 +165,8 @@ class ProcessStart(GroupWork):
     def cell(self):
         return self.group.cells[0]
 
-    def parity(self, step: Step, output: Any) -> tuple[float, float]:
-        """Return the smallest tolerance that the first output meets, and its own; infinite if exact values differ."""
+    def parity(self, step: Step, output: Any) -> Parity:
+        """Return the parity of the first call's output that is nearest to its limit."""
         found = self.arrays(step, output)
         with np.load(self.job.reference) as kept:
             reference = {key: kept[key] for key in kept.files if key.startswith("0.")}
@@ -173,15 +174,10 @@ class ProcessStart(GroupWork):
         if self.job.eager:
             with np.load(self.job.eager) as kept:
                 own = {key: kept[key] for key in kept.files if key.startswith("0.")}
-        limits = (
-            {name: TIMES_EAGER * error.needed for name, error in differences(own, reference).items()} if own else {}
-        )
-        dtype, tolerance_of = self.cell.dtype, self.workload.tolerance_of
+        dtype = self.cell.dtype
         found, reference = self.workload.comparable(dict(self.cell.parameters), found, reference, dtype)
-        return tolerance_needed(
-            differences(found, reference, own or None, dtype),
-            lambda name: max(tolerance_of(name, dtype), limits.get(name, 0.0)),
-        )
+        allowed = partial(self.workload.tolerance_of, dtype=dtype)
+        return Parity.nearest(by_output(found, reference, own, allowed, dtype).values())
 
     def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
         """Return the first call's outputs in the form of references, `0.<name>`."""

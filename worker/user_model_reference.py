@@ -68,13 +68,9 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     Raises Unsupported for a model whose modes cannot be compared.
     """
     refuse_what_modes_cannot_share(subject, calls, tolerance)
-    eager = subject.eager(calls)
-    name, outputs = reference(subject, eager, calls, tolerance)
-    kept = _saved(outputs, folder / f"reference-{position}.npz")
-    beside = ""
-    if eager is not None:
-        beside = _saved(eager, folder / f"eager-{position}.npz")
-        _refuse_what_is_far(eager, outputs, tolerance, name)
+    name, outputs, eager = referred(subject, calls, tolerance)
+    kept = saved(outputs, folder / f"reference-{position}.npz")
+    beside = saved(eager, folder / f"eager-{position}.npz") if eager is not None else ""
     costs, reason = cost_of(subject)
     settings = {name: str(value) for name, value in subject.settings.items()}
     try:
@@ -89,9 +85,21 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         computes_in=computes_in,
         settings=settings,
         counted_by=costs.pop("by", reason),
-        shapes=_shapes(outputs),
+        shapes=shapes_of(outputs),
         **costs,
     )
+
+
+def referred(subject: Subject, calls: int, tolerance: float) -> tuple[str, list[Values], list[Values] | None]:
+    """Return the reference's name and outputs of the first calls, and eager mode's, None where they are not known.
+
+    Raises Unsupported where eager mode is far off the reference.
+    """
+    eager = subject.eager(calls)
+    name, outputs = reference(subject, eager, calls, tolerance)
+    if eager is not None:
+        _refuse_what_is_far(eager, outputs, tolerance, name)
+    return name, outputs, eager
 
 
 def refuse_what_modes_cannot_share(subject: Subject, calls: int, tolerance: float) -> None:
@@ -286,17 +294,22 @@ def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
     return ({}, "") if counted is None else (asdict(counted), "")
 
 
-def _saved(outputs: Sequence[Values], path: Path) -> str:
-    return writing.save(path, {name: sampled(array, None) for name, array in _joined(outputs).items()})
+def saved(outputs: Sequence[Values], path: Path) -> str:
+    """Write outputs of calls into a file, by `<call>.<name>`; return its path."""
+    return writing.save(path, flat(outputs))
 
 
-def _shapes(outputs: Sequence[Values]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of floating-point outputs, by their key in the files, where they are 1-D."""
+def flat(outputs: Sequence[Values]) -> dict[str, np.ndarray]:
+    """Return the values of calls that are compared, by `<call>.<name>`; 1-D."""
+    return {name: sampled(array, None) for name, array in _joined(outputs).items()}
+
+
+def shapes_of(outputs: Sequence[Values]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of outputs, by their key in the files, where they are 1-D."""
     return {
         f"{index}.{name}": found.shapes.get(name, array.shape)
         for index, found in enumerate(outputs)
         for name, array in found.arrays.items()
-        if array.dtype.kind == "f"
     }
 
 

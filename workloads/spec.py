@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -335,6 +335,12 @@ def sampled_places(size: int, most: int) -> np.ndarray:
     while math.gcd(step, size) > 1:  # a step coprime to the size repeats no value
         step += 1
     return (np.arange(most, dtype=np.int64) * step) % size
+
+
+def places_kept(shape: Sequence[int]) -> np.ndarray:
+    """Return the places, in C order, of the values that are kept of a user model's output: all if it is small."""
+    size = math.prod(shape)
+    return np.arange(size) if size <= SAMPLED_VALUES else sampled_places(size, SAMPLED_VALUES - VALUES_OF_ALL)
 
 
 def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:

@@ -11,13 +11,13 @@ import pytest
 
 import workloads
 from measurement.cells import Capture, Effective
-from measurement.parity import INCOMPARABLE, Difference
+from measurement.parity import INCOMPARABLE, Difference, Parity
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello
 from records import assemble, tokens, values
 from records.assemble import record, speedup
-from records.cell_result import CellResult, Context, Failure, Parity
+from records.cell_result import CellResult, Context, Failure
 from records.intervals import correction, over_processes
 from records.record import Record
 from records.rooflines import completed
