@@ -44,11 +44,11 @@ class Streams(Rounds[StreamRecord]):
 
     def referring(self, group: Group) -> StreamJob:
         """Return the job that makes the reference; its calls are padded to the longest if a strategy pads."""
-        job = self.job(group, EAGER, refers=True)
+        job = replace(self.job(group, EAGER), refers=True)
         pads = any(STRATEGIES[name].pads for name in self.strategies)
         return replace(job, padded=(job.longest,) * len(job.lengths)) if pads else job
 
-    def job(self, group: Group, strategy: str, reference: str = "", refers: bool = False) -> StreamJob:
+    def job(self, group: Group, strategy: str) -> StreamJob:
         """Return the job of a stream's process."""
         batch = int(dict(group.cells[0].parameters).get("batch_size", 1))
         stream = self.cut.stream(self.calls, self.launcher.sweep.seed, batch)
@@ -58,12 +58,14 @@ class Streams(Rounds[StreamRecord]):
         compared = tuple(map(stream.index, dict.fromkeys([*shapes[::step][: COMPARED - 1], shapes[-1]])))
         longest, quantiles = self.cut.longest, self.cut.quantiles(PARTS)
         to = padded(STRATEGIES[strategy], lengths, longest, quantiles)
-        return StreamJob(strategy, lengths, to, batches, self.cut.shortest, longest, compared, reference, refers)
+        return StreamJob(strategy, lengths, to, batches, min(lengths), longest, compared)
 
     def measured(self, group: Group, number: int, *arm: str) -> dict[str, Any]:
         """Serve one stream in a process and return the columns of its measurement."""
         (strategy, caches), cell = arm, group.cells[0]
-        job = self.job(group, strategy, self.known[cell.group_id][0].reference)
+        known, _ = self.known[cell.group_id]
+        job = self.job(group, strategy)
+        job = replace(job, reference=known.reference, eager=known.eager, settings=known.settings)
         turn = cell.group_id, number, strategy
         if caches != COLD and self.served != turn:
             self.process(group, job)  # only fills the caches

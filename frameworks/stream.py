@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import frameworks
 from frameworks.adapter import Adapter, Step, Unsupported
+from frameworks.user_model import Inputs, named_entries
 from measurement.cells import Cell
 from measurement.streams import EAGER, STRATEGIES, Strategy
 from workloads.spec import Weights, Workload
 
 LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the first
-MASKS = ("attention_mask", "padding_mask", "mask")  # keywords by which user models take the mask of padded calls
+MASK = "mask"  # which names of masks contain
+MASKS = ("attention_mask", "padding_mask", MASK)  # names of those that a model may take which takes any keyword
+LOW = -10_000.0  # in masks that are added to scores: its exponential is 0, and every dtype holds it
 
 
 @dataclass
 class Place:
-    """Surroundings of a strategy: the framework, the cell, the model's eager step, and the range of lengths.
+    """Surroundings of a strategy: the framework, the cell, the model's eager step, and the calls.
 
-    `examples` are the largest input set, one of another length, and one of another batch size if that varies.
+    `lengths` and `batches` are those of calls, and the longest that calls are padded to. `examples` are input sets of
+    the largest of both, of the shortest length, and of the smallest batch size if that varies. `call` makes an input
+    set of a length.
     """
 
     adapter: Adapter
@@ -30,11 +38,11 @@ class Place:
     cell: Cell  # in the baseline's mode
     weights: Weights
     step: Step
-    shortest: int
-    longest: int
-    largest: int
+    lengths: Sequence[int]
+    batches: Sequence[int]
     strategy: Strategy
-    examples: Sequence[tuple] = ()
+    examples: Sequence[Inputs]
+    call: Callable[[int], Inputs]
 
 
 @dataclass(frozen=True)
@@ -47,11 +55,20 @@ class Counts:
     seconds: float | None = 0.0  # None where the framework reports none
 
 
+@dataclass(frozen=True)
+class Masking:
+    """How calls of a user model mark padding: by a value in the masks that inputs() gives, or in one by keyword."""
+
+    padding: float = 0
+    name: str = ""  # the keyword
+    dtype: str = ""
+
+
 class Server:
     """The model as a strategy calls it; this one calls it eagerly. Strategies read no clock."""
 
     ran_graph = True  # whether the latest call ran a graph, where it should
-    mask = ""  # the keyword by which padded calls pass a mask that the user's inputs() does not give
+    masking = Masking()
 
     def __init__(self, place: Place):
         self.place = place
@@ -59,46 +76,71 @@ class Server:
     def setup(self) -> None:
         """Prepare the first call, such as by an export. Raises Unsupported."""
 
-    def pad(self, inputs: tuple, length: int, padded: int) -> tuple:
-        """Return an input set of a user model with zeros after its tokens. Raises Unsupported."""
+    def pad(self, inputs: Inputs, length: int, padded: int) -> Inputs:
+        """Return an input set of a user model with padding, mostly zeros, after its tokens. Raises Unsupported."""
         leaves, rebuild = self.flatten(inputs)
+        free, masks = self.free_axes(LENGTH), [id(mask) for mask in self.masks(inputs).values()]
+        if padded > length and not any(free):
+            raise Unsupported("inputs() gives no tensor that the suite could pad.")
+        follow = all(leaf.shape[axis] == length for leaf, axes in zip(leaves, free, strict=True) for axis in axes)
+        others = leaves if follow else self.flatten(self.place.call(padded))[0]
         made = []
-        for leaf, axes in zip(leaves, self.free_axes(LENGTH), strict=True):
+        for leaf, other, axes in zip(leaves, others, free, strict=True):
+            value, longer = self.masking.padding if id(leaf) in masks else 0, leaf
             for axis in axes:
-                if leaf.shape[axis] != length:
-                    raise Unsupported(f"an input has {leaf.shape[axis]} positions for a call of {length} tokens.")
-                leaf = self.extended(leaf, axis, padded - length)
-            made.append(leaf)
+                by = padded - length if follow else other.shape[axis] - leaf.shape[axis]
+                longer = self.extended(longer, axis, by, value)
+            made.append(longer)
         args, kwargs = rebuild(made)
-        if self.mask:
-            tokens, axis = max(self.tokens(inputs), key=lambda one: math.prod(one[0].shape))
-            kwargs = kwargs | {self.mask: self.extended(tokens * 0 + 1, axis, padded - length)}
+        if self.masking.name:
+            number, axis = self.tokens(leaves)[0]
+            kwargs = kwargs | {self.masking.name: self.mask(leaves[number], axis, made[number].shape[axis])}
         return args, kwargs
 
-    @staticmethod
-    def gives_mask(inputs: tuple) -> bool:
-        """Return whether an input set of a user model holds a mask by keyword."""
-        return inputs[1].get(MASKS[0]) is not None
+    def mask(self, tokens: Any, axis: int, padded: int) -> Any:
+        """Return a mask for tokens that are padded along an axis: of their batch, and last their length."""
+        whole = "int" in str(tokens.dtype)
+        rows = tokens.shape[: axis if whole else 1] if axis else tokens.shape[1:2]
+        array = np.full((*rows, padded), self.masking.padding, self.masking.dtype)
+        array[..., : tokens.shape[axis]] = 1 - self.masking.padding
+        model = self.place.step.user_model
+        return model.cast(((array,), {}), model.dtype)[0][0]
 
-    def masks(self) -> list[str]:
-        """Return the keywords by which a user model may take a mask, where inputs() gives none."""
-        args, kwargs = self.place.examples[0]
+    def tokens(self, leaves: Sequence[Any]) -> list[tuple[int, int]]:
+        """Return the places of inputs in which one axis is the length, with that axis: the largest whole numbers first.
+
+        Others follow, such as features of speech.
+        """
+        found = [(number, axes[0]) for number, axes in enumerate(self.free_axes(LENGTH)) if len(axes) == 1]
+        sizes = [("int" in str(leaf.dtype), math.prod(leaf.shape)) if hasattr(leaf, "dtype") else () for leaf in leaves]
+        return sorted(found, key=lambda one: sizes[one[0]], reverse=True)
+
+    def arguments(self, inputs: Inputs) -> dict[str, Any]:
+        """Return an input set by the names of the model's parameters, where these are known."""
+        args, kwargs = inputs
         try:
-            signature = inspect.signature(self.signed)
-            given = kwargs | signature.bind_partial(*args, **kwargs).arguments
+            return inspect.signature(self.signed).bind_partial(*args, **kwargs).arguments
         except (TypeError, ValueError):  # such as of a function without a signature
-            return []
-        named = signature.parameters
-        takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named.values())
-        if self.gives_mask((args, kwargs)) or not self.tokens((args, kwargs)):
-            return []
-        return [name for name in MASKS if (takes_any or name in named) and given.get(name) is None]
+            return kwargs
 
-    def tokens(self, inputs: tuple) -> list[tuple[Any, int]]:
-        """Return the whole numbers of an input set of which the last axis alone is the length, with that axis."""
-        pairs = zip(self.flatten(inputs)[0], self.free_axes(LENGTH), strict=True)
-        open_ = [(leaf, axes[0]) for leaf, axes in pairs if len(axes) == 1]
-        return [(leaf, axis) for leaf, axis in open_ if axis == len(leaf.shape) - 1 and "int" in str(leaf.dtype)]
+    def masks(self, inputs: Inputs) -> dict[str, Any]:
+        """Return the masks that an input set holds, by name."""
+        entries = named_entries(self.arguments(inputs))
+        return {name: value for name, value in entries if MASK in name.lower() and getattr(value, "shape", ())}
+
+    def maskings(self) -> list[Masking]:
+        """Return the ways to mark padding by other values than 0, and by masks that inputs() does not give."""
+        example = self.place.examples[0]
+        found = [Masking(value) for value in (1, LOW)] if self.masks(example) else []
+        given = dict(named_entries(self.arguments(example)))
+        with contextlib.suppress(TypeError, ValueError):
+            named = inspect.signature(self.signed).parameters
+            names = [name for name in named if MASK in name.lower()]
+            names += MASKS if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named.values()) else ()
+            lacking = [name for name in dict.fromkeys(names) if (example[1] | given).get(name) is None]
+            kinds = (("int64", 0), ("bool", 0), ("bool", 1)) if self.tokens(self.flatten(example)[0]) else ()
+            found += [Masking(padding, name, dtype) for name in lacking for dtype, padding in kinds]
+        return found
 
     @property
     def signed(self) -> Any:
@@ -108,6 +150,8 @@ class Server:
     def free_axes(self, *kinds: int) -> list[list[int]]:
         """Return the axes in which tensors differ between calls, in the order of `flatten`; of these kinds if named."""
         first, *others = (self.flatten(example)[0] for example in self.place.examples)
+        if {len(first)} != {len(other) for other in others}:
+            raise Unsupported("inputs() gives another number of tensors for another length or batch size.")
         kept = [other for kind, other in enumerate(others) if kind in (kinds or (LENGTH, BATCH))]
         return [
             [axis for other in kept for axis in _differing(leaf, other[number])] for number, leaf in enumerate(first)
@@ -117,8 +161,8 @@ class Server:
         """Return the leaves of an input set, and a function that makes an input set of such leaves."""
         raise Unsupported("the suite has no padding for this framework.")
 
-    def extended(self, leaf: Any, axis: int, by: int) -> Any:
-        """Return a tensor with `by` zeros appended along an axis."""
+    def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
+        """Return a tensor with a value appended `by` times along an axis."""
         raise NotImplementedError
 
     def mark(self, inputs: tuple) -> tuple:

@@ -160,15 +160,6 @@ def differences(
     }
 
 
-def tolerance_needed(found: Mapping[str, Difference], tolerance_of: Callable[[str], float]) -> tuple[float, float]:
-    """Return the smallest tolerance that the output nearest to its limit meets, and its own tolerance.
-
-    The first is infinite if values differ that must agree exactly, and without outputs.
-    """
-    pairs = [(one.needed if one.unequal == 0 else math.inf, tolerance_of(name)) for name, one in found.items()]
-    return max(pairs, key=lambda pair: pair[0] / pair[1], default=(math.inf, 1.0))
-
-
 @dataclass(frozen=True)
 class Parity:
     """Difference of outputs from the reference's, its relative limit, and the name of the reference.

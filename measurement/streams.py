@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from measurement.checked import Count, Duration, Positive
 from measurement.noise import Noise
@@ -77,8 +78,9 @@ def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: 
 class StreamJob:
     """Job of a stream process: the lengths of calls, their padded lengths, and batch sizes.
 
-    After the stream it computes the calls `compared` once more, and compares them with the file `reference`. With
-    `refers` it makes that file in eager mode instead, of unpadded calls, and compares them with the padded ones.
+    After the stream it computes the calls `compared` once more, and compares them with the file `reference`, given the
+    outputs of eager mode in the file `eager`. With `refers` it makes these files of unpadded calls instead, and
+    compares them with the padded ones; `settings` are what it found.
     """
 
     strategy: str
@@ -89,6 +91,8 @@ class StreamJob:
     longest: int
     compared: tuple[int, ...] = ()  # numbers of calls
     reference: str = ""
+    eager: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
     refers: bool = False
 
 

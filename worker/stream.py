@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +15,23 @@ import numpy as np
 import worker
 from frameworks import stream as strategies
 from frameworks.adapter import Step, Unsupported
+from frameworks.user_model import Subject, kept
+from frameworks.values import Values
 from measurement.cells import Cell
 from measurement.host import loop_seconds
 from measurement.noise import NoiseMeter
-from measurement.parity import differences, tolerance_needed
+from measurement.parity import Parity, Sample, by_output
 from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
-from worker import reasons, user_model_reference, writing
+from measurement.text import listed
+from worker import reasons, user_model_reference
 from worker.context import Context
 from worker.group import GroupWork
+from workloads.spec import places_kept
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
-PADDING = "padding"  # in the reference: why calls cannot be padded; empty where they can
-MASK = "mask"  # in the reference: the keyword by which padded calls pass a mask that inputs() does not give
-NO_MASK = f"inputs() gives no {strategies.MASKS[0]!r} by keyword"
-OTHER_MASK = f"0 in {strategies.MASKS[0]!r} must mean padding"
+NO_MASK = f"inputs() gives nothing with {strategies.MASK!r} in its name"
+OTHER_MASK = f"padding is neither 0, 1 nor {strategies.LOW:g} in {{}}"
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -45,13 +49,12 @@ class StreamWork(GroupWork):
         """Run the stream, or make the reference; the cell ends in one message."""
         kind = strategies.load(self.context.job.framework, self.job.strategy, self.cell.device_kind)
         self.channel.phase(self.cell, "prepare")
-        longest, largest = self.job.longest, max(self.job.batches)
-        sizes = [(longest, largest), (max(1, longest - 1), largest)]
-        if min(self.job.batches) < largest:
-            sizes.append((longest, largest - 1))
+        lengths, batches = sorted({*self.job.lengths, self.job.longest}), sorted(set(self.job.batches))
+        sizes = [(lengths[-1], batches[-1]), (self.job.shortest, batches[-1])]
+        if len(batches) > 1:
+            sizes.append((lengths[-1], batches[0]))
         arrays = [self.arrays(*size) for size in sizes]
         self.step = self.prepared(self.cell, self.weights(), arrays[:1])
-        examples = [self.adapter.place(self.cell, ones) for ones in arrays]
         self.server = kind(
             strategies.Place(
                 self.adapter,
@@ -59,11 +62,11 @@ class StreamWork(GroupWork):
                 self.cell,
                 self.weights(),
                 self.step,
-                self.job.shortest,
-                longest,
-                largest,
+                lengths,
+                batches,
                 STRATEGIES[self.job.strategy],
-                examples,
+                [self.adapter.place(self.cell, ones) for ones in arrays],
+                lambda length: self.adapter.place(self.cell, self.arrays(length, batches[-1])),
             )
         )
         self.channel.send(self.refer() if self.job.refers else self.serve())
@@ -75,11 +78,6 @@ class StreamWork(GroupWork):
         return self.workload.inputs(
             {name: sizes.get(name, value) for name, value in given.items()}, self.context.job.seed + length
         )
-
-    @property
-    def gives_mask(self) -> bool:
-        """Return whether the inputs of a user model hold a mask by keyword."""
-        return not self.workload.has_reference and self.server.gives_mask(self.server.place.examples[0])
 
     def inputs(self, length: int, padded: int, batch: int) -> tuple:
         """Return a call's inputs on the device in the strategy's form, with a mask if it pads and the model has one."""
@@ -115,7 +113,7 @@ class StreamWork(GroupWork):
         self.channel.phase(self.cell, "compare")
         if not self.workload.has_reference:
             server.refuse_python(kept[self.calls[-1]])
-        parity, tolerance = self.parity()
+        parity = self.parity()
         return Streamed(
             self.cell.id,
             Stream(
@@ -126,9 +124,9 @@ class StreamWork(GroupWork):
                 recorded=after.recorded - before.recorded,
                 compile_s=None if after.seconds is None else max(0.0, after.seconds - (before.seconds or 0.0)),
                 fell_back=fell_back,
-                parity=parity if math.isfinite(parity) else None,
-                tolerance=tolerance,
-                right=parity <= tolerance,
+                parity=parity.needed if math.isfinite(parity.needed) else None,
+                tolerance=parity.tolerance,
+                right=parity.holds,
                 memory_before_bytes=memory,
                 memory_bytes=memory_after,
                 device_before_bytes=device,
@@ -161,86 +159,97 @@ class StreamWork(GroupWork):
                 alive = end
         return seconds, fell_back
 
-    def outputs(self, calls: Sequence[tuple[int, int, int]]) -> dict[str, np.ndarray]:
-        """Return the outputs of the compared ones among calls from the model's first state on, by `<call>.<name>`."""
+    def outputs(self, calls: Sequence[tuple[int, int, int]]) -> Iterator[Values]:
+        """Yield the outputs of the compared ones among calls, from the model's first state on."""
         self.server.restore()
-        found: dict[str, np.ndarray] = {}
+        subject = self.step.user_model
         for number in self.job.compared:
             inputs = self.inputs(*calls[number])
             output = self.server(self.step.fresh(inputs) if self.step.fresh else inputs)
             self.adapter.synchronize(output)
-            subject = self.step.user_model
-            arrays = self.adapter.to_numpy(output) if subject is None else subject.values(output).arrays
-            found |= {f"{number}.{name}": array for name, array in arrays.items()}
-        return found
+            yield Values(self.adapter.to_numpy(output)) if subject is None else subject.values(output)
 
     def refer(self) -> Filled:
-        """Save eager mode's outputs of the calls that are compared, unpadded, and why padding changes them, if so.
+        """Save the outputs that strategies are compared with, of unpadded calls, and how calls can be padded.
 
         Raises Unsupported for a user model whose modes cannot be compared.
         """
-        if self.step.user_model is not None:
-            subject, calls = self.step.user_model, self.workload.parity_calls
-            user_model_reference.refuse_what_modes_cannot_share(
-                subject, calls, self.workload.tolerance[self.cell.dtype]
-            )
-        found = self.outputs(list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True)))
-        expected = dict(found)
-        found[PADDING] = np.array(self.unfit_for_padding(expected))
-        found[MASK] = np.array(self.server.mask)
-        path = Path(self.context.job.folder) / OUTPUTS / "reference.npz"
-        saved = writing.save(path, found)
-        return Filled(self.cell.id, time.monotonic() - worker.BEGAN, saved)
+        subject, folder = self.step.user_model, Path(self.context.job.folder) / OUTPUTS
+        unpadded = list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True))
+        eager = None
+        if subject is None:
+            found = list(map(kept, self.outputs(unpadded)))
+        else:
+            self.refuse_one_length(subject)
+            tolerance = self.workload.tolerance[self.cell.dtype]
+            user_model_reference.refuse_what_modes_cannot_share(subject, self.workload.parity_calls, tolerance)
+            subject.sets = [self.inputs(*unpadded[number]) for number in self.job.compared]
+            _, found, eager = user_model_reference.referred(subject, len(subject.sets), tolerance)
+        self.job = replace(
+            self.job,
+            reference=user_model_reference.saved(found, folder / "reference.npz"),
+            eager=user_model_reference.saved(eager, folder / "eager.npz") if eager else "",
+            settings={"shapes": user_model_reference.shapes_of(found)},
+        )
+        why = self.unfit_for_padding()
+        settings = self.job.settings | {"unfit": why, "masking": astuple(self.server.masking)}
+        return Filled(self.cell.id, time.monotonic() - worker.BEGAN, self.job.reference, self.job.eager, settings)
 
-    def unfit_for_padding(self, expected: dict[str, np.ndarray]) -> str:
-        """Return why calls cannot be padded, not even with a mask that the suite makes; else empty."""
+    def refuse_one_length(self, subject: Subject) -> None:
+        """Raise Unsupported for inputs of the same sizes at all lengths: each call would be the same."""
+        longest, other, *_ = (subject.values(example).arrays for example in self.server.place.examples)
+        sizes = [sorted((name, array.shape) for name, array in given.items()) for given in (longest, other)]
+        if self.job.shortest < self.job.longest and sizes[0] == sizes[1]:
+            raise Unsupported(
+                f"inputs() gives tensors of the same sizes for seq_len={self.job.longest} and {self.job.shortest}: let "
+                "their lengths be seq_len."
+            )
+
+    def unfit_for_padding(self) -> str:
+        """Return why calls cannot be padded, not even with other masks; else empty, with the server's choice of one."""
         if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
-        why = self.changed_by_padding(expected)
-        for name in self.server.masks() if why and not self.workload.has_reference else ():
-            self.server.mask = name
-            if not self.changed_by_padding(expected):
+        why = self.changed_by_padding()
+        for masking in self.server.maskings() if why and not self.workload.has_reference else ():
+            self.server.masking = masking
+            if not self.changed_by_padding():
                 return ""
-        self.server.mask = ""
+        self.server.masking = strategies.Masking()
         return why
 
-    def changed_by_padding(self, expected: dict[str, np.ndarray]) -> str:
+    def changed_by_padding(self) -> str:
         """Return why calls cannot be padded so, by eager mode's calls padded to the longest; else empty."""
-        name = self.workload.name
-        lacks = f"{name} takes no mask" if self.workload.has_reference else NO_MASK
-        if not any(array.dtype.kind in "fc" for array in expected.values()):
-            if self.gives_mask:
-                return ""
+        masks = [] if self.workload.has_reference else list(self.server.masks(self.server.place.examples[0]))
+        lacks = f"{self.workload.name} takes no mask" if self.workload.has_reference else NO_MASK
+        lacks = OTHER_MASK.format(listed(masks)) if masks else lacks
+        with np.load(self.job.reference) as reference:
+            shown = masks or any(reference[key].dtype.kind in "fc" for key in reference)
+        if not shown:
             return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
-        if self.gives_mask:
-            lacks = OTHER_MASK
         try:
-            needed, tolerance = self.compared(expected, self.calls)
+            holds = self.parity().holds
         except Unsupported as error:
             return str(error)
         except Exception as error:  # such as of a fixed length in the model
             return f"a call padded to {self.job.longest} positions fails: {reasons.message(error)}"
-        return "" if needed <= tolerance else f"padding changes the outputs at real positions, and {lacks}."
+        return "" if holds else f"padding changes the outputs at real positions, and {lacks}."
 
     def refuse_padding(self) -> None:
         """Raise Unsupported where the reference shows that calls cannot be padded; else take its choice of a mask."""
-        with np.load(self.job.reference) as reference:
-            if reason := str(reference[PADDING]):
-                raise Unsupported(reason)
-            self.server.mask = str(reference[MASK])
+        if reason := self.job.settings["unfit"]:
+            raise Unsupported(reason)
+        self.server.masking = strategies.Masking(*self.job.settings["masking"])
 
-    def parity(self) -> tuple[float, float]:
-        """Return the smallest tolerance that all outputs meet at real positions, and their own."""
-        with np.load(self.job.reference) as reference:
-            return self.compared(
-                {key: reference[key] for key in reference.files if key not in (PADDING, MASK)}, self.calls
-            )
-
-    def compared(self, expected: dict[str, np.ndarray], calls: Sequence[tuple[int, int, int]]) -> tuple[float, float]:
-        """Return the smallest tolerance that outputs of the compared ones among calls meet, and their own."""
-        found = {key: at_real_positions(array, expected.get(key)) for key, array in self.outputs(calls).items()}
-        tolerance_of = self.workload.tolerance_of
-        return tolerance_needed(differences(found, expected), lambda name: tolerance_of(name, self.cell.dtype))
+    def parity(self) -> Parity:
+        """Return the parity of the output nearest to its limit, at real positions."""
+        shapes = {key: tuple(shape) for key, shape in self.job.settings["shapes"].items()}
+        found = [at_real_positions(values, place, shapes) for place, values in enumerate(self.outputs(self.calls))]
+        reference, eager = (dict(np.load(path)) if path else {} for path in (self.job.reference, self.job.eager))
+        samples = {key: Sample(shape, places_kept(shape)) for key, shape in shapes.items()}
+        dtype = self.cell.dtype
+        allowed = partial(self.workload.tolerance_of, dtype=dtype)
+        outputs = user_model_reference.flat(found)
+        return Parity.nearest(by_output(outputs, reference, eager, allowed, dtype, samples=samples).values())
 
 
 def refuse_unrecorded(strategy: str, recorded: int) -> None:
@@ -249,11 +258,18 @@ def refuse_unrecorded(strategy: str, recorded: int) -> None:
         raise Unsupported("no CUDA graph was recorded: measure the strategy without them")
 
 
-def at_real_positions(array: np.ndarray, expected: np.ndarray | None) -> np.ndarray:
-    """Return an output cut to its size without padding, which follows the real values."""
-    if expected is None or expected.ndim != array.ndim:
-        return array
-    return array[tuple(slice(0, size) for size in expected.shape)]
+def at_real_positions(found: Values, place: int, shapes: Mapping[str, tuple[int, ...]]) -> Values:
+    """Return the outputs of a compared call as they are kept, cut to their `shapes` without padding, which follows.
+
+    `shapes` are by place and name; an output that cannot be cut to its own is dropped.
+    """
+    cut = {}
+    for name, array in found.arrays.items():
+        shape = shapes.get(f"{place}.{name}", array.shape)
+        inner = array[tuple(map(slice, shape))] if len(shape) == array.ndim else array
+        if inner.shape == shape:
+            cut[name] = inner
+    return kept(Values(cut))
 
 
 def resident_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,8 +58,9 @@ class Eager(Server):
     def signed(self) -> Any:
         return self.place.step.user_model.bound
 
-    def extended(self, leaf: Any, axis: int, by: int) -> Any:
-        return jnp.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.ndim)])
+    def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
+        shape = [by if axis == number else size for number, size in enumerate(leaf.shape)]
+        return jnp.concatenate([leaf, jnp.full(shape, value).astype(leaf.dtype)], axis)
 
 
 class Jitted(Eager):
@@ -113,31 +115,53 @@ class Jitted(Eager):
 
 
 class Polymorphic(Jitted):
-    """jax.export with symbolic sizes: traced once; XLA still compiles for each shape."""
+    """jax.export with symbolic sizes: traced once; XLA still compiles for each shape.
+
+    Sizes are multiples of the largest number that divides those of all calls, since a model may divide them too.
+    """
 
     def setup(self) -> None:
-        place, own = self.place, self._own is not None
-        bounds = {"n": (place.shortest, place.longest)}
-        if len(place.examples) > 2:
-            bounds["b"] = (1, place.largest)
-        limits = [
-            text for name, (least, most) in bounds.items() for text in (f"{name} >= {least}", f"{name} <= {most}")
-        ]
-        sizes = export.symbolic_shape(", ".join(bounds), constraints=limits)
-        one, *others = ((user_model.Partitioned.from_tree(given),) if own else given for given in place.examples)
-
-        def open_sizes(first: Any, *rest: Any) -> Any:
-            before = jnp.shape(first)
-            shape = list(before)
-            for size, other in zip(sizes, rest, strict=True):
-                for axis, length in enumerate(jnp.shape(other)):
-                    shape[axis] = shape[axis] if length == before[axis] else size
-            return jax.ShapeDtypeStruct(tuple(shape), jnp.result_type(first))
-
+        used: set[str] = set()
         with runtime.exporting():
-            shapes = jax.tree.map(open_sizes, one, *others)
+            self.shapes(export.SymbolicScope(), used)
+            limits = [
+                text
+                for name, values in self.kinds.items()
+                for text in (f"{name} >= {min(values)}", f"{name} <= {max(values)}")
+                if name in used  # JAX refuses others
+            ]
+            shapes = self.shapes(export.SymbolicScope(limits), used)
             exported = export.export(jax.jit(self.forward))(runtime.shapes(self.params), *shapes)
         self._graph = jax.jit(self._named(exported.call))
+
+    @property
+    def kinds(self) -> dict[str, list[int]]:
+        """The lengths and batch sizes of calls by symbol, in multiples of what divides them all."""
+        kinds = {"n": self.place.lengths, "b": self.place.batches}
+        return {name: [value // math.gcd(*values) for value in values] for name, values in kinds.items()}
+
+    def shapes(self, scope: export.SymbolicScope, used: set[str]) -> tuple:
+        """Return the arguments of the graph with symbolic sizes, and note the symbols among `kinds` that are used."""
+
+        def size(name: str, most: int, least: int) -> Any:
+            """Return the size that is `most` in the largest calls and `least` in the smallest."""
+            values = self.kinds[name]
+            slope, rest = divmod(most - least, max(values) - min(values))
+            if rest:
+                return export.symbolic_shape(f"{name}_{most}_{least}", scope=scope)[0]
+            used.add(name)
+            return slope * export.symbolic_shape(name, scope=scope)[0] + most - slope * max(values)
+
+        def opened(first: Any, *rest: Any) -> Any:
+            shape = list(jnp.shape(first))
+            for name, other in zip(self.kinds, rest, strict=False):
+                for axis, least in enumerate(jnp.shape(other)):
+                    if least != jnp.shape(first)[axis]:
+                        shape[axis] = size(name, jnp.shape(first)[axis], least)
+            return jax.ShapeDtypeStruct(tuple(shape), jnp.result_type(first))
+
+        given = self.place.examples
+        return jax.tree.map(opened, *((user_model.Partitioned.from_tree(one),) if self._own else one for one in given))
 
 
 SERVERS: dict[str, type[Server]] = {

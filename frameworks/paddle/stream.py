@@ -32,10 +32,10 @@ class Eager(Server):
 
         return trees.tensors(inputs), rebuilt
 
-    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+    def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
         shape = list(leaf.shape)
         shape[axis] = by
-        return paddle.concat([leaf, paddle.zeros(shape, leaf.dtype)], axis)
+        return paddle.concat([leaf, paddle.full(shape, value).astype(leaf.dtype)], axis)
 
 
 class Captured(Eager):

@@ -33,8 +33,9 @@ class Eager(Server):
         model = self.place.step.user_model.module.model
         return getattr(model, "call", model)
 
-    def extended(self, leaf: Any, axis: int, by: int) -> Any:
-        return tf.pad(leaf, [(0, by if axis == number else 0) for number in range(leaf.shape.rank)])
+    def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
+        shape = [by if axis == number else size for number, size in enumerate(leaf.shape)]
+        return tf.concat([leaf, tf.cast(tf.fill(shape, value), leaf.dtype)], axis)
 
 
 class Function(Eager):

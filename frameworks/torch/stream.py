@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.utils import _pytree as pytree
 
 from frameworks.adapter import Unsupported
-from frameworks.stream import BATCH, LENGTH, Counts, Place, Server
+from frameworks.stream import Counts, Place, Server
 from frameworks.torch import FRAMEWORK
 from frameworks.torch.modes import graphs
 from frameworks.torch.user_model import graph_breaks
@@ -64,10 +65,10 @@ class Eager(Server):
         leaves, form = pytree.tree_flatten(inputs)
         return leaves, lambda made: pytree.tree_unflatten(made, form)
 
-    def extended(self, leaf: Any, axis: int, by: int) -> Any:
+    def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
         shape = list(leaf.shape)
         shape[axis] = by
-        return torch.cat([leaf, leaf.new_zeros(shape)], axis)
+        return torch.cat([leaf, leaf.new_full(shape, value)], axis)
 
     def device_bytes(self) -> int | None:
         device = self.place.adapter.device
@@ -116,13 +117,22 @@ class Marked(Compiled):
     torch specialises on a size of 1, which cannot be marked.
     """
 
+    def __call__(self, inputs: tuple) -> Any:
+        try:
+            return super().__call__(inputs)
+        except ConstraintViolationError as error:
+            raise Unsupported(
+                "the model does not take every length or batch size between the bounds, or not in one graph, and "
+                "mark_dynamic accepts no other condition: measure STRATEGY=dynamic."
+            ) from error
+
     def mark(self, inputs: tuple) -> tuple:
-        place = self.place
-        for kind, least, most in ((LENGTH, place.shortest, place.longest), (BATCH, 1, place.largest)):
-            for leaf, axes in zip(self.flatten(inputs)[0], self.free_axes(kind), strict=True):
-                for axis in axes:
-                    if leaf.shape[axis] > 1:
-                        torch._dynamo.mark_dynamic(leaf, axis, min=max(2, least), max=most)
+        examples = [self.flatten(example)[0] for example in self.place.examples]
+        for number, (leaf, axes) in enumerate(zip(self.flatten(inputs)[0], self.free_axes(), strict=True)):
+            for axis in axes:
+                sizes = [example[number].shape[axis] for example in examples]
+                if leaf.shape[axis] > 1:
+                    torch._dynamo.mark_dynamic(leaf, axis, min=max(2, min(sizes)), max=max(sizes))
         return inputs
 
 

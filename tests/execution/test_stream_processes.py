@@ -227,7 +227,7 @@ def test_a_padding_that_changes_outputs_is_refused_before_the_stream(tmp_path, c
     assert done.code == DONE, done.output
     assert (found["longest"].status, found["longest"].reason) == (
         "unsupported",
-        "padding changes the outputs at real positions, and inputs() gives no 'attention_mask' by keyword.",
+        "padding changes the outputs at real positions, and inputs() gives nothing with 'mask' in its name.",
     )
 
 
@@ -300,7 +300,90 @@ def test_a_model_of_flax_that_takes_a_mask_gets_one_where_padding_changes_output
     assert longest.padded_share > 0 and longest.parity <= longest.tolerance
 
 
-ADDITIVE = """
+ATTENTION = """
+import torch
+
+def attended(x, blocked):
+    scores = x @ x.mT
+    return torch.softmax(scores if blocked is None else scores.masked_fill(blocked[:, None, :], -1e9), -1) @ x
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.dense = torch.nn.Embedding(10, 4), torch.nn.Linear(6, 4)
+
+    def forward(self, x, MASK):
+        x = self.dense(x) if x.is_floating_point() else self.embed(x)
+        return CODE
+
+def model():
+    torch.manual_seed(0)
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    ids, frames = torch.randint(1, 10, (batch_size, seq_len)), torch.randn(batch_size, seq_len, 6)
+    zeros = torch.zeros(batch_size, seq_len)
+    return GIVEN
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mask", "code", "given", "reason"),
+    [
+        ("mask", "torch.softmax(x @ x.mT + mask[:, None, :], -1) @ x", "ids, zeros", None),
+        ("key_padding_mask", "attended(x, key_padding_mask)", "{'x': ids, 'key_padding_mask': zeros.bool()}", None),
+        ("padding_mask=None", "attended(x, padding_mask)", "frames", None),
+        ("mask", "attended(x, mask == 0)[:, -1]", "ids, zeros + 1", "and padding is neither 0, 1 nor -10000 in mask."),
+    ],
+)
+def test_a_mask_of_any_name_marks_padding_by_the_value_that_keeps_the_outputs(tmp_path, mask, code, given, reason):
+    interpreter("torch")
+    text = ATTENTION.replace("MASK", mask).replace("CODE", code).replace("GIVEN", given)
+    (tmp_path / "net.py").write_text(text)
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
+    assert done.code == DONE, done.output
+    longest = found["longest"]
+    assert longest.status == ("unsupported" if reason else "ok"), longest.reason
+    assert reason in longest.reason if reason else longest.padded_share > 0
+
+
+PREDICTING = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(1000, 64), torch.nn.Linear(64, 1000)
+        layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 3)
+
+    def forward(self, ids, mask):
+        logits = self.head(self.encoder(self.embed(ids), src_key_padding_mask=mask == 0))
+        return logits, logits.argmax(-1)
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return torch.randint(1, 1000, (batch_size, seq_len)), torch.ones(batch_size, seq_len, dtype=torch.long)
+"""
+
+
+@pytest.mark.slow
+def test_eager_mode_s_own_error_is_allowed_in_streams_as_elsewhere(tmp_path):
+    """Whole numbers that rounding changes in eager mode, too."""
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(PREDICTING)
+    (tmp_path / "more.csv").write_text("length,batch,count\n40,8,1\n64,8,1\n")
+    words = ("--lengths", str(tmp_path / "more.csv"), "--seq", "64", "--dtype", "bf16", "--strategy", "longest")
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "4", *words)
+    assert done.code == DONE, done.output
+    assert {name: one.status for name, one in found.items()} == {"eager": "ok", "longest": "ok"}, done.output
+
+
+WINDOWS = {
+    "torch": """
 import torch
 
 class Net(torch.nn.Module):
@@ -308,29 +391,63 @@ class Net(torch.nn.Module):
         super().__init__()
         self.embed = torch.nn.Embedding(10, 4)
 
-    def forward(self, ids, attention_mask):
-        x = self.embed(ids)
-        return torch.softmax(x @ x.mT + attention_mask[:, None, :], -1) @ x
+    def forward(self, ids, targets):
+        x = self.embed(ids).unflatten(1, (-1, 8))
+        return (torch.softmax(x @ x.mT, -1) @ x).flatten(1, 2), self.embed(targets)
 
 def model():
-    torch.manual_seed(0)
     return Net()
 
-def inputs(batch_size=2, seq_len=8):
-    return {"ids": torch.randint(1, 10, (batch_size, seq_len)), "attention_mask": torch.zeros(batch_size, seq_len)}
-"""
+def inputs(batch_size, seq_len):
+    assert seq_len % 8 == 0
+    return torch.randint(1, 10, (batch_size, seq_len)), torch.randint(1, 10, (batch_size, seq_len // 8 + 1))
+""",
+    "jax": """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+def model():
+    def forward(embed, ids, targets):
+        x = embed[ids].reshape(ids.shape[0], ids.shape[1] // 8, 8, 4)
+        return (jax.nn.softmax(x @ x.swapaxes(2, 3)) @ x).reshape(*ids.shape, 4), embed[targets]
+    return forward, jnp.asarray(np.random.default_rng(0).normal(size=(10, 4)), "float32")
+
+def inputs(batch_size, seq_len):
+    assert seq_len % 8 == 0
+    ids, targets = ((batch_size, size) for size in (seq_len, seq_len // 8 + 1))
+    return np.random.randint(1, 10, ids), np.random.randint(1, 10, targets)
+""",
+}
 
 
 @pytest.mark.slow
-def test_a_mask_in_which_0_means_attend_is_refused(tmp_path):
-    interpreter("torch")
-    (tmp_path / "net.py").write_text(ADDITIVE)
-    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
-    assert done.code == DONE, done.output
-    assert (found["longest"].status, found["longest"].reason) == (
-        "unsupported",
-        "padding changes the outputs at real positions, and 0 in 'attention_mask' must mean padding.",
+@pytest.mark.parametrize(("framework", "strategy"), [("torch", "dynamic"), ("jax", "polymorphic")])
+def test_lengths_that_a_model_divides_are_taken_from_the_stream(tmp_path, framework, strategy):
+    interpreter(framework)
+    (tmp_path / "net.py").write_text(WINDOWS[framework])
+    (tmp_path / "windows.csv").write_text("length,batch,count\n16,2,1\n24,4,1\n40,4,1\n")
+    words = ("--lengths", str(tmp_path / "windows.csv"), "--seq", "40", "--strategy", f"{strategy},longest")
+    done, found = streamed(
+        tmp_path, "--framework", framework, "--workload", str(tmp_path / "net.py"), "--calls", "6", *words
     )
+    assert done.code == DONE, done.output
+    assert {name: one.status for name, one in found.items()} == dict.fromkeys(("eager", strategy, "longest"), "ok")
+    assert found["longest"].padded_share > 0 and found["longest"].shapes < found[strategy].shapes
+
+
+@pytest.mark.slow
+def test_inputs_without_the_length_of_the_call_are_refused(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(MODEL.replace("(batch_size, seq_len)", "(batch_size, 8)"))
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "6", "--strategy", "static")
+    assert not found and "tensors of the same sizes for seq_len=12 and 5" in done.output
+
+
+def test_the_longest_call_of_a_file_of_lengths_is_called_first(capsys, tmp_path):
+    (tmp_path / "few.csv").write_text("length,count\n5,1\n48,1\n")
+    assert runner.main(["stream", "--lengths", str(tmp_path / "few.csv"), "--dry-run"]) == DONE
+    assert "seq_len=48" in capsys.readouterr().out
 
 
 @pytest.mark.slow
