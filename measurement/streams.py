@@ -78,9 +78,9 @@ def padded(strategy: Strategy, lengths: Sequence[int], longest: int, quantiles: 
 class StreamJob:
     """Job of a stream process: the lengths of calls, their padded lengths, and batch sizes.
 
-    After the stream it computes the calls `compared` once more, and compares them with the file `reference`, given the
-    outputs of eager mode in the file `eager`. With `refers` it makes these files of unpadded calls instead, and
-    compares them with the padded ones; `settings` are what it found.
+    After the stream it computes the calls `compared` once more, and compares them with the file `reference`. Outputs of
+    eager mode are in the file `eager`. With `refers` it makes these files of unpadded calls instead, and compares them
+    with the padded ones; `settings` are what it found.
     """
 
     strategy: str

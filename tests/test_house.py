@@ -138,7 +138,7 @@ def allowed_to(path: Path) -> set[str] | None:
             "copies.py": {"frameworks.values"},
             "start.py": {"frameworks", "frameworks.", "frameworks.adapter"}
             | {"measurement.cells", "measurement.starts", "workloads.spec"},
-            "stream.py": {"frameworks", "frameworks.", "frameworks.adapter"}
+            "stream.py": {"numpy", "frameworks", "frameworks.", "frameworks.adapter", "frameworks.user_model"}
             | {"measurement.cells", "measurement.streams", "workloads.spec"},
             "generating.py": {"frameworks.adapter", "frameworks.program"},
             "adapter.py": {
