@@ -103,7 +103,7 @@ class Server:
         rows = tokens.shape[: axis if whole else 1] if axis else tokens.shape[1:2]
         array = np.full((*rows, padded), self.masking.padding, self.masking.dtype)
         array[..., : tokens.shape[axis]] = 1 - self.masking.padding
-        model = self.place.step.user_model
+        model: Any = self.place.step.user_model
         return model.cast(((array,), {}), model.dtype)[0][0]
 
     def tokens(self, leaves: Sequence[Any]) -> list[tuple[int, int]]:
@@ -126,7 +126,7 @@ class Server:
     def masks(self, inputs: Inputs) -> dict[str, Any]:
         """Return the masks that an input set holds, by name."""
         entries = named_entries(self.arguments(inputs))
-        return {name: value for name, value in entries if MASK in name.lower() and getattr(value, "shape", ())}
+        return {name: value for name, value in entries if MASK in name.lower() and bool(getattr(value, "shape", ()))}
 
     def maskings(self) -> list[Masking]:
         """Return the ways to mark padding by other values than 0, and by masks that inputs() does not give."""

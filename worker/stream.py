@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,8 @@ class StreamWork(GroupWork):
 
         Raises Unsupported for a user model whose modes cannot be compared.
         """
-        subject, folder = self.step.user_model, Path(self.context.job.folder) / OUTPUTS
+        subject: Any = self.step.user_model
+        folder = Path(self.context.job.folder) / OUTPUTS
         unpadded = list(zip(self.job.lengths, self.job.lengths, self.job.batches, strict=True))
         eager = None
         if subject is None:
