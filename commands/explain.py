@@ -17,6 +17,7 @@ from rich.console import Console
 import frameworks
 import workloads
 from analysis import losses
+from commands import bench
 from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.launcher import Launcher
@@ -90,17 +91,18 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
     command = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}
     manifest.write(folder / FILE, {**command, "number": runs.next_number(folder)})
     launcher = campaign.launcher(run)
+    kept = f"Finished profiles are kept in {folder}."
+    kept += f" Resume with: {request.again}" if request.again else ""  # by itself the command begins again
     try:
-        take(campaign.plan, launcher, console)
-        controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
-        if controls.bundles:
-            console.print("A graph mode is slower than eager mode: measuring controls.")
-            campaign.make(group for bundle in controls.bundles for group in bundle.groups)
-        take(controls, launcher, console, control=True)
+        with bench.resumable(lambda: kept):
+            take(campaign.plan, launcher, console)
+            controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
+            if controls.bundles:
+                console.print("A graph mode is slower than eager mode: measuring controls.")
+                campaign.make(group for bundle in controls.bundles for group in bundle.groups)
+            take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
-        console.print(f"Stopped. Finished profiles are kept in {folder}.", soft_wrap=True)
-        if request.again:  # by itself the command begins again
-            console.print(f"Resume with: {request.again}", soft_wrap=True)
+        console.print(f"Stopped. {kept}", soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)

@@ -63,6 +63,15 @@ def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_full_disk_under_explain_says_what_is_kept(suite, tmp_path):
+    with disk(tmp_path / "disk", "size=16k") as place:
+        words = [sys.executable, suite.folder / "runner.py", "explain", *NUMPY, "--out", place / "run"]
+        full = subprocess.run(words, cwd=suite.folder, capture_output=True, text=True)
+    assert full.returncode == 2, full.stdout
+    assert one_sentence(full.stderr, "No space left on device", f"Finished profiles are kept in {place}/run.")
+
+
+@pytest.mark.slow
 def test_a_disk_that_takes_no_writing(suite, tmp_path):
     with disk(tmp_path / "disk", "size=1m") as place:
         folder, other = (write_run(place / name, small_set()) for name in ("run", "other"))
