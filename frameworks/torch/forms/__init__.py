@@ -129,7 +129,11 @@ class Deployed:
         """Check what was built and put it where later processes find it. Raises Unsupported."""
         try:
             self._form.check(new)
-            new.rename(there)
+            try:
+                new.rename(there)
+            except OSError:
+                if not there.exists():  # else another process has built the same meanwhile
+                    raise
         except BaseException:
             self._made.cleanup()
             raise

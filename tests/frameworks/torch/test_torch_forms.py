@@ -368,6 +368,8 @@ for form in {FORMS}:
         forms.load(form).build = None
     artefact = step.build()
     assert artefact.size > 1000 and artefact.built == (not LATER), (form, artefact)
+    if form == "openvino" and not LATER:  # as another process builds it at the same time
+        adapter.prepare(workload, cell, *given).build().check()
     artefact.check()
     step.load()
     torch.testing.assert_close(step(), expected)
