@@ -84,8 +84,17 @@ class Reached:
         jax.tree.flatten(value, is_leaf=lambda node: nodes.append(node))  # type: ignore[func-returns-value]
         for node in nodes:
             if not isinstance(node, tuple | list | dict) and not is_array(node):
+                self._uncompile_static(node)
                 self.walk(node)
         return value
+
+    def _uncompile_static(self, node: Any) -> None:
+        """Put the original of each compiled function among a tree's attributes that JAX does not flatten there."""
+        if jax.tree_util.all_leaves([node]):
+            return
+        for name, part in list(getattr(node, "__dict__", {}).items()):
+            if uncompiled(part) is not part:
+                vars(node)[name] = self._uncompiled(name, part)
 
     def only(self, wanted: Callable[[Any], bool]) -> None:
         """Exchange only the arrays that are wanted: others are constants of the code."""
