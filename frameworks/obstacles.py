@@ -1,4 +1,4 @@
-"""Why a GPU or a build cannot be used, in a sentence with the way out: from the driver's answer, or an error's text.
+"""Why a GPU, build or mode cannot be used, with the way out: from the driver's answer, or an error's text.
 
 Frameworks report the same few problems in many ways, some only in a log. Nothing here imports a framework.
 """
@@ -63,6 +63,11 @@ _WORDS = (
         "such as jax[cuda13], and remove other copies from LD_LIBRARY_PATH.",
     ),
     (
+        r"aot_autograd does not currently support double backward",
+        "the model differentiates gradients (create_graph=True), which torch.compile does not: compute them with "
+        "torch.func.grad, or measure MODE=dynamo.",
+    ),
+    (
         r"operator torchvision::\w+ does not exist",
         "torchvision is built for another torch version: install both from one package index, or set PYTHON to an "
         "interpreter in which both load.",
@@ -71,7 +76,7 @@ _WORDS = (
 
 
 def from_words(words: str) -> str | None:
-    """Return the meaning of an error's text for the use of a GPU or a build; None for other errors."""
+    """Return the meaning of an error's text for the use of a GPU, build or mode; None for other errors."""
     for pattern, sentence in _WORDS:
         if match := re.search(pattern, words):
             return sentence.format(

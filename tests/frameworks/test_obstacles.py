@@ -72,6 +72,10 @@ MESSAGES = [
         "  [Hint: cudnn_dso_handle should not be null.]",
         "cudnn, which Paddle takes from the system, cannot be loaded: install CUDA and cuDNN",
     ),
+    (
+        "torch.compile with aot_autograd does not currently support double backward",
+        "compute them with torch.func.grad, or measure MODE=dynamo",
+    ),
 ]  # fmt: skip
 
 
