@@ -126,7 +126,7 @@ def _module_of(frame: FrameType) -> str:
 @contextlib.contextmanager
 def _as_script(path: str) -> Iterator[None]:
     """Run a file's code with the command line of `python path`; turn an error of its relative imports into Fault."""
-    before, sys.argv = sys.argv, [path]
+    sys.argv = [path]  # from now on: calls of the model may read it
     try:
         yield
     except ImportError as error:
@@ -137,8 +137,6 @@ def _as_script(path: str) -> Iterator[None]:
         raise Fault(
             f"{error} ({place_of(error, path)}): import by absolute name; the file's folder is on sys.path."
         ) from error
-    finally:
-        sys.argv = before
 
 
 class _Made:
