@@ -292,17 +292,28 @@ def disagreement(error: BaseException) -> str:
     if not given or getattr(error, "left_behind", None):
         return given and error.left_behind  # type: ignore[attr-defined]
     several = not given.startswith("argument 1 of ") or ", argument 2 of " in given
-    unbound = expects_arrays = lacking = False
-    with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
-        unbound = _UNBOUND.search(str(error)) is not None
-        lacking = _LACKING.match(str(error)) is not None
-        expects_arrays = isinstance(error, AttributeError | TypeError) and bool(_TENSOR.search(str(error)))
+    text = text_of(error)
+    unbound = _UNBOUND.search(text) is not None
+    expects_arrays = isinstance(error, AttributeError | TypeError) and _TENSOR.search(text)
     if expects_arrays and not unbound and getattr(error, "were_arrays", False):
         return f"; the call was model({given}), in which tensors replace NumPy's arrays: let the model take tensors."
-    if lacking:
+    if _LACKING.match(text):
         return "; this operator has no kernel for that dtype: choose another DTYPE, or cast its operands in forward."
     whole = ", or `return (inputs,)` to pass one argument" * (several and unbound)
     return f"; the call was model({given}): change inputs() or model() so that they agree{whole}."
+
+
+def text_of(error: BaseException) -> str:
+    """Return an exception's text, also of a user's class with a `__str__` that raises."""
+    try:
+        return str(error)
+    except Exception as other:
+        return f"its text is unknown: __str__ raises {type(other).__name__}"
+
+
+def in_a_line(error: BaseException, most: int = 200) -> str:
+    """Return the class and the text of an exception in one line of at most so many characters."""
+    return " ".join(f"{type(error).__name__}: {text_of(error)}".split())[:most]
 
 
 def _names_two_dtypes(text: str) -> bool:
@@ -317,8 +328,7 @@ def place_of(error: BaseException, source: str) -> str:
     Paddle and TensorFlow replace the traceback and write its frames into the text.
     """
     frames = [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
-    with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
-        frames += [(file, int(line)) for file, line in _FRAME.findall(str(error))]
+    frames += [(file, int(line)) for file, line in _FRAME.findall(text_of(error))]
     inside = [place for place in frames if _is_users(place[0], source)]
     return short_place(*inside[-1], source) if inside else ""
 

@@ -14,6 +14,7 @@ import frameworks
 import workloads
 from frameworks import program
 from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.user_file import in_a_line
 from measurement.cells import Cell
 from measurement.protocol import GroupJob
 from measurement.sampling import Variant, first_call
@@ -174,7 +175,7 @@ class GroupWork:
             member.step.rewind()
         except Exception as error:  # the measurement is still valid
             writing.check_room(self.context.job.folder)
-            return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            return in_a_line(error, 300)
         if operations is None or isinstance(operations, str):
             return operations or "the framework does not show its operators"
         return tuple(operations)

@@ -13,6 +13,7 @@ import numpy as np
 
 import frameworks
 from frameworks.adapter import Step
+from frameworks.user_file import in_a_line
 from measurement import host
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
@@ -457,7 +458,7 @@ class InterleavedComparison(GroupWork):
             outputs = self.save_outputs(step, other.inputs)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             writing.check_room(self.context.job.folder)
-            return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+            return Unseen(other.seq_len, problem=in_a_line(error, 300))
         if step.capture().calls_outside > outside:
             return Unseen(other.seq_len, problem="Calls of this length run no graph: they run eager mode's code.")
         return Unseen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from frameworks.adapter import Unsupported
-from frameworks.user_file import Fault, place_of
+from frameworks.user_file import Fault, place_of, text_of
 from measurement.protocol import REASON_CHARACTERS
 
 # Paddle and TensorFlow write a traceback into the message: frames, each with lines of its source, then the exception.
@@ -19,11 +19,7 @@ CAUSE_CHARACTERS = 300
 
 def message(error: BaseException) -> str:
     """Return an exception's text in one line, without its class and stack frames."""
-    try:
-        text = _STYLE.sub("", str(error))
-    except Exception as other:  # a user's class with a `__str__` that raises
-        return f"its text is unknown: __str__ raises {type(other).__name__}"
-    return " ".join(_KERAS.sub("", _after_frames(text)).split())
+    return " ".join(_KERAS.sub("", _after_frames(_STYLE.sub("", text_of(error)))).split())
 
 
 def _after_frames(text: str) -> str:

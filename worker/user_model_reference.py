@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from frameworks.adapter import Step, Unsupported
-from frameworks.user_file import seed_python
+from frameworks.user_file import in_a_line, seed_python
 from frameworks.user_model import LOSS, Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
@@ -76,7 +76,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     try:
         computes_in = tuple(subject.computes_in())
     except Exception as error:  # the measurement is still valid
-        computes_in, settings["computes_in"] = (), f"not known: {_line(error)}"
+        computes_in, settings["computes_in"] = (), f"not known: {in_a_line(error)}"
     return UserModelReport(
         kept,
         name,
@@ -189,7 +189,7 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int, toleranc
             outputs = subject.precise(dtype, calls)
             reason = "" if eager is None else _no_reference(subject, dtype, outputs, eager, tolerance)
         except Exception as error:  # its own code may insist on a dtype, or not be copied
-            reason = f"{dtype} failed: {_line(error)}"
+            reason = f"{dtype} failed: {in_a_line(error)}"
         if not reason:
             return f"its own eager mode in {dtype}{failed}", outputs
         failed = failed or f" ({reason})"
@@ -290,7 +290,7 @@ def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
     try:
         counted = subject.cost()
     except Exception as error:
-        return {}, f"not counted: {error if isinstance(error, Uncounted) else _line(error)}"
+        return {}, f"not counted: {error if isinstance(error, Uncounted) else in_a_line(error)}"
     return ({}, "") if counted is None else (asdict(counted), "")
 
 
@@ -319,11 +319,6 @@ def _joined(outputs: Sequence[Values]) -> dict[str, np.ndarray]:
 
 def _form(found: Values) -> Mapping[str, tuple]:
     return {name: (found.shapes.get(name), array.dtype.kind) for name, array in found.arrays.items()}
-
-
-def _line(error: Exception) -> str:
-    words = " ".join(f"{type(error).__name__}: {error}".split())
-    return words[:200]
 
 
 def priced(step: Step, synchronize: Callable[[Any], None], clocks: Clocks) -> tuple[float, float]:

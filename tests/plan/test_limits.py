@@ -46,6 +46,8 @@ def test_a_model_s_file_is_as_long_and_deep_as_one_that_was_written(tmp_path, te
 
 
 def test_an_exception_whose_text_raises_is_an_error():
+    from frameworks.user_file import in_a_line
     from worker.channel import classify
 
+    assert in_a_line(Wordless()) == "Wordless: its text is unknown: __str__ raises RuntimeError"
     assert classify(Wordless()) == ("error", "Wordless: its text is unknown: __str__ raises RuntimeError")

@@ -252,7 +252,7 @@ class Model(user_model.UserModel):
         try:
             self._settle_eager()  # before anything is traced: the model may keep what it makes in its first call
             if error := self.applied.settle(self.fresh(self.sets[0]), self._on_device, self.trains):
-                words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                words = user_file.in_a_line(error)
                 place = user_file.place_of(error, self.source)
                 self.settings["cannot be traced"] = f"{words} ({place})" if place else words
             self.module = self._on_device(self.applied.params)
