@@ -416,7 +416,7 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
 
 @contextlib.contextmanager
 def _refusing_graphs(name: str) -> Iterator[None]:
-    """Raise Unsupported within the block where TorchScript or a package of AOTInductor is called."""
+    """Raise Unsupported within the block where TorchScript, a package of AOTInductor or a CUDA graph is called."""
 
     def refuse_script(script: Any, *_: Any, **__: Any) -> NoReturn:
         raise Unsupported(
@@ -430,7 +430,14 @@ def _refusing_graphs(name: str) -> Iterator[None]:
             "module."
         )
 
-    calls = [(kind, "__call__", refuse_script) for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod)]
+    def refuse_replay(*_: Any, **__: Any) -> NoReturn:
+        raise Unsupported(
+            f"{name} replays a CUDA graph, so its eager mode would run a graph: remove torch.cuda.CUDAGraph and "
+            "torch.cuda.make_graphed_callables from it."
+        )
+
+    calls: list[tuple[Any, str, Callable]] = [(torch.cuda.CUDAGraph, "replay", refuse_replay)]
+    calls += [(kind, "__call__", refuse_script) for kind in (torch._C.ScriptFunction, torch._C.ScriptMethod)]
     packages = [(kind, call) for kind in vars(torch._C._aoti).values() for call in ("run", "boxed_run")]
     calls += [(kind, call, refuse_package) for kind, call in packages if hasattr(kind, call)]
     before = [(kind, call, getattr(kind, call)) for kind, call, _ in calls]
