@@ -28,7 +28,7 @@ SETTINGS = {
     "optimizer": "torch.optim.AdamW(fused=True, but for complex parameters), outside the graph",
 }
 OWN_STEP = "the suite runs backward and the optimizer, so leave them out of the model, and detach"
-NO_GRADIENT = f"the loss has no gradient to compute: {OWN_STEP} nothing that it returns."
+NO_GRADIENT = f"the loss has no gradient to compute: {OWN_STEP} nothing that it returns, nor turn gradients off."
 FREED = f"backward reaches a graph that an earlier backward freed: {OWN_STEP} what it keeps between calls."
 ATEN = torch.ops.aten
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # integers as long as a parameter's values
@@ -167,6 +167,7 @@ def _differentiate(loss: torch.Tensor) -> None:
     except RuntimeError as error:
         if loss.requires_grad and "a second time" not in str(error):
             raise
+    torch.set_grad_enabled(True)  # which the model may have turned off for whatever follows
     raise Fault(FREED if loss.requires_grad else NO_GRADIENT)
 
 

@@ -93,31 +93,34 @@ class TorchRules(Rules):
 
 
 class File(user_file.UserFile):
-    """A user's file, whose functions run with the default dtype that it set; calls of the model have the cell's."""
+    """A user's file, whose functions run with the default dtype and the gradients that it set, unlike calls."""
 
-    _defaults: dict[str, torch.dtype] = {}  # noqa: RUF012 - by path, of the process
+    _set: dict[str, tuple[torch.dtype, bool]] = {}  # noqa: RUF012 - by path, of the process
 
     def __init__(self, path: str):
-        with self._by_its_default(path):
+        with self._as_it_set(path):
             super().__init__(path)
 
     @property
     def default(self) -> torch.dtype:
         """Return torch's default dtype as the file set it."""
-        return self._defaults[self.path]
+        return self._set[self.path][0]
 
     def call(self, function: str, **arguments: Any) -> Any:
-        with self._by_its_default(self.path):
+        with self._as_it_set(self.path):
             return super().call(function, **arguments)
 
     @contextlib.contextmanager
-    def _by_its_default(self, path: str) -> Iterator[None]:
+    def _as_it_set(self, path: str) -> Iterator[None]:
         before = torch.get_default_dtype()
-        torch.set_default_dtype(self._defaults.get(path, torch.float32))
+        dtype, gradients = self._set.get(path, (torch.float32, True))
+        torch.set_default_dtype(dtype)
         try:
-            yield
+            with torch.set_grad_enabled(gradients):
+                yield
+                gradients = torch.is_grad_enabled()
         finally:
-            self._defaults[path] = torch.get_default_dtype()
+            self._set[path] = torch.get_default_dtype(), gradients
             torch.set_default_dtype(before)
 
 
