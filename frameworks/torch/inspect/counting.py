@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.thread import _worker
 from math import prod
 from typing import Any
 
 import torch
+from torch._C._profiler import _ExperimentalConfig
+from torch._ops import HigherOrderOperator
+from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from frameworks.torch.inspect.program import IN_NUMPY, taken_to_numpy, uncompiled
+from frameworks.torch.inspect.program import IN_NUMPY, run_within, taken_to_numpy, uncompiled
 from frameworks.user_model import Counted, Uncounted
 
 # Namespaces outside of which kernels are third-party; and ATen's own operators that torch does not count.
@@ -27,6 +27,7 @@ _HEAVY = re.compile(
 )
 # Operators that read rows of their first operand, at places that a later one holds.
 _GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
+_ALL_THREADS = _ExperimentalConfig(profile_all_threads=True)
 IN_THREADS = "the model computes in threads of its own, and torch counts the operators of one thread."
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
@@ -94,75 +95,60 @@ def _taken_apart() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-class _Noted(TorchDispatchMode):
-    """Appends the operators that a thread runs to a list."""
+def _in_other_threads(call: Callable[[], Any]) -> bool:
+    """Return whether a call runs operators in threads that modes do not see: they see its own, and autograd's."""
+    with profile(activities=[ProfilerActivity.CPU], experimental_config=_ALL_THREADS) as recorded, _Marked():
+        call()
+    events = recorded.events()
+    return not {event.thread for event in events if "::" in event.name} <= {
+        event.thread for event in events if event.name == _Marked.NAME
+    }
 
-    def __init__(self, operators: list[Any]) -> None:
-        super().__init__()
-        self._operators = operators
+
+class _Marked(TorchDispatchMode):
+    """Puts a mark around each operator that modes see."""
+
+    supports_higher_order_operators = True
+    NAME = "seen"
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        self._operators.append(func)
-        return func(*args, **(kwargs or {}))
+        with record_function(self.NAME):
+            return func(*args, **(kwargs or {}))
 
 
-@contextlib.contextmanager
-def _run_in_threads() -> Iterator[list[Any]]:
-    """Collect the operators that a block runs in threads that it starts, and in pools of `concurrent.futures`.
-
-    Modes see one thread alone. Threads that exist before, and serve a queue of their own, are not seen.
-    """
-    operators: list[Any] = []
-    run, submit = threading.Thread.run, ThreadPoolExecutor.submit
-
-    def noted(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        with _Noted(operators):
-            return function(*args, **kwargs)
-
-    def noted_run(thread: threading.Thread) -> None:
-        lasting = getattr(thread, "_target", None) is _worker  # a pool's thread, which serves later calls
-        run(thread) if lasting else noted(run, thread)
-
-    threading.Thread.run = noted_run  # type: ignore[method-assign]
-    ThreadPoolExecutor.submit = lambda pool, /, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
-    try:
-        yield operators
-    finally:
-        threading.Thread.run, ThreadPoolExecutor.submit = run, submit  # type: ignore[method-assign]
-
-
-class _NoModules(contextlib.nullcontext):
-    """Replace the counter's tracker of modules, which fails on parametrizations while no gradient is recorded."""
-
-    parents = frozenset(("Global",))
-
-
-class _Bytes(TorchDispatchMode):
-    """Sums the bytes that operators read and write (0 for a view), and notes those whose FLOPs have no rule.
+class _Counter(TorchDispatchMode):
+    """Sums FLOPs by torch's rules, and bytes that operators read and write (0 for a view); notes those without a rule.
 
     `rows` are the bytes that gathers read, by the storage of their table. `whole` are storages that others read.
     """
 
+    supports_higher_order_operators = True
+
     def __init__(self, rules: Mapping[Any, Any]) -> None:
         super().__init__()
         self._rules = rules
-        self.moved = 0
+        self.flops = self.moved = 0
         self.rows: dict[int, int] = {}
         self.whole: set[int] = set()
         self.uncounted: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        known = func._overloadpacket in self._rules
-        if not known:
-            with self:  # count its components, as for FLOPs
-                result = func.decompose(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return run_within(self, func, args, kwargs)
+        rule = self._rules.get(func._overloadpacket)
+        if rule is None:
+            with self:  # count its components
+                result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        result = func(*args, **(kwargs or {}))
-        if not known and (func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname)):
+        result = func(*args, **kwargs)
+        if rule:
+            self.flops += rule(*args, **kwargs, out_val=result)
+        elif func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname):
             self.uncounted.add(func.name())
         if not func.is_view:
-            self._add(func._opname, args, kwargs or {}, result)
+            self._add(func._opname, args, kwargs, result)
         return result
 
     def _add(self, name: str, args: tuple, kwargs: Mapping[str, Any], result: Any) -> None:
@@ -194,23 +180,24 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in (ATTENTION_ON_CPUS | PRODUCTS).items()}
-    flops = FlopCounterMode(display=False, custom_mapping=rules)
-    flops.mod_tracker = _NoModules()
-    moved = _Bytes(flops.flop_registry)
+    rules = FlopCounterMode(display=False, custom_mapping=rules).flop_registry
+    computed, moved = _Counter(rules), _Counter(rules)
     with uncompiled():
         call(*fresh())
-    given, inputs = fresh(), fresh()
-    with uncompiled(), _taken_apart(), flops, taken_to_numpy() as taken, _run_in_threads() as in_threads:
-        call(*given)
-    if taken or in_threads:
-        raise Uncounted(IN_NUMPY if taken else IN_THREADS)
-    with uncompiled(), moved:
-        output = call(*inputs)
+        given, inputs, others = fresh(), fresh(), fresh()
+        with _taken_apart(), computed, taken_to_numpy() as taken:
+            call(*given)
+        if taken:
+            raise Uncounted(IN_NUMPY)
+        if _in_other_threads(lambda: call(*others)):
+            raise Uncounted(IN_THREADS)
+        with moved:
+            output = call(*inputs)
     if moved.uncounted:
         raise Uncounted.naming(moved.uncounted)
     held = [*module.parameters(), *module.buffers()]
     return Counted(
-        flops=int(flops.get_total_flops()),
+        flops=int(computed.flops),
         bytes=nbytes((held, inputs, output)) - moved.unread(held),
         unfused_bytes=moved.moved,
         by=BY,

@@ -15,10 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from frameworks.program import NONE, Operation, Program
+from frameworks.user_model import Uncounted
 
 ATTENTION = "scaled_dot_product_attention"
 _FUSED = re.compile(r"_scaled_dot_product_(\w+?)_attention")  # the kernel that SDPA chose; its math path has none
@@ -32,11 +34,13 @@ _KINDS = {
     "normalisation": r"(layer|batch|group|instance|rms)_norm",
 }
 IN_NUMPY = "eager mode converts a tensor to NumPy during the call, and torch does not list NumPy's operators."
+TRACED = "where gradients are recorded, torch traces {operator}, so the operators that it runs are not known."
 READING = "_local_scalar_dense"  # dispatched by `item()` and a branch on a tensor's value
 # They rename memory, as views do, though their schemas do not show it.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias", "set_"}
 _ADDED = {"lift_fresh_copy", "_assert_tensor_metadata"}  # by torch.export: a constant, a check of a dtype
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_EAGER = torch._C.DispatchKey.CompositeExplicitAutograd  # of the kernels of higher-order operators
 _watchers: list[Callable[..., None]] = []
 
 
@@ -44,7 +48,7 @@ def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: boo
     """Run `call(*inputs)` once; return its operators, in order.
 
     `autograd`: the call records gradients, for which autograd decomposes attention before it is dispatched. Nothing
-    here waits for a device or reads a value, so the call may be under stream capture.
+    here waits for a device or reads a value, so the call may be under stream capture. Raises Uncounted.
     """
     listed: list[Operation] = []
     recorder = _Recorder(listed)
@@ -56,9 +60,12 @@ def executed(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: boo
 
 
 def shown(call: Callable[..., Any], inputs: Sequence[Any], autograd: bool = False) -> Program | str:
-    """Return the operators of a call in eager mode, as `executed` does; a text where NumPy computes some of them."""
-    with taken_to_numpy() as taken:
-        listed = executed(call, inputs, autograd)
+    """Return the operators of a call in eager mode, as `executed` does; a text where some of them are not known."""
+    try:
+        with taken_to_numpy() as taken:
+            listed = executed(call, inputs, autograd)
+    except Uncounted as error:
+        return str(error)
     return IN_NUMPY if taken else listed
 
 
@@ -79,9 +86,12 @@ def taken_to_numpy() -> Iterator[list[torch.Size]]:
         torch.Tensor.numpy = own
 
 
-def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
-    """Return the operators of a graph; `context` puts a call into the context of the captured one."""
-    return executed(*graph.call(context))  # as eager mode is listed: before autocast, or after it
+def captured(graph: CapturedGraph, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
+    """Return the operators of a graph, or why they are not known; `context` is that of the captured call."""
+    try:
+        return executed(*graph.call(context))  # as eager mode is listed: before autocast, or after it
+    except Uncounted as error:
+        return str(error)
 
 
 def uncompiled() -> contextlib.AbstractContextManager:
@@ -100,6 +110,26 @@ def watched(watcher: Callable[..., None]) -> Iterator[None]:
         yield
     finally:
         _watchers.remove(watcher)
+
+
+def run_within(mode: TorchDispatchMode, operator: HigherOrderOperator, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Run a higher-order operator, such as torch.cond, so that `mode` sees the operators that eager mode runs for it.
+
+    The kernels of control flow refuse modes, and compute in functions alone, which then enter the mode themselves.
+    """
+
+    def entering(value: Any) -> Any:
+        def entered(*given: Any, **named: Any) -> Any:
+            with mode:
+                return value(*given, **named)
+
+        return entered if callable(value) and not _is_tensor(value) else value
+
+    try:
+        with mode:
+            return operator.py_kernels[_EAGER](*args, **kwargs)
+    except AssertionError:
+        return operator(*map(entering, args), **kwargs)
 
 
 class CapturedGraph:
@@ -125,7 +155,16 @@ class CapturedGraph:
         return context(self._graph), [_real(value) for value in self._inputs], context(torch.is_grad_enabled)()
 
 
-class _AttentionCalls(TorchFunctionMode):
+class NoControlFlow(TorchFunctionMode):
+    """Raises Uncounted for higher-order operators, such as torch.cond, which autograd would trace."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if isinstance(func, HigherOrderOperator):
+            raise Uncounted(TRACED.format(operator=func.name()))
+        return func(*args, **(kwargs or {}))
+
+
+class _AttentionCalls(NoControlFlow):
     """Sees `scaled_dot_product_attention` where autograd decomposes it before it is dispatched."""
 
     def __init__(self, recorder: _Recorder):
@@ -135,11 +174,13 @@ class _AttentionCalls(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") == ATTENTION:
             return self._recorder.attention(func, args, kwargs or {})
-        return func(*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
 
 
 class _Recorder(TorchDispatchMode):
     """Appends each dispatched operator that computes something to `listed`."""
+
+    supports_higher_order_operators = True
 
     def __init__(self, listed: list[Operation]):
         super().__init__()
@@ -149,6 +190,8 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return run_within(self, func, args, kwargs)
         if _name(func) == ATTENTION and not self._in_attention:
             with self:
                 return self.attention(func, args, kwargs)

@@ -12,6 +12,7 @@ import torch
 from frameworks import user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.torch.inspect.counting import counted
+from frameworks.torch.inspect.program import NoControlFlow
 from frameworks.torch.modes import training, whole_iteration
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model.model import Model, Replayed, deep_copy
@@ -175,7 +176,8 @@ class Training(user_model.Training):
     def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
         module = deep_copy(self.model.module)
-        cost = counted(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
+        with NoControlFlow():
+            cost = counted(self.trainer(module, "float32"), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
         return replace(cost, bytes=cost.bytes + 4 * UPDATED * weights)
 
