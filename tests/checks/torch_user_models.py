@@ -212,6 +212,18 @@ def check_a_library_s_classifier_of_zeros_has_other_numbers(device: str) -> None
     assert [bool(parameter.any()) for parameter in made.parameters()] == [True, False] * 2
 
 
+def check_a_replay_of_a_cuda_graph_is_no_eager_mode(device: str) -> None:
+    own = torch.cuda.CUDAGraph.replay
+    try:
+        with user_model._refusing_graphs("net.py"):
+            torch.cuda.CUDAGraph.replay(None)
+    except Unsupported as error:
+        assert "net.py replays a CUDA graph" in str(error), error
+    else:
+        raise AssertionError("not refused")
+    assert torch.cuda.CUDAGraph.replay is own
+
+
 def check_costs_of_fused_paths_and_norms(device: str) -> None:
     attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
     with torch.inference_mode():
