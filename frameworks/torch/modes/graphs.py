@@ -96,7 +96,7 @@ def why_nothing_is_compiled(before: Mapping[str, int] = MappingProxyType({})) ->
 
 def compile_model(
     model: Callable, mode: str, device: torch.device, shapes: str
-) -> tuple[Callable, Callable[[], Capture], Callable[..., Program]]:
+) -> tuple[Callable, Callable[[], Capture], Callable[..., Program | str]]:
     """Return the compiled module or function, the report of its capture, and the list of the graph's operators.
 
     Nothing is compiled yet.
