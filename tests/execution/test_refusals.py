@@ -65,7 +65,23 @@ def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
 @pytest.mark.slow
 def test_a_full_disk_under_explain_says_what_is_kept(suite, tmp_path):
     with disk(tmp_path / "disk", "size=16k") as place:
-        words = [sys.executable, suite.folder / "runner.py", "explain", *NUMPY, "--out", place / "run"]
+        small = [
+            "--framework",
+            "numpy",
+            "--mode",
+            "eager",
+            "--workload",
+            "mlp",
+            "--impl",
+            "plain",
+            "--width",
+            "8",
+            "--depth",
+            "1",
+            "--threads",
+            "1",
+        ]
+        words = [sys.executable, suite.folder / "runner.py", "explain", *small, "--out", place / "run"]
         full = subprocess.run(words, cwd=suite.folder, capture_output=True, text=True)
     assert full.returncode == 2, full.stdout
     assert one_sentence(full.stderr, "No space left on device", f"Finished profiles are kept in {place}/run.")
