@@ -202,7 +202,7 @@ def failure(ended: Ended | str) -> dict[str, str]:
 def judged(found: Start | Stream, wrong: str, flags: Mapping[str, bool]) -> dict[str, Any]:
     """Return the columns on correct outputs, with the reason `wrong` if not, on noise, and on flags that hold."""
     noise = found.noise
-    flags = {**flags, **(disturbances(noise) if noise else {})}
+    flags = {**flags, "eager_error": found.eager_error, **(disturbances(noise) if noise else {})}
     return {
         "status": "ok" if found.right else "mismatch",
         "reason": None if found.right else wrong,

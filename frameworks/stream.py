@@ -21,7 +21,7 @@ from workloads.spec import Weights, Workload
 LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the first
 MASK = "mask"  # which names of masks contain
 MASKS = ("attention_mask", "padding_mask", MASK)  # names of those that a model may take which takes any keyword
-LOW = -10_000.0  # in masks that are added to scores: its exponential is 0, and every dtype holds it
+LOW = -10_000.0  # in masks that are added to scores: its exponential is 0, and float16 holds it
 
 
 @dataclass

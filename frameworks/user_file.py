@@ -279,10 +279,9 @@ def inputs_alone() -> Iterator[None]:
     except Fault:
         raise
     except Exception as error:
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise Fault(
-            f"inputs() fails where model() has not run ({words}), as in a process that loads an artefact: let inputs() "
-            "use nothing that model() sets."
+            f"inputs() fails where model() has not run ({in_a_line(error)}), as in a process that loads an artefact: "
+            "let inputs() use nothing that model() sets."
         ) from error
 
 

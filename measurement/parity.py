@@ -193,14 +193,15 @@ class Parity:
 def limit(own: Difference, tolerance: float, reference: str) -> Parity:
     """Return an output's limit as a parity, given eager mode's own error in the cell's dtype.
 
-    If that error exceeds the tolerance, the limit is a multiple of it.
+    It is the tolerance, or a multiple of that error where this is more.
     """
     unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
-    if own.needed <= tolerance:
+    if TIMES_EAGER * own.needed <= tolerance:
         return Parity(own, tolerance, reference, unequal=unequal)
     in_tolerances = own.needed / tolerance if tolerance else math.inf
     reference += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
-    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=in_tolerances)
+    eager = in_tolerances if in_tolerances > 1 else 0.0
+    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal, eager=eager)
 
 
 def by_output(

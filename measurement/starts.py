@@ -108,3 +108,4 @@ class Start:
     host_loop_s: tuple[Positive, ...] = ()
     compilations: int | None = None  # after the first answer
     noise: Noise | None = None  # until the last sample
+    eager_error: bool = False  # eager mode itself is far off the reference

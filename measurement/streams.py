@@ -120,3 +120,4 @@ class Stream:
     device_bytes: int | None = None
     host_loop_s: tuple[Positive, ...] = ()
     noise: Noise | None = None  # during the stream
+    eager_error: bool = False  # eager mode itself is far off the reference

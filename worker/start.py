@@ -20,9 +20,10 @@ import frameworks
 import worker
 from frameworks import start as strategies
 from frameworks.adapter import Step, Unsupported
+from measurement.flags import EAGER_ERROR
 from measurement.machine import descendants
 from measurement.noise import NoiseMeter
-from measurement.parity import Parity, by_output
+from measurement.parity import Parity, Sample, by_output
 from measurement.profiles import STARTED
 from measurement.protocol import OUTPUTS, Filled, Phase, Started
 from measurement.sampling import Clocks, Variant, take_rounds
@@ -33,7 +34,7 @@ from worker.context import Context
 from worker.group import GroupWork
 from worker.loading import load_inputs
 from worker.started import Imports, Programs
-from workloads.spec import sampled, without_padding
+from workloads.spec import places_kept, sampled, without_padding
 
 EXEC = "EAGER_VS_GRAPH_EXEC"  # set by the guard as it becomes this process
 COMPILERS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "nvcc")
@@ -148,6 +149,7 @@ class ProcessStart(GroupWork):
                     parity=parity.needed if math.isfinite(parity.needed) else None,
                     tolerance=parity.tolerance,
                     right=parity.holds,
+                    eager_error=parity.eager > EAGER_ERROR,
                     memory_bytes=1024 * usage[0],
                     children_bytes=max(1024 * usage[1], living_children()),
                     programs=programs,
@@ -177,7 +179,8 @@ class ProcessStart(GroupWork):
         dtype = self.cell.dtype
         found, reference = self.workload.comparable(dict(self.cell.parameters), found, reference, dtype)
         allowed = partial(self.workload.tolerance_of, dtype=dtype)
-        return Parity.nearest(by_output(found, reference, own, allowed, dtype).values())
+        samples = {key: Sample(shape, places_kept(shape)) for key, shape in self.job.settings.get("shapes", {}).items()}
+        return Parity.nearest(by_output(found, reference, own, allowed, dtype, samples=samples).values())
 
     def arrays(self, step: Step, output: Any) -> dict[str, np.ndarray]:
         """Return the first call's outputs in the form of references, `0.<name>`."""
@@ -221,12 +224,14 @@ class ProcessStart(GroupWork):
         self.context.start(self.cell)
         super().__init__(self.context, self.group)
         member = self.first_called(self.cell, self.weights(), load_inputs(self.group.inputs))
-        reference, eager, settings = self.job.reference, "", {}
+        reference, eager = self.job.reference, ""
+        settings: dict[str, Any] = {}
         folder = Path(self.context.job.folder) / OUTPUTS
         if not self.workload.has_reference:
             subject, tolerance = user_model_reference.subject_of(member.step), self.workload.tolerance[self.cell.dtype]
             found = user_model_reference.examined(subject, self.workload.parity_calls, tolerance, folder, 0)
             reference, eager, settings = found.reference, found.eager, dict(found.settings)
+            settings["shapes"] = found.shapes
             settings["fresh"] = "yes" if member.step.fresh else ""
         elif not reference:
             member.step.rewind()

@@ -19,20 +19,22 @@ from frameworks.adapter import Step, Unsupported
 from frameworks.user_model import Subject, kept
 from frameworks.values import Values
 from measurement.cells import Cell
+from measurement.flags import EAGER_ERROR
 from measurement.host import loop_seconds
 from measurement.noise import NoiseMeter
-from measurement.parity import Parity, Sample, by_output
+from measurement.parity import Difference, Parity, Sample, by_output, differences
 from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
 from measurement.text import listed
 from worker import reasons, user_model_reference
 from worker.context import Context
 from worker.group import GroupWork
-from workloads.spec import places_kept
+from workloads.spec import Arrays, places_kept
 
 SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent worker
 NO_MASK = f"inputs() gives nothing with {strategies.MASK!r} in its name"
 OTHER_MASK = f"padding is neither 0, 1 nor {strategies.LOW:g} in {{}}"
+NEAR = 0.02  # of what padding may change: such changes are alike, and the first way to mark padding is taken
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -128,6 +130,7 @@ class StreamWork(GroupWork):
                 parity=parity.needed if math.isfinite(parity.needed) else None,
                 tolerance=parity.tolerance,
                 right=parity.holds,
+                eager_error=parity.eager > EAGER_ERROR,
                 memory_before_bytes=memory,
                 memory_bytes=memory_after,
                 device_before_bytes=device,
@@ -211,30 +214,49 @@ class StreamWork(GroupWork):
         """Return why calls cannot be padded, not even with other masks; else empty, with the server's choice of one."""
         if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
-        why = self.changed_by_padding()
-        for masking in self.server.maskings() if why and not self.workload.has_reference else ():
-            self.server.masking = masking
-            if not self.changed_by_padding():
-                return ""
-        self.server.masking = strategies.Masking()
+        maskings = [strategies.Masking(), *(() if self.workload.has_reference else self.server.maskings())]
+        tried = [(*self.changed_by_padding(masking), masking) for masking in maskings]
+        least = min(change for change, _, _ in tried)
+        alike = max(NEAR, 2 * least) if least <= 1 else math.inf
+        _, why, self.server.masking = next(one for one in tried if one[0] <= alike)
         return why
 
-    def changed_by_padding(self) -> str:
-        """Return why calls cannot be padded so, by eager mode's calls padded to the longest; else empty."""
+    def changed_by_padding(self, masking: strategies.Masking) -> tuple[float, str]:
+        """Return how much padding to the longest changes eager mode's calls, and why they cannot be padded if above 1.
+
+        A change is in units of what it may be; infinite for calls that fail.
+        """
+        self.server.masking = masking
         masks = [] if self.workload.has_reference else list(self.server.masks(self.server.place.examples[0]))
         lacks = f"{self.workload.name} takes no mask" if self.workload.has_reference else NO_MASK
         lacks = OTHER_MASK.format(listed(masks)) if masks else lacks
         with np.load(self.job.reference) as reference:
             shown = masks or any(reference[key].dtype.kind in "fc" for key in reference)
         if not shown:
-            return f"{lacks}, and whole numbers do not show whether padding changes the outputs."
+            return math.inf, f"{lacks}, and whole numbers do not show whether padding changes the outputs."
         try:
-            holds = self.parity().holds
+            change = self.change_by_padding()
         except Unsupported as error:
-            return str(error)
+            return math.inf, str(error)
         except Exception as error:  # such as of a fixed length in the model
-            return f"a call padded to {self.job.longest} positions fails: {reasons.message(error)}"
-        return "" if holds else f"padding changes the outputs at real positions, and {lacks}."
+            return math.inf, f"a call padded to {self.job.longest} positions fails: {reasons.message(error)}"
+        return change, "" if change <= 1 else f"padding changes the outputs at real positions, and {lacks}."
+
+    def change_by_padding(self) -> float:
+        """Return the largest change of eager mode's outputs at real positions, in units of what it may be.
+
+        That is the tolerance, or eager mode's own error where this is more: not a multiple of it, as for a graph, since
+        the calls differ in nothing but padding.
+        """
+        outputs, reference, eager, samples = self.compared()
+        unpadded = eager or reference
+        own = differences(unpadded, reference) if eager else {}
+        changes = []
+        for name, change in differences(outputs, unpadded, None, self.cell.dtype, samples).items():
+            error = own.get(name, Difference())
+            allowed = max(self.workload.tolerance_of(name, dtype=self.cell.dtype), error.needed)
+            changes.append(change.needed / (allowed or NEAR) if change.unequal <= error.unequal else math.inf)
+        return max(changes, default=math.inf)
 
     def refuse_padding(self) -> None:
         """Raise Unsupported where the reference shows that calls cannot be padded; else take its choice of a mask."""
@@ -244,14 +266,18 @@ class StreamWork(GroupWork):
 
     def parity(self) -> Parity:
         """Return the parity of the output nearest to its limit, at real positions."""
+        outputs, reference, eager, samples = self.compared()
+        allowed = partial(self.workload.tolerance_of, dtype=self.cell.dtype)
+        found = by_output(outputs, reference, eager, allowed, self.cell.dtype, samples=samples)
+        return Parity.nearest(found.values())
+
+    def compared(self) -> tuple[Arrays, Arrays, Arrays, dict[str, Sample]]:
+        """Return the compared calls' outputs at real positions, the reference's, eager mode's, and their samples."""
         shapes = {key: tuple(shape) for key, shape in self.job.settings["shapes"].items()}
         found = [at_real_positions(values, place, shapes) for place, values in enumerate(self.outputs(self.calls))]
         reference, eager = (dict(np.load(path)) if path else {} for path in (self.job.reference, self.job.eager))
         samples = {key: Sample(shape, places_kept(shape)) for key, shape in shapes.items()}
-        dtype = self.cell.dtype
-        allowed = partial(self.workload.tolerance_of, dtype=dtype)
-        outputs = user_model_reference.flat(found)
-        return Parity.nearest(by_output(outputs, reference, eager, allowed, dtype, samples=samples).values())
+        return user_model_reference.flat(found), reference, eager, samples
 
 
 def refuse_unrecorded(strategy: str, recorded: int) -> None:

@@ -70,15 +70,23 @@ def exporting() -> Iterator[None]:
         raise Unsupported(f"jax.export cannot export the model ({type(error).__name__}: {words}).") from error
 
 
+CACHE_SETTINGS = (
+    "jax_compilation_cache_dir",
+    "jax_enable_compilation_cache",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+
+
 @contextlib.contextmanager
 def keeping_cache() -> Iterator[None]:
-    """Run a user's file, which may choose another folder of compiled code; keep the process's own."""
-    before = jax.config.jax_compilation_cache_dir
+    """Run a user's file, which may choose where and whether compiled code is kept; keep the process's choice."""
+    before = {name: getattr(jax.config, name) for name in CACHE_SETTINGS}
     try:
         yield
     finally:
-        if jax.config.jax_compilation_cache_dir != before:
-            jax.config.update("jax_compilation_cache_dir", before)
+        if changed := {name: value for name, value in before.items() if getattr(jax.config, name) != value}:
+            for name, value in changed.items():
+                jax.config.update(name, value)
             compilation_cache.reset_cache()
 
 

@@ -42,7 +42,7 @@ class Built:
 def built(place: Place) -> Built:
     """Return the place's model, built. A user model is called once, which finds the values that it reads and writes."""
     adapter, cell = place.adapter, place.cell
-    with place.phase("build"), adapter.on_device():
+    with place.phase("build"), adapter.on_device(), runtime.keeping_cache():
         if cell.implementation == "own":
             step = adapter.prepare(place.workload, replace(cell, mode=place.graph), place.weights, place.inputs)
             model = adapter.user_models[cell.group_id]

@@ -143,24 +143,29 @@ class Polymorphic(Jitted):
     def shapes(self, scope: export.SymbolicScope, used: set[str]) -> tuple:
         """Return the arguments of the graph with symbolic sizes, and note the symbols among `kinds` that are used."""
 
-        def size(name: str, most: int, least: int) -> Any:
-            """Return the size that is `most` in the largest calls and `least` in the smallest."""
+        lengths = sorted(set(self.place.lengths))
+        between, middle = lengths[len(lengths) // 2], sorted(set(self.kinds["n"]))[len(lengths) // 2]
+
+        def size(name: str, most: int, least: int, other: int) -> Any:
+            """Return the size that is `most` in the largest calls, `least` in the smallest, and `other` between."""
             values = self.kinds[name]
+            if max(values) == min(values):
+                raise Unsupported("inputs() gives other sizes for the same length and batch size.")
             slope, rest = divmod(most - least, max(values) - min(values))
-            if rest:
+            if rest or (name == "n" and other != slope * middle + most - slope * max(values)):
                 return export.symbolic_shape(f"{name}_{most}_{least}", scope=scope)[0]
             used.add(name)
             return slope * export.symbolic_shape(name, scope=scope)[0] + most - slope * max(values)
 
-        def opened(first: Any, *rest: Any) -> Any:
+        def opened(third: Any, first: Any, *rest: Any) -> Any:
             shape = list(jnp.shape(first))
             for name, other in zip(self.kinds, rest, strict=False):
                 for axis, least in enumerate(jnp.shape(other)):
                     if least != jnp.shape(first)[axis]:
-                        shape[axis] = size(name, jnp.shape(first)[axis], least)
+                        shape[axis] = size(name, jnp.shape(first)[axis], least, jnp.shape(third)[axis])
             return jax.ShapeDtypeStruct(tuple(shape), jnp.result_type(first))
 
-        given = self.place.examples
+        given = [self.place.call(between), *self.place.examples]
         return jax.tree.map(opened, *((user_model.Partitioned.from_tree(one),) if self._own else one for one in given))
 
 
