@@ -227,15 +227,23 @@ def of_rounds(form: Form, records: Sequence[Any]) -> list[str]:
 
 
 def of_bench(records: Sequence[Record]) -> list[str]:
-    """Return a table in Markdown with a row for each record of `bench`, below their common properties."""
+    """Return a table in Markdown with a row for each record of `bench`, between common properties and flags."""
     points = Points(records, across=True).all
     shared, shapes = common_parts(points)
     rows = [[shape, *(show(point) for show in COLUMNS.values())] for shape, point in zip(shapes, points, strict=True)]
+    raised = flagged(records)
     return [
         "",
         *([f"All: {in_markdown(', '.join(shared))}.", ""] if shared else []),
         *filled(("shape", *COLUMNS), rows),
+        *(["", f"Flagged of {len(records)} cells: {raised}."] if raised else []),
     ]
+
+
+def flagged(records: Sequence[Record]) -> str:
+    """Return the flags of records and in how many each was raised, the most frequent first."""
+    counts = Counter(flag for record in records for flag in record.raised)
+    return ", ".join(f"[`{flag}`](../../../docs/columns.md#flags) {count}" for flag, count in counts.most_common())
 
 
 def revisions(records: Iterable[Record | ProcessRecord]) -> str:
