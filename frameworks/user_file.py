@@ -276,9 +276,11 @@ def inputs_alone() -> Iterator[None]:
     """Make a user model's inputs in the block, where another process ran `model()`. Raises Fault if they need that."""
     try:
         yield
-    except Fault:
+    except (Fault, ImportError, MemoryError):
         raise
     except Exception as error:
+        if "out of memory" in text_of(error).lower():
+            raise
         raise Fault(
             f"inputs() fails where model() has not run ({in_a_line(error)}), as in a process that loads an artefact: "
             "let inputs() use nothing that model() sets."

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from frameworks.program import Program, product_dtypes
-from frameworks.user_file import Fault, UserFile, arguments_of, as_call, kind, naming_inputs
+from frameworks.user_file import Fault, UserFile, arguments_of, as_call, inputs_alone, kind, naming_inputs
 from frameworks.values import Rules, Values, read
 from workloads.spec import SAMPLED_VALUES, VALUES_OF_ALL, Arrays, sampled
 from workloads.user_model import UserModel as Workload
@@ -146,6 +146,7 @@ class UserModel(Subject):
     compiler = ""  # the compiler that is removed from a compiled model
     wanted = ""  # what `model` must return
     arrays_change = True  # whether a call may write to an array of its inputs, as graphs do as well
+    alone = False  # whether input sets are made without a model
 
     def __init__(
         self,
@@ -269,7 +270,8 @@ class UserModel(Subject):
     def place(self, arrays: Arrays) -> Inputs:
         """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
         self.seed(int(arrays["seed"]))
-        given = as_call(self.file.call("inputs", **arguments_of(arrays)))
+        with inputs_alone() if self.alone else contextlib.nullcontext():
+            given = as_call(self.file.call("inputs", **arguments_of(arrays)))
         self._were_arrays = any(isinstance(one, np.ndarray) for _, one in named_entries(given))
         inputs = self.cast(given, self.dtype)
         if not self.values(inputs).arrays:

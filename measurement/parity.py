@@ -181,7 +181,7 @@ class Parity:
 
     @property
     def holds(self) -> bool:
-        return self.needed <= self.tolerance
+        return self.difference.within(self.tolerance, self.unequal)
 
     @classmethod
     def nearest(cls, parities: Iterable[Parity]) -> Parity:

@@ -18,7 +18,6 @@ from frameworks.paddle.modes import graphs, inference
 from frameworks.paddle.user_model import model as user_model
 from frameworks.paddle.user_model import trees
 from frameworks.start import Compiled, Place, Strategy
-from frameworks.user_file import inputs_alone
 
 LACKING = {
     "regional": "to_static captures the whole model, and its programs are not shared between layers",
@@ -31,6 +30,8 @@ CACHE = "FLAGS_enable_cinn_kernel_cache"
 
 class InputsOnly(user_model.Model):
     """A user model's inputs alone, where another process built the program."""
+
+    alone = True
 
     def made(self) -> Any:
         return None
@@ -87,8 +88,7 @@ class Exported(Strategy):
         own = None
         with place.phase("build"), adapter.on_device():
             if cell.implementation == "own":
-                with inputs_alone():
-                    own = InputsOnly(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+                own = InputsOnly(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
                 own.writes = ("input",) if place.settings.get("fresh") else ()
             sets = own.sets if own else [adapter.place(cell, arrays) for arrays in place.inputs]
         with place.phase("load"):

@@ -18,7 +18,6 @@ from frameworks.start import Place, Strategy
 from frameworks.tensorflow.models import build
 from frameworks.tensorflow.modes import graphs
 from frameworks.tensorflow.user_model import model as user_model
-from frameworks.user_file import inputs_alone
 
 LACKING = {
     "regional": "XLA compiles a repeated block once only where the model's own code is a tf.while_loop",
@@ -31,6 +30,8 @@ CACHE, EXPORT, FLAGS = "cache", "exported", "TF_XLA_FLAGS"
 
 class InputsOnly(user_model.Model):
     """A user model's inputs alone, where another process built the program."""
+
+    alone = True
 
     def built(self, made: None) -> Any:
         self._state = []
@@ -165,8 +166,7 @@ class Exported(Strategy):
         with place.phase("build"), place.adapter.on_device():
             if place.cell.implementation == "own":
                 dtype = DTYPES[place.cell.dtype]
-                with inputs_alone():
-                    own = InputsOnly(place.adapter, place.workload, place.weights, place.inputs, dtype)
+                own = InputsOnly(place.adapter, place.workload, place.weights, place.inputs, dtype)
                 own.writes = ("input",) if place.settings.get("fresh") else ()
             sets = own.sets if own else [place.adapter.place(place.cell, arrays) for arrays in place.inputs]
         with place.phase("load"), place.adapter.on_device():

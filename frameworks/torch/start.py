@@ -23,7 +23,6 @@ from frameworks.torch.modes import flat, graphs
 from frameworks.torch.modes.inference import inference
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model import model as user_model
-from frameworks.user_file import inputs_alone
 from frameworks.values import held, walk
 
 CACHE_FILE, CLASSES = "cache.bin", "classes.json"
@@ -60,6 +59,8 @@ class Fresh(user_model.Model):
 
 class InputsOnly(Fresh):
     """A user model's inputs alone, where another process built the program."""
+
+    alone = True
 
     def made(self) -> Any:
         return None
@@ -114,8 +115,7 @@ def built(place: Place, model: bool = True) -> Built:
             return Built(module, [adapter.place(cell, arrays) for arrays in place.inputs], None)
         kind = type("Known", (Fresh if model else InputsOnly,), {"known": place.settings})
         caches = {name: os.environ[name] for name in FRAMEWORK.cache_variables if name in os.environ}
-        with contextlib.nullcontext() if model else inputs_alone():
-            own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
+        own = kind(adapter, place.workload, place.weights, place.inputs, DTYPES[cell.dtype])
         adapter.refuse(cell)  # the file may have set a switch
         os.environ.update(caches)  # which the file may have set, too: code of other processes would be in them
         return Built(own.module, own.sets, own)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 from torch.utils import _pytree as pytree
 
 from frameworks.adapter import Unsupported
@@ -96,10 +95,17 @@ class Compiled(Eager):
 
     def __call__(self, inputs: tuple) -> Any:
         self.backend.ran = False
-        with self._around():
-            output = self._compiled(*inputs[0], **inputs[1]) if self._own else self._compiled(*inputs)
+        try:
+            with self._around():
+                output = self._compiled(*inputs[0], **inputs[1]) if self._own else self._compiled(*inputs)
+        except Exception as error:
+            self.refuse(error)
+            raise
         self.ran_graph = self.backend.ran and not self._limit.reached
         return output
+
+    def refuse(self, error: Exception) -> None:
+        """Raise Unsupported for an error of a call that the strategy does not allow."""
 
     def counts(self) -> Counts:
         spent = self._spent()
@@ -117,10 +123,10 @@ class Marked(Compiled):
     torch specialises on a size of 1, which cannot be marked.
     """
 
-    def __call__(self, inputs: tuple) -> Any:
-        try:
-            return super().__call__(inputs)
-        except ConstraintViolationError as error:
+    def refuse(self, error: Exception) -> None:
+        from torch.fx.experimental.symbolic_shapes import ConstraintViolationError  # imports sympy
+
+        if isinstance(error, ConstraintViolationError):
             raise Unsupported(
                 "the model does not take every length or batch size between the bounds, or not in one graph, and "
                 "mark_dynamic accepts no other condition: measure STRATEGY=dynamic."

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.thread import _worker
 from math import prod
 from typing import Any
 
 import torch
-from torch._C._profiler import _ExperimentalConfig
 from torch._ops import HigherOrderOperator
-from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
@@ -27,7 +28,6 @@ _HEAVY = re.compile(
 )
 # Operators that read rows of their first operand, at places that a later one holds.
 _GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
-_ALL_THREADS = _ExperimentalConfig(profile_all_threads=True)
 IN_THREADS = "the model computes in threads of its own, and torch counts the operators of one thread."
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
@@ -95,25 +95,43 @@ def _taken_apart() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
-def _in_other_threads(call: Callable[[], Any]) -> bool:
-    """Return whether a call runs operators in threads that modes do not see: they see its own, and autograd's."""
-    with profile(activities=[ProfilerActivity.CPU], experimental_config=_ALL_THREADS) as recorded, _Marked():
-        call()
-    events = recorded.events()
-    return not {event.thread for event in events if "::" in event.name} <= {
-        event.thread for event in events if event.name == _Marked.NAME
-    }
-
-
-class _Marked(TorchDispatchMode):
-    """Puts a mark around each operator that modes see."""
+class _Noted(TorchDispatchMode):
+    """Appends the operators that a thread runs to a list."""
 
     supports_higher_order_operators = True
-    NAME = "seen"
+
+    def __init__(self, operators: list[Any]) -> None:
+        super().__init__()
+        self._operators = operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        with record_function(self.NAME):
-            return func(*args, **(kwargs or {}))
+        self._operators.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _run_in_threads() -> Iterator[list[Any]]:
+    """Collect the operators that a block runs in threads that it starts, and in pools of `concurrent.futures`.
+
+    Modes see one thread alone. Threads that exist before, and serve a queue of their own, are not seen.
+    """
+    operators: list[Any] = []
+    run, submit = threading.Thread.run, ThreadPoolExecutor.submit
+
+    def noted(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        with _Noted(operators):
+            return function(*args, **kwargs)
+
+    def noted_run(thread: threading.Thread) -> None:
+        lasting = getattr(thread, "_target", None) is _worker  # a pool's thread, which serves later calls
+        run(thread) if lasting else noted(run, thread)
+
+    threading.Thread.run = noted_run  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = lambda pool, /, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
+    try:
+        yield operators
+    finally:
+        threading.Thread.run, ThreadPoolExecutor.submit = run, submit  # type: ignore[method-assign]
 
 
 class _Counter(TorchDispatchMode):
@@ -184,13 +202,11 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     computed, moved = _Counter(rules), _Counter(rules)
     with uncompiled():
         call(*fresh())
-        given, inputs, others = fresh(), fresh(), fresh()
-        with _taken_apart(), computed, taken_to_numpy() as taken:
+        given, inputs = fresh(), fresh()
+        with _taken_apart(), computed, taken_to_numpy() as taken, _run_in_threads() as in_threads:
             call(*given)
-        if taken:
-            raise Uncounted(IN_NUMPY)
-        if _in_other_threads(lambda: call(*others)):
-            raise Uncounted(IN_THREADS)
+        if taken or in_threads:
+            raise Uncounted(IN_NUMPY if taken else IN_THREADS)
         with moved:
             output = call(*inputs)
     if moved.uncounted:

@@ -116,6 +116,7 @@ def run_within(mode: TorchDispatchMode, operator: HigherOrderOperator, args: tup
     """Run a higher-order operator, such as torch.cond, so that `mode` sees the operators that eager mode runs for it.
 
     The kernels of control flow refuse modes, and compute in functions alone, which then enter the mode themselves.
+    Raises Uncounted for an operator without functions, such as a user's Triton kernel.
     """
 
     def entering(value: Any) -> Any:
@@ -125,10 +126,15 @@ def run_within(mode: TorchDispatchMode, operator: HigherOrderOperator, args: tup
 
         return entered if callable(value) and not _is_tensor(value) else value
 
+    kernel = operator.py_kernels.get(_EAGER)
+    if kernel is None or not any(entering(value) is not value for value in args):
+        raise Uncounted(f"torch does not show what {operator.name()} computes.")
     try:
         with mode:
-            return operator.py_kernels[_EAGER](*args, **kwargs)
-    except AssertionError:
+            return kernel(*args, **kwargs)
+    except AssertionError as error:
+        if "mode should never be enabled" not in str(error).lower():
+            raise
         return operator(*map(entering, args), **kwargs)
 
 

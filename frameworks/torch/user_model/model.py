@@ -227,8 +227,10 @@ class Model(user_model.UserModel):
             self.restore()
 
     def cost(self) -> Counted:
+        traced = self.autograd is torch.enable_grad
         try:
-            return counted(self.call, self.module, lambda: self.fresh(self.sets[0]))
+            with program.NoControlFlow() if traced else contextlib.nullcontext():
+                return counted(self.call, self.module, lambda: self.fresh(self.sets[0]))
         finally:
             self.restore()
 
