@@ -246,7 +246,7 @@ class StreamWork(GroupWork):
         """Return the largest change of eager mode's outputs at real positions, in units of what it may be.
 
         That is the tolerance, or eager mode's own error where this is more: not a multiple of it, as for a graph, since
-        the calls differ in nothing but padding.
+        the calls differ in nothing but padding. Of whole numbers twice the share may differ that rounding changes.
         """
         outputs, reference, eager, samples = self.compared()
         unpadded = eager or reference
@@ -255,7 +255,7 @@ class StreamWork(GroupWork):
         for name, change in differences(outputs, unpadded, None, self.cell.dtype, samples).items():
             error = own.get(name, Difference())
             allowed = max(self.workload.tolerance_of(name, dtype=self.cell.dtype), error.needed)
-            changes.append(change.needed / (allowed or NEAR) if change.unequal <= error.unequal else math.inf)
+            changes.append(change.needed / (allowed or NEAR) if change.unequal <= 2 * error.unequal else math.inf)
         return max(changes, default=math.inf)
 
     def refuse_padding(self) -> None:

@@ -11,7 +11,7 @@ from pytest import approx
 import workloads
 import workloads.bert as bert
 import workloads.reference as reference
-from measurement.parity import INCOMPARABLE, are_numbers, difference, emptiness
+from measurement.parity import INCOMPARABLE, Difference, are_numbers, by_output, difference, emptiness, limit
 from workloads.rounding import stored
 
 REFERENCE = {"a": np.array([1.0, 2.0], np.float32), "b": np.array([[3.0]], np.float32)}
@@ -22,6 +22,17 @@ def test_the_worst_output_counts():
     assert difference(REFERENCE, REFERENCE).largest == 0.0
     assert difference(outputs, REFERENCE).largest == 0.5
     assert difference({**outputs, "a": REFERENCE["a"]}, REFERENCE).largest == 0.25
+
+
+def test_the_limit_grows_with_eager_mode_s_error_without_a_jump():
+    limits = [limit(Difference(relative=error), 0.06, "") for error in (0.0, 0.02, 0.059, 0.061)]
+    assert [one.tolerance for one in limits] == approx([0.06, 0.06, 0.177, 0.183])
+    assert [one.eager for one in limits] == approx([0, 0, 0, 0.061 / 0.06])
+
+
+def test_an_output_that_is_missing_in_eager_mode_as_well_is_wrong():
+    found = by_output({}, REFERENCE, {"a": REFERENCE["a"]}, lambda name: 1e-3, "fp32")
+    assert not found["a"].holds and not found["b"].holds
 
 
 def test_errors_are_relative_to_the_reference_s_scale():
