@@ -202,7 +202,7 @@ CONSUMERS = {
     "a report's answer": lambda changes: "use graph 16 ms" in cards(changes),
     "the terminal's block": lambda changes: "1.25×" in printed(changes),
     "a slower core": lambda changes: len(limits(changes)) > 0,
-    "an edition's page": lambda changes: "1.25×" in place.of_bench(two(changes))[-1],
+    "an edition's page": lambda changes: "1.25×" in "".join(place.of_bench(two(changes))),
     "an edition's mean": lambda changes: len(place.means([(MODELS, two(changes))])) > 0,
 }  # fmt: skip
 

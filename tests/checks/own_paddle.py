@@ -126,11 +126,11 @@ def unwrapped(adapter, name: str) -> list:
     return [step.user_model.settings["to_static removed from"], calls - before]
 
 
-def refused(adapter, name: str) -> list[str]:
+def refused(adapter, name: str, folder: Path) -> list[str]:
     """Why the predictor and the artefact of `start` are refused."""
     reasons = []
     step = prepared(adapter, name, "inference", ("inference",))["inference"]
-    for call in (step.load, lambda: step.call.save(Path(sys.argv[1]))):
+    for call in (step.load, lambda: step.call.save(folder)):
         try:
             call()
         except Unsupported as error:
@@ -151,7 +151,7 @@ def main() -> None:
         "inference": [found(adapter, names["net"], "inference", order) for order in ORDERS],
         "training": [found(adapter, names["net"], "training", order) for order in (TRAINED, TRAINED[::-1])],
         "captured": unwrapped(adapter, names["captured"]),
-        "unneeded": refused(adapter, names["unneeded"]),
+        "unneeded": refused(adapter, names["unneeded"], folder),
     }
     print("\n" + json.dumps(answers))
 

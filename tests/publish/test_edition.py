@@ -184,7 +184,10 @@ def test_energy_scaling_and_files_have_columns_where_they_were_measured(record):
     saving = {"energy_saving_vs_eager": 1.5, "energy_saving_ci_low": 1.4, "energy_saving_ci_high": 1.6}
     for flags, shown in ((None, "1.50× ±7 %"), ("host_slowed", "host slowed")):
         graph = record(mode="graph", baseline=False, flags=flags, schema_version=9, **energy, **saving)
-        assert f"| {shown} |" in place.of_bench([graph])[-1]
+        lines = place.of_bench([graph])
+        assert f"| {shown} |" in lines[5] and lines[6:] == (
+            ["", "Flagged of 1 cells: [`host_slowed`](../../../docs/columns.md#flags) 1."] if flags else []
+        )
 
 
 def test_a_mean_counts_models_with_a_speedup_at_full_speed(record):
