@@ -215,11 +215,10 @@ class StreamWork(GroupWork):
         if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
         maskings = [strategies.Masking(), *(() if self.workload.has_reference else self.server.maskings())]
-        tried = [(*self.changed_by_padding(masking), masking) for masking in maskings]
-        least = min(change for change, _, _ in tried)
-        alike = max(NEAR, 2 * least) if least <= 1 else math.inf
-        _, why, self.server.masking = next(one for one in tried if one[0] <= alike)
-        return why
+        changes, reasons_against = zip(*map(self.changed_by_padding, maskings), strict=True)
+        chosen = first_alike(changes)
+        self.server.masking = maskings[chosen]
+        return reasons_against[chosen]
 
     def changed_by_padding(self, masking: strategies.Masking) -> tuple[float, str]:
         """Return how much padding to the longest changes eager mode's calls, and why they cannot be padded if above 1.
@@ -278,6 +277,13 @@ class StreamWork(GroupWork):
         reference, eager = (dict(np.load(path)) if path else {} for path in (self.job.reference, self.job.eager))
         samples = {key: Sample(shape, places_kept(shape)) for key, shape in shapes.items()}
         return user_model_reference.flat(found), reference, eager, samples
+
+
+def first_alike(changes: Sequence[float]) -> int:
+    """Return the place of the first change that is about the least; the first of all where none is allowed."""
+    least = min(changes)
+    most = min(1.0, max(NEAR, 2 * least)) if least <= 1 else math.inf
+    return next(place for place, change in enumerate(changes) if change <= most)
 
 
 def refuse_unrecorded(strategy: str, recorded: int) -> None:

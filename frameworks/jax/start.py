@@ -19,6 +19,7 @@ from frameworks.jax import runtime
 from frameworks.jax.models import build
 from frameworks.jax.user_model import model as user_model
 from frameworks.start import Place, Strategy
+from frameworks.user_file import in_a_line
 
 EXECUTABLE, EXPORT, FORM, CACHE = "executable.pickle", "exported.bin", "form.pickle", "cache"
 LACKING = {
@@ -190,8 +191,7 @@ def pickled(what: str, value: Any) -> bytes:
     try:
         return pickle.dumps(value)
     except Exception as error:
-        words = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise Unsupported(f"{what} cannot be pickled ({words}).") from error
+        raise Unsupported(f"{what} cannot be pickled ({in_a_line(error, 300)}).") from error
 
 
 STRATEGIES: dict[str, type[Strategy]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import runner
 from execution.streams import kept_caches
 from measurement.refusals import DONE
 from records import streams
+from worker import stream
 
 ROOT = Path(__file__).resolve().parents[2]
 # torch compiles one graph for the first length, and a limit of one lets the next run eagerly.
@@ -412,6 +414,21 @@ def test_padding_has_no_allowance_for_what_eager_mode_rounds(tmp_path):
     done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "4", *words)
     assert found["eager"].status == "ok", done.output
     assert "padding changes the outputs" in found["longest"].reason, done.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        ([0.019, 0.001], 0),  # both are rounding
+        ([0.9, 0.15, 0.2], 1),  # a wrong mask within the tolerance
+        ([1.2, 0.7], 1),
+        ([math.inf, 0.1, 0.15], 1),
+        ([3.0, 2.0], 0),  # no way is right: the reason is that of the model as it is
+        ([math.inf, math.inf], 0),
+    ],
+)
+def test_the_first_of_the_least_changes_by_padding_is_taken(changes, chosen):
+    assert stream.first_alike(changes) == chosen
 
 
 WINDOWS = {
