@@ -20,7 +20,6 @@ ALIKE = 0.95  # a lower rank correlation of energy and time is not the published
 SAVED = 0.73  # the published share of eager mode's energy
 REPLAYED = ("inductor-reduce-overhead", "cuda-graph")
 FEWEST = 5  # shapes that a correlation needs
-MOST = 0.999  # a correlation of one has no interval
 
 
 def correlation(records: Records) -> Interval | None:
@@ -28,7 +27,7 @@ def correlation(records: Records) -> Interval | None:
 
     None below `FEWEST` shapes. A shape counts once, by the geometric means of its cells, which are not independent.
     Time is that of the windows of energy, on hosts that slow no cell. The interval is that of Bonett and Wright (2000),
-    Psychometrika 65, 23-28.
+    Psychometrika 65, 23-28. Equal ranks, which have no interval, count as half an exchange of two neighbours.
     """
     from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
 
@@ -43,7 +42,8 @@ def correlation(records: Records) -> Interval | None:
     rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
     if math.isnan(rho):  # all times or energies are equal
         return None
-    rho = max(-MOST, min(rho, MOST))
+    most = 1 - 6 / (len(pairs) ** 3 - len(pairs))
+    rho = max(-most, min(rho, most))
     reach = float(norm.ppf(0.975)) * math.sqrt((1 + rho**2 / 2) / (len(pairs) - 3))
     return Interval(rho, math.tanh(math.atanh(rho) - reach), math.tanh(math.atanh(rho) + reach))
 

@@ -28,6 +28,8 @@ LINE = [(float(ms), ms * 0.5) for ms in range(1, 31)]
         ([*LINE[:10], (11.0, 4.0), (12.0, 3.5)], OPEN),  # two of twelve are out of order
         ([(ms, 1 / ms) for ms, _ in LINE], FAILS),
         (LINE[:4], OPEN),
+        (LINE[:9], OPEN),  # too few for an exchange of two neighbours to stay above the limit
+        (LINE[:10], HOLDS),
         ([*LINE[:3], *[LINE[3]] * 9], OPEN),  # modes of one shape are one
     ],
 )
