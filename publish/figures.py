@@ -130,6 +130,7 @@ CHARTS = (
         (
             EAGER._replace(head="eager, J per call", figure="J per call"),
             *(column._replace(figure="eager's energy over it") for column in (DEFAULT, REPLAYED)),
+            Column("`jax.jit`, J per call", "J per call", {"framework": "jax", "mode": "jit"}),
         ),
     ),
     Chart(
@@ -224,7 +225,7 @@ def places() -> list[Path]:
 
 
 def rows(chart: Chart, folder: Path) -> list[Row]:
-    """Return the rows of a chart from one folder: those with two figures or more, since one figure compares nothing.
+    """Return the rows of a chart from one folder: those with two figures of fast hosts, since fewer compare nothing.
 
     Raises ValueError where two records would share a cell, or two machines a row.
     """
@@ -240,7 +241,7 @@ def rows(chart: Chart, folder: Path) -> list[Row]:
                     row.tables.add(table.name)
                     check_machine(f"{table}, {row.title}", [one.record for one in row.points.values()])
     chosen = [found[title] for title in chart.titles if title in found] if chart.titles else found.values()
-    return [row for row in chosen if sum(any(map(str.isdigit, cell)) for cell in _cells(chart, row)) > 1]
+    return [row for row in chosen if sum(map(_compares, _cells(chart, row))) > 1]
 
 
 def check_machine(name: str, records: Iterable[Record | ProcessRecord]) -> None:
@@ -303,6 +304,11 @@ def _cell(point: Point | None, figure: str) -> str:
     return "excluded" if point.excluded else place.COLUMNS[figure](point).replace(" ", "\u00a0")
 
 
+def _compares(cell: str) -> bool:
+    """Return whether a cell shows a figure that no host slowed."""
+    return any(map(str.isdigit, cell)) and "slowed" not in cell
+
+
 def enough(point: Point) -> bool:
     """Return whether a record has enough processes to be published."""
     return (point.record.processes or 0) >= ENOUGH_PROCESSES
@@ -349,7 +355,7 @@ def rounds_lines(chart: Rounds, folder: Path) -> list[str]:
         check_machine(f"{folder.name}, {cell.name}", cell.records)
         arms = chart.arms(cell)
         texts = [_arm(*arms[name]) if name in arms else "" for name in chart.strategies]
-        if sum(any(map(str.isdigit, text)) for text in texts) > 1:
+        if sum(map(_compares, texts)) > 1:
             taken = [named(chart.choice(cell, calls), list(chart.strategies)).partition(" (")[0] for calls in MANY]
             rows.append([served_name(cell.records), *texts, *taken])
             records += cell.records
