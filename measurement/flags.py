@@ -36,7 +36,7 @@ class Observation:
     steady: bool | None = None
     queue_share: float | None = None  # of a sample, spent filling and emptying the queue
     recompilations: int | None = None
-    drift: float | None = None  # relative change of the median, second half of the rounds against the first
+    drift: float | None = None  # relative change of the median, second half of ten or more rounds against the first
     host_slowed: bool = False  # too few processes have turns on a core at full speed
     noise: Noise | None = None
     partial: bool = False  # a part of a user model is in no graph
@@ -110,10 +110,11 @@ FLAGS = (
     ),
     Flag(
         "no_steady_state",
-        "warm-up reached its time limit before latencies agreed, or while the mode still compiled",
+        "warm-up reached its time limit before latencies agreed, or while the mode still compiled; with ten rounds or "
+        "more only if latency also changes between their halves as for `drift`",
         "Latency was still changing when sampling began.",
         "Use a longer profile, or a quieter machine.",
-        lambda o: o.steady is False,
+        lambda o: o.steady is False and (o.drift is None or o.drift > DRIFT),
         BOTH,
     ),
     Flag(

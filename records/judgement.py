@@ -82,13 +82,14 @@ def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | No
     compiles = any(report.compiles for report in (baseline or result).reports)
     raised = set()
     for report, samples in zip(result.reports, result.counted, strict=True):
+        change = change_between_halves(samples, len(result.reports)) if len(samples) >= flags.DRIFT_ROUNDS else None
         observation = flags.Observation(
             threads=result.cell.threads,
             cpu_per_wall=report.cpu_per_wall if on_cpu else None,
             steady=report.steady,
             host_slowed=slowed,
             recompilations=report.recompilations,
-            drift=change_between_halves(samples, len(result.reports)) if len(samples) >= flags.DRIFT_ROUNDS else None,
+            drift=change,
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=result.parity is not None,

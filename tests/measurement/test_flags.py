@@ -77,6 +77,13 @@ def test_a_flag_fires_beyond_its_threshold_and_alone(name):
     assert flags.raised(beyond) == [name]
 
 
+@pytest.mark.parametrize(
+    ("drift", "expected"), [(None, ["no_steady_state"]), (0.02, []), (0.03, ["no_steady_state", "drift"])]
+)
+def test_rounds_that_do_not_change_refute_an_unsettled_warm_up(drift, expected):
+    assert flags.raised(Observation(threads=1, steady=False, drift=drift)) == expected
+
+
 def test_what_is_not_known_raises_nothing():
     unknown = noise(other_load_cores=None, steal_share=None, frequency_change=None)
     assert flags.raised(Observation(threads=8)) == []
