@@ -1,4 +1,4 @@
-"""Read JSON into dataclasses, checking each field: types, sizes, finite numbers."""
+"""Read JSON into dataclasses and TypedDicts, checking each field: types, sizes, finite numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import math
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 MOST_ITEMS, MOST_CHARACTERS, DEPTH = 1_000_000, 1 << 20, 12
 LARGEST_INTEGER = 1 << 63
@@ -46,15 +46,15 @@ Reader = Callable[[Any, str], Any]  # takes a value and its location; raises Mis
 
 
 def read(kind: type, data: Any, where: str = "") -> Any:
-    """Return an instance of the dataclass `kind`; entries of `data` without a field are dropped. Raises Misfit."""
+    """Return an instance of a dataclass or TypedDict; entries of `data` without a field are dropped. Raises Misfit."""
     if not isinstance(data, dict):
         raise Misfit(f"{where or kind.__name__} is not an object")
     values = {}
-    for field, reader in _fields(kind):
-        name = f"{where}.{field.name}" if where else field.name
-        if field.name in data:
-            values[field.name] = reader(data[field.name], name)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+    for field, required, reader in _fields(kind):
+        name = f"{where}.{field}" if where else field
+        if field in data:
+            values[field] = reader(data[field], name)
+        elif required:
             raise Misfit(f"{name} is missing")
     return kind(**values)
 
@@ -65,22 +65,34 @@ def value(kind: Any, data: Any, where: str) -> Any:
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
-    """Return the fields of a dataclass, each with the reader of its type."""
+def _fields(kind: type) -> tuple[tuple[str, bool, Reader], ...]:
+    """Return the name, necessity and reader of each field; null is no value in a TypedDict's unnecessary field."""
     hints = get_type_hints(kind, include_extras=True)
-    return tuple((field, _reader(hints[field.name])) for field in dataclasses.fields(kind))
+    if is_typeddict(kind):
+        needed = {name: get_origin(hint) is Required for name, hint in hints.items()}
+        return tuple(
+            (name, needed[name], _reader(hint if needed[name] else hint | None)) for name, hint in hints.items()
+        )
+    missing, fields = dataclasses.MISSING, dataclasses.fields(kind)
+    return tuple(
+        (field.name, field.default is field.default_factory is missing, _reader(hints[field.name])) for field in fields
+    )
 
 
 @functools.cache
 def _reader(kind: Any) -> Reader:
     """Return a reader for values of a field's type `kind`."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Required:
+        return _reader(arguments[0])
+    if origin is Annotated and isinstance(arguments[1], type):  # which reads what the first is for type checkers
+        return _reader(arguments[1])
     if origin is Annotated:
         return functools.partial(_ruled, _reader(arguments[0]), arguments[1:])
     if origin in (Union, types.UnionType):  # always with None here
         (other,) = map(_reader, (argument for argument in arguments if argument is not types.NoneType))
         return lambda value, where: None if value is None else other(value, where)
-    if origin is tuple and arguments[-1] is ...:
+    if origin is list or (origin is tuple and arguments[-1] is ...):
         return functools.partial(_series, _reader(arguments[0]))
     if origin is tuple:
         return functools.partial(_places, tuple(map(_reader, arguments)))
@@ -90,7 +102,7 @@ def _reader(kind: Any) -> Reader:
         return _any
     if hasattr(kind, "from_json"):
         return lambda value, where: kind.from_json(value)
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+    if is_typeddict(kind) or (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return functools.partial(read, kind)
     return functools.partial(_single, kind)
 

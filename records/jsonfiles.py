@@ -98,7 +98,7 @@ def json_object(line: bytes) -> dict[str, Any] | None:
 
 def _fitting(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
     if kind := shapes.KINDS.get(path.name):
-        checked.read(kind, entry)
+        checked.value(kind, entry, "")
     return entry
 
 

@@ -68,97 +68,39 @@ class Plan:
     started_at: Any = None
 
 
-@dataclass(frozen=True)
-class Machine:
-    """`machine.json`."""
-
-    machine_id: str | None = None
-    cpu: str | None = None
-    cpus_usable: int | None = None
-    memory_bytes: int | None = None
-    virtualised: bool | None = None
-    gpus: tuple[dict[str, str], ...] | None = None
-    left_out: dict[str, str] | None = None
-    python: str | None = None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of torch's attention operator."""
-
-    call: str
-    mask: str
-    count: Count
-    chosen: str
-    refused: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Profiled:
-    """A line of `explained.jsonl`: a profiled cell, or one that could not be profiled."""
-
-    cell: str
-    status: str
-    framework: str
-    workload: str
-    implementation: str
-    pass_name: str
-    device: str
-    dtype: str
-    mode: str
-    parameters: dict[str, Any]
-    threads: int | None = None
-    shapes: str | None = None
-    baseline: bool | None = None
-    control: bool | None = None
-    reason: str | None = None
-    flops: dict[str, Count] = field(default_factory=dict)
-    latency_s: Seconds | None = None
-    samples_s: Series | None = None
-    launch: str | None = None
-    classes: dict[str, Part] | None = None
-    kernels: tuple[Kernel, ...] | None = None
-    trace: str | None = None
-    attention: tuple[Call, ...] = ()
-    program: str | None = None
-    program_difference: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.status != "explained":
-            return
-        if self.latency_s is None or self.classes is None or self.kernels is None:
-            raise Misfit("a profiled cell has no latency_s, classes or kernels")
-        if missing := [name for name in CLASSES if name not in self.classes]:
-            raise Misfit(f"classes.{missing[0]} is missing")
-        if not sum(self.classes.values()):
-            raise Misfit("classes hold no time")
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A line of `samples.jsonl`: one process's samples of one cell."""
-
-    cell: str
-    seconds_per_call: Series
-    launch: int | None = None
-    worker: str | None = None
-    host_loop_s: Series | None = None
-    full_speed_s: float | None = None
-    host_s: float | None = None
-    device_s: float | None = None
-    energy: Energy | None = None
-
-
-@dataclass(frozen=True)
-class Node:
+class NodeLine(TypedDict, total=False):
     """A line of `nodes.jsonl`: the time of the control cell on a cluster's node."""
 
-    node: str | None = None
-    latency_ms: Annotated[float, _of_a_call] | None = None
+    node: str
+    latency_ms: Seconds
+
+
+class MachineFacts(TypedDict, total=False):
+    """`machine.json`; `controls` are the lines of its nodes."""
+
+    machine_id: str
+    cpu: str
+    cpus_usable: int
+    memory_bytes: int
+    virtualised: bool
+    gpus: list[dict[str, str]]
+    left_out: dict[str, str]
+    python: str
+    controls: list[NodeLine]
+
+
+class Call(TypedDict):
+    """A call of torch's attention operator."""
+
+    call: Required[str]
+    mask: Required[str]
+    count: Required[Count]
+    chosen: Required[str]
+    refused: Required[dict[str, str]]
 
 
 class Profile(TypedDict, total=False):
-    """A line of `explained.jsonl` as readers get it, checked as `Profiled`."""
+    """A line of `explained.jsonl`: a profiled cell, or one that could not be profiled."""
 
     cell: Required[str]
     status: Required[str]
@@ -175,62 +117,53 @@ class Profile(TypedDict, total=False):
     baseline: bool
     control: bool
     reason: str
-    flops: dict[str, float]
-    latency_s: float
-    samples_s: list[float]
+    flops: dict[str, Count]
+    latency_s: Seconds
+    samples_s: Annotated[list[float], Series]
     launch: str
-    classes: dict[str, float]
-    kernels: list[list[Any]]
+    classes: dict[str, Part]
+    kernels: list[Annotated[list[Any], Kernel]]
     trace: str
-    attention: list[dict[str, Any]]
+    attention: list[Call]
     program: str
     program_difference: str
 
 
+def _complete(profile: Profile) -> None:
+    """Raise Misfit unless a profiled cell has its times."""
+    if profile["status"] != "explained":
+        return
+    if any(profile.get(name) is None for name in ("latency_s", "classes", "kernels")):
+        raise Misfit("a profiled cell has no latency_s, classes or kernels")
+    if missing := [name for name in CLASSES if name not in profile["classes"]]:
+        raise Misfit(f"classes.{missing[0]} is missing")
+    if not sum(profile["classes"].values()):
+        raise Misfit("classes hold no time")
+
+
 class SampleLine(TypedDict, total=False):
-    """A line of `samples.jsonl` as readers get it, checked as `Sample`."""
+    """A line of `samples.jsonl`: one process's samples of one cell."""
 
     cell: Required[str]
-    seconds_per_call: Required[list[float]]
+    seconds_per_call: Required[Annotated[list[float], Series]]
     launch: int
     worker: str
-    host_loop_s: list[float]
+    host_loop_s: Annotated[list[float], Series]
     full_speed_s: float
     host_s: float | None
     device_s: float | None
-    energy: dict[str, Any]
+    energy: Annotated[dict[str, Any], Energy]
     run_id: str  # if samples of several runs are together
 
 
-class NodeLine(TypedDict, total=False):
-    """A line of `nodes.jsonl` as readers get it, checked as `Node`."""
-
-    node: str
-    latency_ms: float
-
-
-class MachineFacts(TypedDict, total=False):
-    """`machine.json` as readers get it, checked as `Machine`; `controls` are the lines of its nodes."""
-
-    machine_id: str
-    cpu: str
-    cpus_usable: int
-    memory_bytes: int
-    virtualised: bool
-    gpus: list[dict[str, str]]
-    left_out: dict[str, str]
-    python: str
-    controls: list[NodeLine]
-
-
 # By file name.
-KINDS: dict[str, type] = {
+KINDS: dict[str, Any] = {
     **dict.fromkeys(("plan.json", "explanation.json", "reproduction.json", "ab.json"), Plan),
-    "machine.json": Machine,
-    "explained.jsonl": Profiled,
-    "samples.jsonl": Sample,
-    "samples.jsonl.gz": Sample,
-    "nodes.jsonl": Node,
+    "machine.json": MachineFacts,
+    "explained.jsonl": Annotated[Profile, _complete],
+    "samples.jsonl": SampleLine,
+    "samples.jsonl.gz": SampleLine,
+    "nodes.jsonl": NodeLine,
 }
 
 

@@ -58,7 +58,7 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
     for name in CLASSES:
         if any(entry["classes"][name] for entry in group):
             times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
-            table.append((name, _flops(group[0].get("flops", {}), name), *times))
+            table.append((name, _flops(group[0].get("flops") or {}, name), *times))
     table.append(("together", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
     table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
     speedups = [losses.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
@@ -75,7 +75,7 @@ def of_class(entry: Profile, kind: str) -> list[tuple[str, float, float, str]]:
     return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
 
-def _flops(flops: dict[str, float], name: str) -> str:
+def _flops(flops: Mapping[str, float], name: str) -> str:
     """Return the class's share of the workload's operations, with as many digits as a small one needs."""
     share = 100 * flops[name] / sum(flops.values()) if flops.get(name) else 0
     return f"{share:.{3 if share > 10 else 2}g} %" if share else ""
@@ -147,9 +147,11 @@ def attention_form(entry: Profile) -> str:
 
 def refusals(group: Sequence[Profile]) -> list[str]:
     """Return where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
-    calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
+    calls = [(entry, call) for entry in group for call in entry.get("attention") or []]
     lines = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
-    masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
+    masks = {
+        entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention") or []})) for entry in group
+    }
     eager = next((masks[entry["mode"]] for entry in group if of_baseline(entry)), None)
     others = [f"{mask} in {mode}" for mode, mask in masks.items() if mask and mask != eager]
     if eager and others:

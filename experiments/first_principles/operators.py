@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from experiments.evidence import Evidence
 from experiments.judge import Assumed, above, below, between, inconclusive
 from experiments.spec import Answer, Claim, Table
@@ -101,7 +103,7 @@ def make_tables(evidence: Evidence) -> list[Table]:
 def shares_of(evidence: Evidence) -> dict[str, dict[str, float]]:
     """Return percent by class: of the operations, then of each profiled mode's time, idle time included."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert")]
-    times = {"FLOPs": profiles[0]["flops"]} if profiles else {}
+    times: dict[str, Mapping[str, float]] = {"FLOPs": profiles[0]["flops"]} if profiles else {}
     times |= {f"{p['framework']} {p['mode']}": p["classes"] for p in profiles}
     return {name: {k: 100 * v / sum(parts.values()) for k, v in parts.items()} for name, parts in times.items()}
 

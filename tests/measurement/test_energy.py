@@ -19,7 +19,7 @@ from measurement.energy import Energy, Nvml, Rapl, Unmetered, integrated, take_w
 from records import energy as columns_of
 from records.cell_result import CellResult, Kept
 from records.record import SCHEMA_VERSION
-from records.shapes import Sample
+from records.shapes import SampleLine
 from reports import answers
 
 LOOP = 0.0005  # seconds of the control loop at full speed
@@ -265,8 +265,8 @@ def test_a_wait_draws_no_more_than_the_windows_mean_power(cell, report):
 def test_samples_hold_the_windows(cell, report):
     kept = Kept("", report=report(energy=taken()["eager"]))
     (line,) = kept.samples
-    read = checked.read(Sample, json.loads(json.dumps(line)))
-    assert read.energy == kept.report.energy
+    read = checked.read(SampleLine, json.loads(json.dumps(line)))
+    assert read["energy"] == kept.report.energy
     assert "energy" not in Kept("", report=report()).samples[0]
 
 
