@@ -48,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         "bmf": lambda records, _: bencher(records),
         "github-action-benchmark": lambda records, _: github_action(records),
         "pytorch-oss-v3": pytorch_oss,
-        "json": lambda records, _: [_row(record) for record in records],
+        "json": lambda records, _: [
+            {name: value for name, value in record.to_row().items() if value is not None} for record in records
+        ],
     }
     text = json.dumps(made[name](records, source.folders), indent=1, ensure_ascii=False) + "\n"
     _write(text, out)
@@ -126,10 +128,6 @@ def _pytorch_entry(record: Record, samples: list[float]) -> dict[str, Any]:
 def _measured(records: Sequence[Record]) -> Iterator[Record]:
     """Yield the records that have figures and are not excluded."""
     return (record for record in records if record.latency_ms_median is not None and not record.excluded)
-
-
-def _row(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in record.to_row().items() if value is not None}
 
 
 def _write_table(records: Sequence[Record], name: str, path: Path | None) -> None:

@@ -244,7 +244,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     records: list[Record] = []
     samples: dict[Record, list[SampleLine]] = {}  # of each record, by its object
     eager: dict[Record, str] = {}
-    places = runs_in(chosen, folder)
+    places = [folder] if is_joined(folder) else [folder / part.name for part in chosen]
     for place in places:
         taken = recordfile.benches(place)
         samples |= dict.fromkeys(taken, runs.Run(place).samples())
@@ -261,11 +261,6 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
         starts=in_rounds(start.FORM, places),
         streams=in_rounds(stream.FORM, places),
     )
-
-
-def runs_in(chosen: list[Sweep], folder: Path) -> list[Path]:
-    """Return the folders of a reproduction's runs: one for each sweep, or its own where the runs were joined."""
-    return [folder] if is_joined(folder) else [folder / part.name for part in chosen]
 
 
 def is_joined(folder: Path) -> bool:

@@ -249,7 +249,8 @@ def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | 
         host_s = record.host_ms_median / 1e3 if record.host_ms_median is not None else None
         share = roof.larger_s / seconds
         flat = twice is not None and bottleneck.is_flat(
-            _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
+            twice.latency.high / record.latency.low - 1 if twice.latency and record.latency else None,
+            _terms(twice, machine).larger_s / roof.larger_s - 1,
         )
         row["mfu_pct"] = 100 * (record.flops or 0) / seconds / machine.flops_per_s
         achieved = record.achieved_gb_per_s
@@ -293,8 +294,3 @@ def _product_bytes(record: Record) -> int:
     """Return the bytes of matrix products; for a user's model, whose operators are unknown, all compulsory bytes."""
     found = _PRODUCTS.search(record.bytes_by_class or "")
     return int(found[1]) if found else (record.bytes or 0) if record.counted_by else 0
-
-
-def _growth_at_most(record: Record, twice: Record) -> float | None:
-    """Return the upper end of the growth at twice the batch, as a share; None without intervals."""
-    return twice.latency.high / record.latency.low - 1 if twice.latency and record.latency else None

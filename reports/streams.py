@@ -35,11 +35,6 @@ def strategies(cell: Cell) -> list[str]:
     return names[: MOST_ROWS - 1]
 
 
-def by_caches(cell: Cell, name: str) -> dict[str, Arm]:
-    """Return the arms of one strategy that have figures, by caches."""
-    return {arm.caches: arm for arm in cell.arms if arm.name == name and arm.records}
-
-
 def rows(cell: Cell) -> list[tuple[str, ...]]:
     """Return a row for each strategy with figures."""
     return [row(cell, name) for name in strategies(cell)]
@@ -47,7 +42,7 @@ def rows(cell: Cell) -> list[tuple[str, ...]]:
 
 def row(cell: Cell, name: str) -> tuple[str, ...]:
     """Return a strategy's figures: with cold caches, or else with warm ones."""
-    arms = by_caches(cell, name)
+    arms = {arm.caches: arm for arm in cell.arms if arm.name == name and arm.records}
     one = arms.get(COLD) or next(iter(arms.values()))
     compiled = text_of(one.average(lambda record: record.compilations)) + ("!" if one.miscounted else "")
     return (

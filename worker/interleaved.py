@@ -51,11 +51,6 @@ PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
 
 
-def has_gpu_figures(cell: Cell) -> bool:
-    """Return whether GPU figures are measured apart from the samples: for one rank on a GPU."""
-    return cell.device_kind != "cpu" and cell.ranks == 1
-
-
 class InterleavedComparison(GroupWork):
     """The modes of one group, measured against each other."""
 
@@ -398,7 +393,7 @@ class InterleavedComparison(GroupWork):
 
     def device_seconds(self, member: Member) -> float | None:
         """Return the device's busy seconds in a call, measured apart from the samples to disturb none."""
-        if not has_gpu_figures(member.cell):
+        if member.cell.device_kind == "cpu" or member.cell.ranks > 1:
             return None
         self.channel.phase(member.cell, "device time")
         meter = None if self.group.settled else self.adapter.meter(member.cell)  # which starts a profiler

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from workloads.reference import cross_entropy, gelu, layer_norm, linear, softmax
+from workloads.reference import attention, cross_entropy, gelu, layer_norm, linear
 from workloads.spec import (
     BYTES_PER_VALUE,
     Arrays,
@@ -117,24 +117,18 @@ class Bert(Classifier):
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         ids = inputs["input_ids"]  # (B, S)
-        batch, length = ids.shape
         x = weights["embeddings.word_embeddings.weight"][ids]  # (B, S, H)
-        x = x + weights["embeddings.position_embeddings.weight"][:length]
+        x = x + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
         x = x + weights["embeddings.token_type_embeddings.weight"][0]
         x = _named_norm(x, weights, "embeddings.LayerNorm")
 
         mask = inputs.get("attention_mask")
         blocked = None if mask is None else np.where(mask[:, None, None, :] > 0, 0.0, -np.inf)  # (B, 1, 1, S)
 
-        def heads(y: np.ndarray) -> np.ndarray:  # (B, S, H) -> (B, nh, S, H/nh)
-            return y.reshape(batch, length, self.heads, -1).transpose(0, 2, 1, 3)
-
         for layer in range(self.layers):
             prefix = f"encoder.layer.{layer}"
-            q, k, v = (heads(linear(x, weights, f"{prefix}.attention.self.{n}")) for n in ("query", "key", "value"))
-            scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(self.hidden // self.heads)  # (B, nh, S, S)
-            scores = scores if blocked is None else scores + blocked
-            context = (softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(x.shape)  # (B, S, H)
+            q, k, v = (linear(x, weights, f"{prefix}.attention.self.{n}") for n in ("query", "key", "value"))
+            context = attention(q, k, v, self.heads, blocked)  # (B, S, H)
             context = linear(context, weights, f"{prefix}.attention.output.dense")
             x = _named_norm(x + context, weights, f"{prefix}.attention.output.LayerNorm")
             y = gelu(linear(x, weights, f"{prefix}.intermediate.dense"))  # (B, S, I)

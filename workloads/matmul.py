@@ -60,29 +60,16 @@ class Matmul(Workload):
         return dict(parameters)
 
 
-_TOLERANCE = {"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3}
-
-
-def _size(default: int) -> Parameter:
-    return Parameter("size", "size", default, "rows and columns", implementations=("plain",))
-
-
-WORKLOADS = {
-    "matmul": Matmul(
-        name="matmul",
+def _matmul(name: str, size: int, one_row: bool) -> Matmul:
+    return Matmul(
+        name=name,
         family="matmul",
+        one_row=one_row,
         implementations=("plain",),
         input_sets=1,
-        parameters=(_size(2048),),
-        tolerance=_TOLERANCE,
-    ),
-    "matvec": Matmul(
-        name="matvec",
-        family="matmul",
-        one_row=True,
-        implementations=("plain",),
-        input_sets=1,
-        parameters=(_size(6144),),
-        tolerance=_TOLERANCE,
-    ),
-}
+        parameters=(Parameter("size", "size", size, "rows and columns", implementations=("plain",)),),
+        tolerance={"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3},
+    )
+
+
+WORKLOADS = {"matmul": _matmul("matmul", 2048, one_row=False), "matvec": _matmul("matvec", 6144, one_row=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -121,43 +122,38 @@ def _repeat(default: int, what: str, maximum: int) -> Parameter:
     return Parameter("repeat", "operators", default, what, maximum=maximum, implementations=("plain",))
 
 
-WORKLOADS = {
-    "pointwise-chain": PointwiseChain(
-        name="pointwise-chain",
-        family="pointwise-chain",
-        implementations=("plain",),
-        input_sets=1,
-        parameters=(
-            _ELEMENTS,
-            _repeat(1, "multiplications or cosines, one after the other", 4096),
+_on_vector: dict[str, Any] = {
+    "implementations": ("plain",),
+    "input_sets": 1,
+    "tolerance": {"fp32": 1e-6, "tf32": 1e-6, "bf16": 1e-2, "fp16": 2e-3},
+}
+
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload
+    for workload in (
+        PointwiseChain(
+            "pointwise-chain",
+            "pointwise-chain",
+            parameters=(_ELEMENTS, _repeat(1, "multiplications or cosines, one after the other", 4096)),
+            **_on_vector,
         ),
-        tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 1e-2, "fp16": 2e-3},
-    ),
-    "fused-cos": FusedCos(
-        name="fused-cos",
-        family="fused-cos",
-        transcendental=True,
-        implementations=("plain",),
-        input_sets=1,
-        parameters=(_ELEMENTS, _repeat(2, "cosines", 64)),
-        tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 1e-2, "fp16": 2e-3},
-    ),
-    "stream": Stream(
-        name="stream",
-        family="stream",
-        implementations=("plain",),
-        input_sets=1,
-        parameters=(_ELEMENTS,),
-        tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 1e-2, "fp16": 2e-3},
-    ),
-    "op-overhead": OpOverhead(
-        name="op-overhead",
-        family="op-overhead",
-        implementations=("plain",),
-        parameters=(
-            Parameter("elements", "elements", 1, "values in the vector", implementations=("plain",)),
-            Parameter("additions", "additions", 100, "dependent additions a call", implementations=("plain",)),
+        FusedCos(
+            "fused-cos",
+            "fused-cos",
+            transcendental=True,
+            parameters=(_ELEMENTS, _repeat(2, "cosines", 64)),
+            **_on_vector,
         ),
-        tolerance={"fp32": 0.0, "tf32": 0.0, "bf16": 0.0, "fp16": 0.0},
-    ),
+        Stream("stream", "stream", parameters=(_ELEMENTS,), **_on_vector),
+        OpOverhead(
+            "op-overhead",
+            "op-overhead",
+            implementations=("plain",),
+            parameters=(
+                Parameter("elements", "elements", 1, "values in the vector", implementations=("plain",)),
+                Parameter("additions", "additions", 100, "dependent additions a call", implementations=("plain",)),
+            ),
+            tolerance=dict.fromkeys(("fp32", "tf32", "bf16", "fp16"), 0.0),
+        ),
+    )
 }

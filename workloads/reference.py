@@ -63,11 +63,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * x))
 
 
-def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int) -> np.ndarray:
-    """Attend from every position to all of them (Vaswani et al. 2017); operands and result are (B, S, H)."""
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int, blocked: np.ndarray | None = None) -> np.ndarray:
+    """Attend from every position to all of them (Vaswani et al. 2017); operands and result are (B, S, H).
+
+    `blocked` is added to scores (B, nh, S, S): minus infinity where nothing is attended to.
+    """
     batch, length, hidden = q.shape
     q, k, v = (x.reshape(batch, length, heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))  # (B, nh, S, hs)
     scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(hidden // heads)  # (B, nh, S, S)
+    scores = scores if blocked is None else scores + blocked
     return (softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(batch, length, hidden)
 
 

@@ -62,14 +62,10 @@ def operators(events: Sequence[Event]) -> list[str]:
     """
     around = enclosing(events)
     paths = [(*event.operators, *(events[i].name for i in around[index])) for index, event in enumerate(events)]
-    parts = [_attention(path) for path in paths]
+    parts = [next((name for name in path if kernels.is_attention(name)), "") for path in paths]
     for index in _around_softmax(events, around, parts):
         parts[index] = kernels.UNFUSED_ATTENTION
     return [part or (event.operators[-1] if event.operators else "") for part, event in zip(parts, events, strict=True)]
-
-
-def _attention(path: Sequence[str]) -> str:
-    return next((name for name in path if kernels.is_attention(name)), "")
 
 
 def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], parts: list[str]) -> set[int]:

@@ -9,7 +9,6 @@ from analysis.answers import Answer, Trust
 from analysis.points import Point
 from analysis.rules import USE, Choice
 from analysis.settings import Setting, Shape
-from measurement.statistics import Interval
 from reports import answers, drawing
 from reports.content import MOST_CHARTS, Card, Chart, Figure, Item, Panel, Row, Section, Table, number
 from reports.numbers import SLOWED, in_ms, marked, multiple, plus_minus
@@ -139,7 +138,7 @@ def _row(answer: Answer, point: Point) -> Row:
         point.series,
         answer.shape.text if len(answer.setting.shapes) > 1 else "",
         number(point.median_ms),
-        _width(point.latency),
+        Figure(plus_minus(point.latency), point.latency.relative_half_width) if point.latency else "",
         excluded or (_speedup(point) if compared or point.record.slowed else ""),
         _reached(point) if compared and not excluded else "",
         number(facts.first_s(point)),
@@ -148,10 +147,6 @@ def _row(answer: Answer, point: Point) -> Row:
         point.record.bottleneck or "",
     )
     return Row(cells, {"mode": point.series, **tags(answer.shape)})
-
-
-def _width(interval: Interval | None) -> str | Figure:
-    return "" if interval is None else Figure(plus_minus(interval), interval.relative_half_width)
 
 
 def _speedup(point: Point) -> str | Figure:

@@ -42,11 +42,6 @@ def _event(event: dict) -> Event:
     arguments = event["args"]
     name = arguments["op_name"]
     if "MatMul" in name or "Gemm" in name:
-        batched = all(len(_axes(shape)) == AXES_OF_HEADS for shape in arguments["input_type_shape"][:2])
+        batched = all(len(next(iter(shape.values()))) == AXES_OF_HEADS for shape in arguments["input_type_shape"][:2])
         name += " (batched)" if batched else " (linear)"
     return Event(name, event["ts"] * MICROSECONDS, event["dur"] * MICROSECONDS, event["tid"])
-
-
-def _axes(typed_shape: dict) -> list[int]:
-    """Return the list of `{"float": [2, 16, 128]}`."""
-    return next(iter(typed_shape.values()))
