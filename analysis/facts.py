@@ -87,24 +87,14 @@ class Pair:
         return None if self.extra_s is None else break_even.calls(self.extra_s, self.eager.median_ms / 1e3, speedup)
 
 
-@dataclass(frozen=True)
-class Reached:
-    """The lowest bound of a mode's speedup (`replay` or `roofline`), and the share of it that the mode reaches."""
+def reached(record: Record) -> float | None:
+    """Return the share of its lowest bound that a mode's speedup reaches; None without one.
 
-    by: str
-    bound: float
-    share: float
-
-
-def reached(record: Record) -> Reached | None:
-    """Return how near a cell is to its bound; None without one. Replaying bounds modes that replay eager's kernels."""
-    bounds = [(record.bound_roofline, "roofline")]
-    bounds += [(record.bound_replay, "replay")] if modes.replays(record.framework, record.mode) else []
-    known = [(bound, by) for bound, by in bounds if bound]
-    if not known or record.speedup_vs_eager is None:
-        return None
-    bound, by = min(known)
-    return Reached(by, bound, record.speedup_vs_eager / bound)
+    Replaying bounds modes that replay eager's kernels.
+    """
+    bounds = [record.bound_roofline, record.bound_replay if modes.replays(record.framework, record.mode) else None]
+    known = list(filter(None, bounds))
+    return record.speedup_vs_eager / min(known) if known and record.speedup_vs_eager is not None else None
 
 
 def pairs(points: Sequence[Point]) -> list[Pair]:

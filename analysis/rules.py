@@ -40,7 +40,6 @@ class Choice:
     words: Words
     deployed: bool  # whether anybody deploys its eager mode
     beside: Point | None = None
-    alike: tuple[Point, ...] = ()  # other modes not shown to take longer than the recommended one
     default: Point | None = None  # the mode that users start with, where another one is recommended
     contradicting: tuple[Point, ...] = ()  # whose pairs and medians lie on different sides of 1
 
@@ -85,7 +84,6 @@ def choose(points: Sequence[Point], known: Known) -> Choice | None:
         words_of(point, known),
         baseline,
         beside if kind in (STAY, INCONCLUSIVE) else None,
-        tuple(one for one in best if one is not point) if kind == USE else (),
         default if kind == USE and default is not point else None,
         tuple(contradicting),
     )

@@ -159,8 +159,8 @@ def _speedup(point: Point) -> str | Figure:
 
 def _reached(point: Point) -> str | Figure:
     """Return a mode's share of the largest possible speedup."""
-    near = None if point.eager else facts.reached(point.record)
-    return "" if near is None else Figure(f"{100 * near.share:.0f} %", near.share)
+    share = None if point.eager else facts.reached(point.record)
+    return "" if share is None else Figure(f"{100 * share:.0f} %", share)
 
 
 def _pays(pair: facts.Pair) -> str | Figure:
