@@ -36,8 +36,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_OF_A_HEADER = 1 << 20
 _ROWS = 1024  # of a JSONL file, turned into columns at a time
 _REPEATED = {column.name for column in schema.COLUMNS if column.kind == "str"} - {"cell"}
-# By earlier version: the only possible values of columns that were added later.
-_BEFORE = {1: {"shapes": "static"}}
 # Texts that a spreadsheet takes for formulas (OWASP, "CSV Injection") get an apostrophe in front, which marks them as
 # text. So do texts that begin with apostrophes and then one of these characters, so that reading restores them exactly.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
@@ -77,17 +75,11 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     line_of = (_from_csv if path.suffix == ".csv" else _from_jsonl)(loaded, path)
     _check(loaded, path, line_of)
     _keep_firsts(loaded, path)
-    versions = loaded.columns["schema_version"]
-    for before, values_then in _BEFORE.items():
-        if before in versions:
-            for name in values_then.keys() & loaded.columns.keys():
-                both = zip(versions, loaded.columns[name], strict=True)
-                loaded.columns[name] = [values_then[name] if version == before else value for version, value in both]
     earlier.rejudge(loaded.columns)
     if bound:
         rooflines.bound_earlier(loaded.columns)
     flags.mark_exceeded(loaded.columns)
-    if older := sum(version < schema.SCHEMA_VERSION for version in versions):
+    if older := sum(version < schema.SCHEMA_VERSION for version in loaded.columns["schema_version"]):
         remark = f"{times(older, 'record')} with an earlier schema: later columns are empty."
         loaded.remarks.append(f"{_name(path)}: {remark}")
     return loaded

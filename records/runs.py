@@ -30,7 +30,6 @@ VERSIONS = "versions.json"  # every package installed with each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 PROCESSES = "processes"  # the folder that contains one for each worker
-_FORMER_PROCESSES = "launches"  # its name in earlier runs
 LOCK = f"{PROCESSES}/lock"
 MEASURING = ("execution", "frameworks", "launchers", "measurement", "plan", "worker", "workloads")
 _MANIFESTS = (PLAN, REPRODUCTION, EXPLANATION, STARTS, STREAMS, RECORDS)
@@ -90,7 +89,6 @@ class Run:
         """Keep other processes from adding to this run within the context. Raises UsageError if another one does."""
         with contextlib.ExitStack() as stack:
             try:
-                self._rename_former()
                 foreign.refuse_links(self.folder)
                 (self.folder / PROCESSES).mkdir(exist_ok=True)
                 self._is_ours = stack.enter_context(locks.alone(self.folder / LOCK))
@@ -100,13 +98,6 @@ class Run:
             except OSError as error:
                 raise UsageError(f"{self.folder} cannot be written: {error.strerror}; name another folder.") from None
             yield
-
-    def _rename_former(self) -> None:
-        """Rename an earlier run's folder of processes; drop its unreadable reports, whose cells are measured again."""
-        former, present = self.folder / _FORMER_PROCESSES, self.folder / PROCESSES
-        if former.is_dir() and not former.is_symlink() and not present.exists():
-            former.rename(present)
-            self._reports_path.unlink(missing_ok=True)
 
     def check_place(self) -> None:
         """Raise UsageError if the folder was moved while it is held: another run may be in its place by now."""

@@ -263,16 +263,6 @@ def test_a_kept_report_that_was_changed_is_left_out(run):
     assert [kept["report"]["samples"] for kept in run.kept_reports()] == [[0.25, 0], [0.25, 2]]
 
 
-def test_an_earlier_run_s_folder_of_processes_goes_on_under_its_name(tmp_path):
-    """Its workers' numbers go on; its reports, which name the process otherwise, are measured again."""
-    former = tmp_path / "launches"
-    (former / "0007").mkdir(parents=True)
-    (former / "reports.jsonl").write_text("{}\n")
-    with (run := Run(tmp_path)).held():
-        assert run.kept_reports() == []
-        assert run.new_process_folder() == tmp_path / "processes/0008" and not former.exists()
-
-
 def moved(run: Run) -> None:
     run.folder.rename(run.folder.with_name("moved"))
 
