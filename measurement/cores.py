@@ -11,10 +11,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 
 from measurement.host import SLOW, full_seconds, loop_seconds
-from measurement.machine import first_sibling
+from measurement.machine import cpu_seconds, first_sibling
 
 FEWEST = 4  # CPUs for the threads that work; more if more of them do
 BUSY_SHARE = 0.05  # of the time since the last move; a thread that used the CPU for longer works
@@ -24,12 +23,7 @@ REMEMBERED, KNOWN = 1000, 10  # loops behind the full speed: at most, and at lea
 
 def own_threads() -> dict[int, float]:
     """Return the CPU seconds that each thread of this process has used, by its id."""
-    found, tick = {}, os.sysconf("SC_CLK_TCK")
-    for entry in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it ended
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            found[int(entry.name)] = (int(fields[11]) + int(fields[12])) / tick
-    return found
+    return {int(thread): cpu_seconds(f"self/task/{thread}") for thread in os.listdir("/proc/self/task")}
 
 
 class Cores:

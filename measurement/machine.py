@@ -152,21 +152,21 @@ def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None
     return (user + nice + system + irq + soft) / tick, steal / tick
 
 
-def cpu_seconds(process: int, waited: bool = False) -> float:
-    """Return the CPU time of a process so far, in seconds, with `waited` also of children that it waited for.
+def _stat(process: int | str) -> list[str]:
+    """Return the kernel's fields after the name of a process, or of a thread (`self/task/<id>`); none if it ended."""
+    return _read(f"/proc/{process}/stat").rpartition(")")[2].split()
 
-    0 if it has ended.
-    """
-    fields = _read(f"/proc/{process}/stat").rpartition(")")[2].split()
-    return sum(map(int, fields[11 : 15 if waited else 13])) / os.sysconf("SC_CLK_TCK")
+
+def cpu_seconds(process: int | str, waited: bool = False) -> float:
+    """Return its CPU time so far, in seconds, with `waited` also of children that it waited for; 0 if it ended."""
+    return sum(map(int, _stat(process)[11 : 15 if waited else 13])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants() -> list[int]:
     """Return the living processes that this one started, and those that they started."""
     below = {os.getpid()}
     for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-        fields = _read(f"{folder}/stat").rpartition(")")[2].split()
-        if fields and int(fields[1]) in below:
+        if (fields := _stat(folder.name)) and int(fields[1]) in below:
             below.add(int(folder.name))
     return sorted(below - {os.getpid()})
 
