@@ -176,8 +176,7 @@ class Campaign:
         """Print the plan, or only the number of its cells, and its estimated duration."""
         places = self.sweep.places
         nodes = places.slots * places.spread // places.each if self.elsewhere else 0
-        show = preparation.show_plan if cells else preparation.show_total
-        show(self.plan, self.estimates, self.finished, self.console, nodes)
+        preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes, cells)
 
     @property
     def elsewhere(self) -> bool:

@@ -28,23 +28,20 @@ def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
 
 
 def show_plan(
-    planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
+    planned: plan.Plan,
+    estimates: dict[str, float],
+    finished: frozenset[str],
+    console: Console,
+    nodes: int = 0,
+    cells: bool = True,
 ) -> None:
-    """Print the plan; for `nodes` of a cluster also the node-hours."""
-    for bundle in planned.bundles:
+    """Print the plan, or without `cells` their number, and the duration; for `nodes` of a cluster also node-hours."""
+    for bundle in planned.bundles if cells else ():
         console.print(f"One set of worker processes, about {duration(estimates[bundle.first.id])}:")
-        for group in bundle.groups:
-            for cell in group.cells:
-                console.print(f"  {cell.id}", soft_wrap=True)
-    for cell_id, reason in planned.impossible.items():
+        for cell in (cell for group in bundle.groups for cell in group.cells):
+            console.print(f"  {cell.id}", soft_wrap=True)
+    for cell_id, reason in planned.impossible.items() if cells else ():
         console.print(f"unsupported: {cell_id}: {reason}", soft_wrap=True)
-    show_total(planned, estimates, finished, console, nodes)
-
-
-def show_total(
-    planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
-) -> None:
-    """Print the number of cells in a plan and their duration; for `nodes` of a cluster also the node-hours."""
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {times(nodes, 'node')}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
