@@ -96,14 +96,14 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
     return tree(weights, load), partial(bert_forward, *parts), detail
 
 
-def matmul_forward(params: dict, x: jax.Array) -> dict:
+def product(parameters: Parameters, params: dict, x: jax.Array) -> dict:
     """Map `x` (N, N) -> (N, N)."""
     return {"output": x @ params["weight"]}
 
 
-def chain_forward(repeat: int, params: dict, x: jax.Array) -> dict:
+def chain(parameters: Parameters, params: dict, x: jax.Array) -> dict:
     """Map `x` (N,) -> (N,), multiplied `repeat` times."""
-    for _ in range(repeat):
+    for _ in range(int(parameters["repeat"])):
         x = x * params["factor"]  # (N,)
     return {"output": x}
 
@@ -128,15 +128,6 @@ def llama(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype
     divided = parallel.divided(params["last_norm"]) if cell.ranks > 1 else lambda x: x
     forward = partial(causal.every_logit, llama_model, workload, attend, recomputed(cell), divided)
     return params, forward, detail
-
-
-def matmul(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    return tree(weights, load), compiling.blocks(cell)(matmul_forward), ""
-
-
-def pointwise_chain(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    forward = partial(chain_forward, int(cell.parameter("repeat")))
-    return tree(weights, load), compiling.blocks(cell)(forward), ""
 
 
 def cosines(parameters: Parameters, params: dict, x: jax.Array) -> dict:
@@ -167,7 +158,8 @@ def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
     return tree(weights, load), partial(mlp_forward, compiling.blocks(cell)(mlp_layer)), ""
 
 
-PROBES = {"fused-cos": cosines, "stream": doubled, "op-overhead": additions}
-MODELS = {"bert": bert, "gpt": gpt, "llama": llama, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
+PROBES = {"matmul": product, "pointwise-chain": chain, "fused-cos": cosines, "stream": doubled}
+PROBES |= {"op-overhead": additions}
+MODELS = {"bert": bert, "gpt": gpt, "llama": llama, "mlp": mlp}
 MODELS |= {"resnet": resnet.build, "vit": partial(vit.build, explicit_attention, fused_attention), "lstm": lstm.build}
 MODELS |= {name: partial(probe, forward) for name, forward in PROBES.items()}
