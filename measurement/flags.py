@@ -284,9 +284,9 @@ FLAGS = (
 )
 
 
-def exceeds_roofline(explained_share: float | None, mfu_pct: float | None = None) -> bool:
+def exceeds_roofline(explained_share: float | None) -> bool:
     """Return whether a roofline term exceeds the measured time, which is physically impossible."""
-    return _above(explained_share, 1.0 + ROUNDING) or _above(mfu_pct, 100.0 * (1.0 + ROUNDING))
+    return _above(explained_share, 1.0 + ROUNDING)
 
 
 def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
@@ -314,12 +314,9 @@ def disturbed(names: Collection[str], figure: str, host_decides: bool = True) ->
     return any(figure in flag.disturbs for flag in raised_flags)
 
 
-def with_exceeded(text: str | None, mfu_pct: float | None) -> str | None:
-    """Return a record's flags, with `roofline_exceeded` if MFU is above 100 %: early schemas did not raise it."""
-    return with_flag(text, "roofline_exceeded", True) if exceeds_roofline(None, mfu_pct) else text
-
-
 def mark_exceeded(columns: dict[str, list]) -> None:
-    """Apply `with_exceeded` to records by column, if both columns exist."""
+    """Raise `roofline_exceeded` in records by column where MFU is above 100 %: early schemas did not raise it."""
     if columns.keys() >= {"flags", "mfu_pct"}:
-        columns["flags"] = list(map(with_exceeded, columns["flags"], columns["mfu_pct"]))
+        for place, mfu_pct in enumerate(columns["mfu_pct"]):
+            if _above(mfu_pct, 100.0 * (1.0 + ROUNDING)):
+                columns["flags"][place] = with_flag(columns["flags"][place], "roofline_exceeded", True)
