@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from workloads import causal_cost, drawn
-from workloads.products import MATMUL
+from workloads.matrices import MATMUL
 from workloads.reference import cross_entropy, softmax
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, Parameter, Parameters, Weights, Workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from workloads.products import SUM
+from workloads.matrices import SUM
 from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, linear_cost
 from workloads.transformer import cost_of_layers
 

@@ -13,9 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from workloads.causal import Attend, Causal, prompt_of
+from workloads.matrices import MATMUL, NONE, PRODUCT, QUANT, restored
 from workloads.passes import WITH_CACHE
-from workloads.products import MATMUL, PRODUCT
-from workloads.quantized import NONE, QUANT, restored
 from workloads.reference import concatenated, sigmoid
 from workloads.spec import Parameter, Parameters, Weights
 from workloads.transformer import ATTENTION, sequence_of, tolerance

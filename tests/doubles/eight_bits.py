@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import frameworks
 from measurement.cells import Cell
 from tests.doubles.generating import Measured, Place, rows_of
-from workloads.products import MATMUL
-from workloads.quantized import LARGEST, quantized
+from workloads.matrices import LARGEST, MATMUL, quantized
 
 
 def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import frameworks
 from tests.doubles.generating import FIRST_PLACES, NAMES, WHOLE, Measured, Place, rows_of
-from workloads.products import MATMUL, SUM
+from workloads.matrices import MATMUL, SUM
 
 LAYERS = 1
 DECODE, PREFILL, GENERATE = (

@@ -15,7 +15,7 @@ from doubles.environment import interpreter
 import frameworks
 from measurement.parity import difference
 from workloads import get
-from workloads.quantized import LARGEST, quantized, restored
+from workloads.matrices import LARGEST, quantized, restored
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from frameworks.jax.models import matrices
 from frameworks.jax.models.layers import layer_norm
 from workloads.cached_gpt import CachedGpt
 from workloads.gpt import LAYER_NORM_EPSILON
-from workloads.products import MATMUL
+from workloads.matrices import MATMUL
 from workloads.spec import Arrays
 
 product = partial(matrices.product, form=MATMUL)

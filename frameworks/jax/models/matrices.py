@@ -1,12 +1,11 @@
-"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.matrices`, and how products are written."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from workloads.products import SUM
-from workloads.quantized import LARGEST, NONE
+from workloads.matrices import LARGEST, NONE, SUM
 
 STORED = {"int8": jnp.int8, "fp8": jnp.float8_e4m3fn}
 Matrix = jax.Array | tuple[jax.Array, jax.Array]  # (out, in), or stored numbers and scales (out,)

@@ -11,8 +11,7 @@ from frameworks.paddle.models import matrices
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
-from workloads.products import MATMUL
-from workloads.quantized import NONE
+from workloads.matrices import MATMUL, NONE
 from workloads.spec import Arrays, Workload
 
 

@@ -12,7 +12,7 @@ from paddle import nn
 from frameworks.paddle.models import causal, matrices
 from frameworks.paddle.models.causal import parameter
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
-from workloads.quantized import NONE
+from workloads.matrices import NONE
 from workloads.spec import Arrays
 
 

@@ -1,4 +1,4 @@
-"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.matrices`, and how products are written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from workloads.products import SUM
-from workloads.quantized import NONE, quantized
+from workloads.matrices import NONE, SUM, quantized
 from workloads.rounding import stored as rounded
 
 STORED = {"int8": "int8", "fp8": "float8_e4m3fn"}

@@ -21,7 +21,7 @@ from frameworks.paddle.inspect import program as programs
 from frameworks.paddle.models import calls, matrices
 from frameworks.program import Program
 from measurement.cells import Cell
-from workloads.products import SUM
+from workloads.matrices import SUM
 from workloads.spec import Workload
 
 FRAMEWORKS = f"{Path(__file__).parents[1]}/"

@@ -11,7 +11,7 @@ from frameworks.tensorflow.models.layers import Types
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
-from workloads.products import MATMUL
+from workloads.matrices import MATMUL
 from workloads.spec import Arrays, Workload
 
 

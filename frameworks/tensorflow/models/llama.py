@@ -10,7 +10,7 @@ from frameworks.tensorflow.models.layers import Types
 from frameworks.tensorflow.models.matrices import Matrix, product, stored
 from measurement.cells import Cell
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
-from workloads.quantized import NONE
+from workloads.matrices import NONE
 from workloads.spec import Arrays, Workload
 
 

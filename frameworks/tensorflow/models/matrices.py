@@ -1,12 +1,11 @@
-"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.matrices`, and how products are written."""
 
 from __future__ import annotations
 
 import numpy as np
 import tensorflow as tf
 
-from workloads.products import SUM
-from workloads.quantized import NONE, quantized
+from workloads.matrices import NONE, SUM, quantized
 from workloads.rounding import stored as rounded
 
 STORED = {"int8": tf.int8, "fp8": tf.dtypes.experimental.float8_e4m3fn}

@@ -13,7 +13,7 @@ from frameworks.torch.models import causal
 from frameworks.torch.models.causal import Tensors
 from frameworks.torch.models.matrices import Matrix, product, stored
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
-from workloads.quantized import NONE
+from workloads.matrices import NONE
 
 
 class Block(causal.Block):

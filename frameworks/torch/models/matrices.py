@@ -1,4 +1,4 @@
-"""Matrices of linear layers: how they are stored, as in `workloads.quantized`, and how products are written."""
+"""Matrices of linear layers: how they are stored, as in `workloads.matrices`, and how products are written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from workloads.products import SUM
-from workloads.quantized import LARGEST, NONE
+from workloads.matrices import LARGEST, NONE, SUM
 
 STORED = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
 

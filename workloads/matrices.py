@@ -1,8 +1,9 @@
-"""Weights of linear layers in 8 bits, with a scale for each output channel: stored numbers, and their values.
+"""Matrices of linear layers: how they are stored, and how products of one row a sequence with them are written.
 
-Weight-only quantization as in gpt-fast (github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`):
-activations keep their dtype, a product casts the stored numbers to it and multiplies its result by the scales. It is
-symmetric, scaled by a channel's largest absolute value, without calibration.
+Storage in 8 bits, with a scale for each output channel, is weight-only quantization as in gpt-fast
+(github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`): activations keep their dtype, a product casts
+the stored numbers to it and multiplies its result by the scales. It is symmetric, scaled by a channel's largest
+absolute value, without calibration.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ QUANT = Parameter(
     "quant", "quant", NONE, "weights of linear layers: in DTYPE (none), or in 8 bits with a scale per output "
     "channel; all other arrays are in DTYPE",
     choices=(NONE, *LARGEST), implementations=("plain",),
+)  # fmt: skip
+MATMUL, SUM = "matmul", "sum"
+PRODUCT = Parameter(
+    "product", "product", MATMUL, "products of one row per sequence, as in decoding: matrix products (matmul), or a "
+    "multiplication and a sum in float32 (sum)",
+    choices=(MATMUL, SUM), implementations=("plain",),
 )  # fmt: skip
 
 
