@@ -53,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
         ],
     }
     text = json.dumps(made[name](records, source.folders), indent=1, ensure_ascii=False) + "\n"
-    _write(text, out)
+    if out:
+        Path(out).write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
     return DONE
 
 
@@ -148,10 +151,3 @@ def _write_table(records: Sequence[Record], name: str, path: Path | None) -> Non
     arrays = [pyarrow.array(values, type=field.type) for values, field in zip(columns, fields, strict=True)]
     assert path is not None
     pyarrow.parquet.write_table(pyarrow.table(arrays, schema=pyarrow.schema(fields)), path)
-
-
-def _write(text: str, out: str | None) -> None:
-    if out:
-        Path(out).write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)

@@ -17,7 +17,7 @@ from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.places import as_typed
 from measurement.protocol import Hello, Report
 from measurement.statistics import ENOUGH_PROCESSES, Interval, half_width, percentile, scope, sign, summarise
-from records import break_even, breaks, energy, figures, judgement, tokens
+from records import break_even, breaks, energy, figures, judgement
 from records.cell_result import CellResult, Context, at_full_speed, combined, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_processes
@@ -117,7 +117,7 @@ def record(
     is_baseline = row["baseline"]
     interval = None if is_baseline else speedup(result, baseline)
     row |= _latency(result) | _first_calls(result, baseline, interval) | _captured(result)
-    row |= _rates(result, workload, row) | tokens.break_even(workload, result, row)
+    row |= _rates(result, workload, row) | break_even_tokens(workload, result, row)
     row |= bandwidth(row) | _peaks(row, peaks)
     row |= _unseen(result) | _communication(result)
     row |= judgement.noise(result) | judgement.host_limit(result if is_baseline else baseline)
@@ -254,7 +254,7 @@ def _latency(result: CellResult) -> dict[str, Any]:
         "latency_ms_std": summary.std,
         "latency_ms_min": summary.minimum,
         **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
-        **tokens.waited_for(result),
+        **waited_for(result),
         "latency_sync_ms_median": result.median_of("latency_sync_s"),
         "device_ms_median": result.median_of("device_s"),
         "host_ms_median": result.median_of("host_s"),
@@ -380,6 +380,24 @@ def _communication(result: CellResult) -> dict[str, Any]:
         "exposed_communication_ms": 1e3 * found.exposed_s,
         "rank_imbalance": found.spread,
     }
+
+
+def waited_for(result: CellResult) -> dict[str, float | None]:
+    """Return seconds to a call's first token and between tokens, by column; empty if no call waits for tokens."""
+    calls = [parts for report in result.reports for parts in report.parts_s]
+    if not calls:
+        return {}
+    between = [seconds for parts in calls for seconds in parts[1:]]
+    return {
+        "first_token_ms_median": median(parts[0] for parts in calls),
+        **{f"inter_token_ms_p{percent}": percentile(between, percent / 100) for percent in (50, 95, 99)},
+    }
+
+
+def break_even_tokens(workload: Workload, result: CellResult, row: dict[str, Any]) -> dict[str, float]:
+    """Return the column of generated tokens until compiling pays for itself; empty if it never does."""
+    made, calls = workload.tokens_made(dict(result.cell.parameters)), row.get("break_even_calls")
+    return {"break_even_tokens": made * calls} if made and calls is not None else {}
 
 
 def parameters_text(shape: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from measurement.parity import INCOMPARABLE, Difference, Parity
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello
-from records import assemble, tokens, values
+from records import assemble, values
 from records.assemble import record, speedup
 from records.cell_result import CellResult, Context, Failure
 from records.intervals import correction, over_processes
@@ -386,6 +386,6 @@ def test_compiling_pays_for_itself_after_so_many_tokens(result):
     row, generate = made(graph, eager).to_row(), workloads.get("llama-tiny", "generate")
     parameters = {"batch_size": 3, "prompt": 4, "tokens": 5, "attention": "explicit"}
     graph.cell = replace(graph.cell, parameters=tuple(parameters.items()))
-    assert tokens.break_even(generate, graph, row) == {"break_even_tokens": 15 * row["break_even_calls"]}
-    assert tokens.break_even(workloads.get("llama-tiny", "prefill"), graph, row) == {}
-    assert tokens.break_even(generate, graph, row | {"break_even_calls": None}) == {}
+    assert assemble.break_even_tokens(generate, graph, row) == {"break_even_tokens": 15 * row["break_even_calls"]}
+    assert assemble.break_even_tokens(workloads.get("llama-tiny", "prefill"), graph, row) == {}
+    assert assemble.break_even_tokens(generate, graph, row | {"break_even_calls": None}) == {}
