@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
 
@@ -46,12 +44,12 @@ def look(seconds: float, gpu: bool) -> Busy:
     """Return the load by other processes than this and its children; those in other containers have no name."""
     before, ticks, start = _used(), machine.cpu_ticks(), time.perf_counter()
     time.sleep(seconds)
+    family = {os.getpid(), *machine.descendants()}  # such as one that makes reference outputs
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
     spent = {process: used - before.get(process, used) for process, used in after.items()}
-    parents = {process.number: process.parent for process in after}
-    own = sum(spent.pop(process) for process in list(spent) if _is_own(process.number, parents))
+    own = sum(spent.pop(process, 0.0) for process in family)
     busiest = sorted(spent, key=spent.__getitem__, reverse=True)[:NAMED]
-    names = tuple(f"{one.name} (process {one.number})" for one in busiest if spent[one] > 0.1 * passed)
+    names = tuple(f"{machine.process_name(one)} (process {one})" for one in busiest if spent[one] > 0.1 * passed)
     cores = max(0.0, later[0] - ticks[0] - own) / passed if ticks and later else 0.0
     return Busy(cores, os.cpu_count() or 1, names, _gpu_percent() if gpu else 0)
 
@@ -73,30 +71,9 @@ def await_quiet(console: Console, gpu: bool, force: bool, watch: Callable[[float
         console.print(ending, style="yellow")
 
 
-class _Process(NamedTuple):
-    number: int
-    name: str
-    parent: int
-
-
-def _is_own(number: int | None, parents: Mapping[int, int]) -> bool:
-    """Return whether a process is this one or a descendant, such as one that makes reference outputs."""
-    while number and number != os.getpid():
-        number = parents.get(number)
-    return number == os.getpid()
-
-
-def _used() -> dict[_Process, float]:
+def _used() -> dict[int, float]:
     """Return seconds of CPU time by process."""
-    used = {}
-    tick = os.sysconf("SC_CLK_TCK")
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
-            head, _, fields = path.read_text(errors="replace").rpartition(")")
-            number, _, name = head.partition(" (")
-            values = fields.split()
-            used[_Process(int(number), name, int(values[1]))] = (int(values[11]) + int(values[12])) / tick
-    return used
+    return {int(path.name): machine.cpu_seconds(path.name) for path in Path("/proc").glob("[0-9]*")}
 
 
 def _gpu_percent() -> int:

@@ -162,6 +162,11 @@ def cpu_seconds(process: int | str, waited: bool = False) -> float:
     return sum(map(int, _stat(process)[11 : 15 if waited else 13])) / os.sysconf("SC_CLK_TCK")
 
 
+def process_name(process: int) -> str:
+    """Return the name of a process's program, cut to 15 characters; empty if it ended."""
+    return _read(f"/proc/{process}/comm").strip()
+
+
 def descendants() -> list[int]:
     """Return the living processes that this one started, and those that they started."""
     below = {os.getpid()}
