@@ -35,9 +35,10 @@ from plan import plan, sweep
 from plan.aliases import choose
 from plan.options import Option, chosen
 from plan.sweep import split_words
-from publish.place import EDITION, Table, page, read_records, read_sweeps, versions_in
+from publish.place import EDITION, Table, page, read_records, read_sweeps
 from records import recordfile, runs
 from reports import terminal
+from reports.run_headings import versions
 
 # A record depends on these packages: those that measure, and the one that computes its columns.
 CODE = (*runs.MEASURING, "records")
@@ -166,15 +167,15 @@ def changed_since(revision: str) -> list[str] | None:
 
 def check_versions(place: Path, tables: Iterable[Table], arguments: argparse.Namespace) -> None:
     """Raise UsageError where a framework has another version here than in the records of the place."""
-    before = versions_in(read_records(place))
+    before = versions(read_records(place), " and ")
     named = {name for table in tables for name in sweep.resolve(table.part.flags).axes["framework"]}
     for name in sorted(named & before.keys()):
         interpreter = interpreter_of(name, arguments)
-        versions = (version(interpreter, distribution) for distribution in frameworks.describe(name).distributions)
-        now = next(filter(None, versions), None)
-        if now and before[name] != {now}:
+        found = (version(interpreter, distribution) for distribution in frameworks.describe(name).distributions)
+        now = next(filter(None, found), None)
+        if now and before[name] != now:
             raise UsageError(
-                f"{place} has records of {name} {' and '.join(sorted(before[name]))}, and {now} is installed: install "
+                f"{place} has records of {name} {before[name]}, and {now} is installed: install "
                 "that version, or choose another PLACE."
             )
 

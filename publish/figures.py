@@ -26,6 +26,7 @@ from records.record import FIELDS, Record
 from records.streams import StreamRecord
 from reports.numbers import with_width
 from reports.rounds import named
+from reports.run_headings import versions
 
 NOTHING = "No table of this edition has been measured."
 HEAD = "model, batch × tokens"
@@ -317,8 +318,7 @@ def enough(point: Point) -> bool:
 def facts(records: Sequence[Record | ProcessRecord]) -> str:
     """Return devices, threads of a CPU, dtypes and versions of frameworks: `NVIDIA H100, bf16, torch 2.13.0`."""
     known = dict.fromkeys(text for one in records for text in (one.device_name, _threads(one), one.dtype) if text)
-    versions = (f"{name} {' and '.join(sorted(kinds))}" for name, kinds in place.versions_in(records).items())
-    return ", ".join((*known, *versions))
+    return ", ".join((*known, *(f"{name} {which}" for name, which in versions(records, " and ").items())))
 
 
 def _threads(record: Record | ProcessRecord) -> str:

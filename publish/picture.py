@@ -62,26 +62,10 @@ class Picture(NamedTuple):
 
 
 PICTURES = {
-    "bert": Picture(
-        "Small batch on a GPU",
-        ("gpu-bert-*short-*",),
-        "BERT-base, 8 × 128 tokens",
-    ),
-    "large-batch": Picture(
-        "Large batch on a GPU",
-        ("gpu-bert-*long-*",),
-        "BERT-base, 64 × 512 tokens",
-    ),
-    "decoding": Picture(
-        "Decoding",
-        ("gpu-decode-torch", "gpu-decode-jax"),
-        "Llama 1.2B decode, batch 1",
-    ),
-    "cpu": Picture(
-        "A CPU",
-        ("cpu-language",),
-        "BERT-base, 1 × 128 tokens",
-    ),
+    "bert": Picture("Small batch on a GPU", ("gpu-bert-*short-*",), "BERT-base, 8 × 128 tokens"),
+    "large-batch": Picture("Large batch on a GPU", ("gpu-bert-*long-*",), "BERT-base, 64 × 512 tokens"),
+    "decoding": Picture("Decoding", ("gpu-decode-torch", "gpu-decode-jax"), "Llama 1.2B decode, batch 1"),
+    "cpu": Picture("A CPU", ("cpu-language",), "BERT-base, 1 × 128 tokens"),
 }
 
 

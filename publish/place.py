@@ -27,6 +27,7 @@ from records.record import Record
 from records.recordfile import benches
 from reports.answers import share_kept
 from reports.numbers import SLOWED, UNCHECKED, marked, plus_minus, ratio, speedup, text_of, with_width
+from reports.run_headings import versions
 
 WITH_START = 10  # the first version of records with `compiler_start_s`
 EDITION = "2026-12"  # which the README and the findings show
@@ -141,15 +142,6 @@ def read_records(folder: Path) -> Iterator[Record | ProcessRecord]:
             yield from form.journal.read(path.parent)
 
 
-def versions_in(records: Iterable[Record | ProcessRecord]) -> dict[str, set[str]]:
-    """Return the versions of each framework in some records."""
-    found: dict[str, set[str]] = {}
-    for record in records:
-        if record.framework_version is not None:
-            found.setdefault(record.framework, set()).add(record.framework_version)
-    return found
-
-
 def measured(place: Path) -> list[tuple[Table, Sequence[Record | ProcessRecord]]]:
     """Return the tables that a place holds, with their records."""
     tables = [Table(part, place / part.name) for part in read_sweeps() if (place / part.name).is_dir()]
@@ -160,13 +152,13 @@ def page(place: Path) -> str:
     """Return the page of a place: machines, versions, means over models, and a table of each run."""
     found = measured(place)
     every = [record for _, records in found for record in records]
-    versions = ", ".join(f"{name} {' and '.join(sorted(kinds))}" for name, kinds in versions_in(every).items())
+    released = ", ".join(f"{name} {which}" for name, which in versions(every, " and ").items())
     days = sorted({str(record.started_at)[:10] for record in every}) or [""]
     lines = [
         f"# {place.name}, edition {place.parent.name}",
         "",
         f"Measured by `make publish` on {' to '.join(dict.fromkeys((days[0], days[-1])))} (UTC), "
-        f"suite {revisions(every)}, {versions}.",
+        f"suite {revisions(every)}, {released}.",
         "Half-widths (±) are those of 95 % confidence intervals across processes. Speedups are over eager mode.",
     ]
     if any(isinstance(record, Record) for record in every):

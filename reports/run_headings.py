@@ -10,6 +10,7 @@ from analysis.pairs import Kind, kinds_of
 from analysis.points import machine_names
 from measurement.flags import PROGRAM_DIFFERS
 from measurement.text import times
+from records.process import ProcessRecord
 from records.record import Record
 from reports.numbers import text_of
 
@@ -28,11 +29,11 @@ def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
             f"Different machines: A on {', B on '.join(named)}. The ratios depend on the machines as well as on the "
             f"software."
         )
-    versions = [_versions(side) for side in kinds]
+    released = [versions(side) for side in kinds]
     changed = [
-        f"{framework} {versions[0][framework]} → {versions[1][framework]}"
-        for framework in versions[0]
-        if framework in versions[1] and versions[0][framework] != versions[1][framework]
+        f"{framework} {released[0][framework]} → {released[1][framework]}"
+        for framework in released[0]
+        if framework in released[1] and released[0][framework] != released[1][framework]
     ]
     if changed:
         sentences.append(f"Different versions: {', '.join(changed)}.")
@@ -72,16 +73,17 @@ def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 def version(records: Iterable[Record]) -> str | None:
     """Return `torch 2.13.0`; None for a run of several frameworks, or one that measured nothing."""
-    found = _versions(records)
+    found = versions(records)
     return " ".join(*found.items()) if len(found) == 1 else None
 
 
-def _versions(records: Iterable[Record | Kind]) -> dict[str, str]:
+def versions(records: Iterable[Record | ProcessRecord | Kind], separator: str = ", ") -> dict[str, str]:
+    """Return the versions of each framework in some records."""
     by_framework: dict[str, set[str]] = defaultdict(set)
     for record in records:
         if record.framework_version:
             by_framework[record.framework].add(record.framework_version)
-    return {framework: ", ".join(sorted(versions)) for framework, versions in by_framework.items()}
+    return {framework: separator.join(sorted(found)) for framework, found in by_framework.items()}
 
 
 def facts(records: Sequence[Record]) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ def facts(records: Sequence[Record]) -> tuple[str, ...]:
             None,
             (
                 date and f"{date} UTC",
-                ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
+                ", ".join(f"{name} {version}" for name, version in versions(kinds).items()),
                 ", ".join(sorted({f"suite {kind.git_revision}" for kind in kinds if kind.git_revision})),
                 f"{', '.join(sorted({str(kind.profile) for kind in kinds}))}, "
                 + (times(processes[-1], "process", "processes") if len(processes) == 1 else f"{counts} processes"),
