@@ -43,7 +43,7 @@ from environments.uv import SetupError, environment, exclusive, run, use, uv
 from measurement import programs
 from measurement.places import INSTALLED, SUITE, VENVS, shown
 
-__all__ = ["Recipe", "SetupError", "ensure", "lock", "make", "path", "recipe", "runner", "runner_recipe"]
+__all__ = ["Recipe", "SetupError", "ensure", "lock", "make", "path", "recipe", "runner_recipe"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
@@ -205,16 +205,6 @@ def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
     return json.loads(run(command, dict(os.environ), f"interpreter '{interpreter}' does not run").splitlines()[-1])
 
 
-def found(recipe: Recipe) -> Path | None:
-    """Return the interpreter of a recipe's environment; None if it is not made."""
-    return recipe.interpreter if recipe.is_made() else None
-
-
-def runner(report: Callable[[str], None] = print) -> Path:
-    """Return the interpreter of the runner's own environment. Raises SetupError."""
-    return make(runner_recipe(), report)
-
-
 def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: Callable[[str], None] = print) -> None:
     """Compile `requirements.txt` and the frameworks' locks (all, or those named), for Python 3.11 and newer everywhere.
 
@@ -349,7 +339,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         if options.command == "runner":
-            runner()
+            make(runner_recipe(), print)
         elif options.command == "lock":
             lock(options.frameworks, upgrade=options.upgrade)
         else:

@@ -104,7 +104,9 @@ def _make_with(
             return None
         durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text())
-    return environments.make(recipe, report) if make else environments.found(recipe)
+    if make:
+        return environments.make(recipe, report)
+    return recipe.interpreter if recipe.is_made() else None
 
 
 def pinned(requirements: str, framework: str, word: str) -> str:
