@@ -113,3 +113,17 @@ def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
 def no_such(device: str, count: int, title: str) -> str:
     """Return a sentence: no GPU has this index."""
     return f"there is no {device}: {title} sees {count} GPU{'s' if count != 1 else ''}, from gpu:0."
+
+
+def runs(architecture: str, capability: tuple[int, int]) -> bool:
+    """Return whether code for `architecture`, as nvcc names it, runs on a GPU of `capability`.
+
+    CUDA programming guide, "Binary Compatibility" and "PTX Compatibility". Binaries (sm_) run on the same major version
+    and equal or later minor ones. PTX (compute_) runs on every equal or later one. An architecture that ends in a
+    letter runs on that one alone.
+    """
+    ((kind, major, minor, suffix),) = re.findall(r"^(\w+)_(\d+)(\d)([a-z]?)$", architecture)
+    built = (int(major), int(minor))
+    if suffix:
+        return built == capability
+    return built <= capability and (kind == "compute" or built[0] == capability[0])

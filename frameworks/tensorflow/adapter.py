@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
-from frameworks import generating, values
+from frameworks import generating, obstacles, values
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
 from frameworks.tensorflow.inspect import program
@@ -69,7 +69,7 @@ class Adapter(boundary.Adapter):
         if index >= len(gpus):
             return f"there is no {device}: TensorFlow sees {len(gpus)} GPU(s)"
         capability, built = _capability(gpus[index]), tf.sysconfig.get_build_info().get("cuda_compute_capabilities")
-        if built and not any(_runs(architecture, capability) for architecture in built):
+        if built and not any(obstacles.runs(architecture, capability) for architecture in built):
             return f"this build has kernels for {', '.join(built)}; {device} has compute capability {capability}"
         return None
 
@@ -238,11 +238,3 @@ class Meter(boundary.Meter):
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
     return tuple(tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)))
-
-
-def _runs(architecture: str, capability: tuple[int, int]) -> bool:
-    """Return whether kernels built for `sm_89` (machine code) or `compute_90` (PTX) run on a GPU of this capability."""
-    kind, _, digits = architecture.partition("_")
-    digits = digits.rstrip("af")  # sm_90a
-    built = (int(digits[:-1]), int(digits[-1]))
-    return built <= capability and (kind == "compute" or built[0] == capability[0])

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import operator
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -43,7 +42,7 @@ def gpu_problem(index: int) -> str | None:
     if index >= torch.cuda.device_count():
         return obstacles.no_such(f"gpu:{index}", torch.cuda.device_count(), build)
     capability, architectures = torch.cuda.get_device_capability(index), torch.cuda.get_arch_list()
-    if torch.version.hip is None and not any(_runs(name, capability) for name in architectures):
+    if torch.version.hip is None and not any(obstacles.runs(name, capability) for name in architectures):
         return (
             f"{build} has kernels for {', '.join(architectures)}, but {torch.cuda.get_device_name(index)} is "
             f"sm_{capability[0]}{capability[1]}: install a build for a newer or older CUDA that includes it."
@@ -60,20 +59,6 @@ def _no_gpu() -> str:
             return reason
     built_for = torch.version.cuda
     return obstacles.no_gpu(int(built_for.split(".")[0]) if built_for else None, obstacles.driver_cuda())
-
-
-def _runs(architecture: str, capability: tuple[int, int]) -> bool:
-    """Return whether code for `architecture` runs on a GPU of `capability`.
-
-    CUDA programming guide, "Binary Compatibility" and "PTX Compatibility". Binaries (sm_) run on the same major version
-    and equal or later minor ones. PTX (compute_) runs on every equal or later one. An architecture that ends in a
-    letter runs on that one alone.
-    """
-    kind, major, minor, suffix = re.fullmatch(r"(\w+)_(\d+)(\d)([a-z]?)", architecture).groups()
-    built = (int(major), int(minor))
-    if suffix:
-        return built == capability
-    return built <= capability and (kind == "compute" or built[0] == capability[0])
 
 
 class Meter(adapter.Meter):
