@@ -83,10 +83,10 @@ class Crossing:
 class Framework:
     """A framework as the command line, the planner and the reports see it.
 
-    `distributions` are the framework's packages, its own first: their versions are recorded. `modules` are imported by
-    its folder and named unlike a distribution. `default_graph` are the graph modes that users of the framework start
-    with, the plainest first. On a GPU, `graph_on_gpu` adds those that its documentation recommends there. `models` maps
-    an implementation to its model families, and `trained` are those that the plain one also trains.
+    `distributions` are the framework's packages, its own first: their versions are recorded. `default_graph` are the
+    graph modes that users of the framework start with, the plainest first. On a GPU, `graph_on_gpu` adds those that its
+    documentation recommends there. `models` maps an implementation to its model families, and `trained` are those that
+    the plain one also trains.
     `environment(threads, device_kind)` returns the variables that must be set before the worker process starts.
 
     `cache_variables` name the directories of compiled code and built artefacts; the launcher points them at a private,
@@ -127,7 +127,6 @@ class Framework:
     defaults: dict[str, str] = field(default_factory=dict)
     # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
     conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
-    modules: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # other names that its users type
     switches: tuple[str, ...] = ()  # prefixes of variables that configure it: a run keeps those that are set
     no_switches: tuple[str, ...] = ()  # prefixes of other programs' variables among these

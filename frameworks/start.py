@@ -49,7 +49,8 @@ class Strategy:
             return place.adapter.prepare(place.workload, place.cell, place.weights, place.inputs)
 
     def fill(self, place: Place) -> None:
-        """Make the artefact, in a separate process. Raises Unsupported."""
+        """Make the artefact, in a separate process; the first call fills caches. Raises Unsupported."""
+        place.adapter.synchronize(self.step(place)())
 
     def within_first_call(self) -> Mapping[str, float]:
         """Return seconds of the first call by phase, as the framework reports them; the rest is running."""

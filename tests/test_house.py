@@ -67,7 +67,7 @@ def within(module: str, allowed: set[str]) -> bool:
 def modules_of(framework: str) -> set[str]:
     """The modules that a framework's folder may import besides the project's."""
     description = frameworks.describe(framework)
-    names = {framework, *description.distributions, *description.modules, "numpy"}
+    names = {framework, *description.distributions, "numpy"}
     others = set(frameworks.NAMES) - {framework, "numpy"}
     of_modes = {package for mode in description.modes for package in mode.packages}
     return {name.replace("-", "_") for name in names} - others | of_modes

@@ -98,9 +98,6 @@ class Compile(Strategy):
         if not runtime.is_whole(self.lowered.as_text()):
             raise Unsupported(runtime.CALLS_PYTHON)
 
-    def fill(self, place: Place) -> None:
-        place.adapter.synchronize(self.step(place)())
-
 
 class Cached(Compile):
     """The same with a persistent compilation cache, which has the executable but no trace."""

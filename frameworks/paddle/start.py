@@ -71,7 +71,7 @@ class Warm(Compile):
         return super().step(place)
 
     def fill(self, place: Place) -> None:
-        place.adapter.synchronize(self.step(place)())
+        super().fill(place)
         (variable,) = FRAMEWORK.cache_variables
         if not any(path.is_file() for path in Path(os.environ[variable]).rglob("*")):
             raise Unsupported(f"CINN wrote no kernel of this model to its cache, {variable}: choose STRATEGY=compile.")

@@ -105,9 +105,6 @@ class Captured(Strategy):
             model.traced()
         return model.step()
 
-    def fill(self, place: Place) -> None:
-        place.adapter.synchronize(self.step(place)())
-
 
 class Compile(Captured):
     """tf.function(jit_compile=True). XLA compiles in the first call, which TensorFlow does not time separately."""
