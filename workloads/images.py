@@ -44,6 +44,11 @@ def images(parameters: Parameters, seed: int) -> Arrays:
     return {"images": pixels if parameters["layout"] == "nchw" else np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))}
 
 
+def pixels(layout: str) -> tuple[int, int]:
+    """Return the axes of height and width of images."""
+    return (2, 3) if layout == "nchw" else (1, 2)
+
+
 def channels_first(parameters: Parameters, inputs: Arrays) -> np.ndarray:
     """Return a call's images as (B, 3, H, W), from either layout."""
     return inputs["images"] if parameters["layout"] == "nchw" else inputs["images"].transpose(0, 3, 1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from experiments.evidence import Evidence, Records, rate_of
 from experiments.first_principles.chain import unmerged
 from experiments.judge import Estimate, above, below, inconclusive, ratio_of
@@ -40,27 +42,22 @@ def growth(records: Records, batch: int) -> Estimate:
     return ratio.map(lambda value: value - 1) if isinstance(ratio, Interval) else ratio
 
 
-def _mlp(evidence: Evidence, graph: bool) -> Records:
-    records = evidence.records.where(workload="mlp").included
-    return records.graph if graph else records.eager
+def _doubled(evidence: Evidence, place: int, judge: Callable[..., Answer]) -> Answer:
+    records = evidence.records.where(workload="mlp").included.eager
+    batches = records.values("batch_size")
+    if len(batches) < 2:
+        return inconclusive("no batch and twice that batch")
+    return judge(f"batch {batches[place]} doubled adds", growth(records, batches[place]), GROWTH, " of the time")
 
 
 def small_batches_are_overhead(evidence: Evidence) -> Answer:
     """Check that in eager mode twice the smallest batch adds less than 10 %."""
-    records = _mlp(evidence, graph=False)
-    batches = records.values("batch_size")
-    if len(batches) < 2:
-        return inconclusive("no batch and twice that batch")
-    return below(f"batch {batches[0]} doubled adds", growth(records, batches[0]), GROWTH, " of the time")
+    return _doubled(evidence, 0, below)
 
 
 def large_batches_are_not(evidence: Evidence) -> Answer:
     """Check that twice the largest batch adds more."""
-    records = _mlp(evidence, graph=False)
-    batches = records.values("batch_size")
-    if len(batches) < 2:
-        return inconclusive("no batch and twice that batch")
-    return above(f"batch {batches[-2]} doubled adds", growth(records, batches[-2]), GROWTH, " of the time")
+    return _doubled(evidence, -2, above)
 
 
 CLAIMS = (

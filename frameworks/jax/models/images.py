@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks.jax.models.layers import tree
+from workloads.images import pixels
 from workloads.spec import Arrays
 
 # By layout: what `conv_general_dilated` calls the axes of input, kernel and output; a kernel's axes from (O, I, k, k).
@@ -34,11 +35,6 @@ def max_pool(layout: str, x: jax.Array, size: int, stride: int, padding: int) ->
     lowest = np.array(-np.inf, x.dtype)  # NumPy's, which is compared without an operator of JAX
     sizes, strides = over_pixels(size, 1), over_pixels(stride, 1)
     return jax.lax.reduce_window(x, lowest, jax.lax.max, sizes, strides, over_pixels((padding, padding), (0, 0)))
-
-
-def pixels(layout: str) -> tuple[int, int]:
-    """Return the axes of height and width."""
-    return (2, 3) if layout == "nchw" else (1, 2)
 
 
 def batch_norm(layout: str, p: dict, x: jax.Array, mean: jax.Array, variance: jax.Array, epsilon: float) -> jax.Array:

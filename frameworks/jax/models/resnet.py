@@ -11,6 +11,7 @@ import numpy as np
 from frameworks.jax.models import images
 from frameworks.jax.models.layers import STATE, linear
 from measurement.cells import Cell
+from workloads.images import pixels
 from workloads.resnet import BATCH_NORM_EPSILON, MOMENTUM, STATISTICS, Convolution, ResNet
 from workloads.spec import Arrays
 
@@ -39,7 +40,7 @@ def forward(workload: ResNet, layout: str, trains: bool, params: dict, x: jax.Ar
         first, second, third = block.convolutions
         y = applied(third, jax.nn.relu(applied(second, jax.nn.relu(applied(first, x)))))
         x = jax.nn.relu(y + (applied(block.shortcut, x) if block.shortcut else x))
-    logits = linear(params["fc"], x.mean(images.pixels(layout)))  # (B, classes)
+    logits = linear(params["fc"], x.mean(pixels(layout)))  # (B, classes)
     return {"logits": logits, STATE: state} if trains else {"logits": logits}
 
 

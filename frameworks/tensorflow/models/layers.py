@@ -9,6 +9,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks.adapter import DTYPES, Unsupported
 from measurement.cells import Cell
+from workloads.images import pixels
 from workloads.spec import Arrays
 
 
@@ -109,11 +110,6 @@ def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) ->
     With zeros around, as in Keras' own networks, since with XLA TensorFlow refuses one that pads by itself.
     """
     return tf.nn.max_pool2d(tf.pad(x, _around(padding, layout)), size, stride, "VALID", layout.upper())
-
-
-def pixels(layout: str) -> tuple[int, int]:
-    """Return the axes of height and width."""
-    return (2, 3) if layout == "nchw" else (1, 2)
 
 
 def _around(padding: int, layout: str) -> list[list[int]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from frameworks.tensorflow.models.layers import Convolution, Linear, Types, max_pool, pixels
+from frameworks.tensorflow.models.layers import Convolution, Linear, Types, max_pool
+from workloads.images import pixels
 from workloads.resnet import BATCH_NORM_EPSILON, MOMENTUM, STATISTICS, ResNet
 from workloads.resnet import Convolution as Part
 from workloads.spec import Arrays
