@@ -12,6 +12,7 @@ import json
 import resource
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -160,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     report.show(checks, trials, arguments.repeats, console)
     if arguments.out:
-        conditions = {"profile": profile.to_json(), "repeats": arguments.repeats, "threads": threads}
+        conditions = {"profile": asdict(profile), "repeats": arguments.repeats, "threads": threads}
         kept: dict[str, Any] = {"machine": machine.facts(), "asked": conditions}
         kept |= {"checks": report.to_json(checks), "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = report.trusted(trials)

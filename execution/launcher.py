@@ -16,6 +16,7 @@ from frameworks import policies
 from launchers import local
 from measurement import durable
 from measurement.cells import Cell
+from measurement.checked import data_of
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
 from measurement.protocol import COMPLETE, WAITS, GroupJob, Job, OtherShape, Refused
@@ -48,7 +49,7 @@ class Waiting:
 
     def give(self, job: Job) -> None:
         """Give the worker its whole job."""
-        durable.replace(self.start.folder / COMPLETE, json.dumps(job.to_json()).encode())
+        durable.replace(self.start.folder / COMPLETE, json.dumps(data_of(job)).encode())
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class Launcher:
         """
         try:
             with naming(start.folder):
-                for data in self.slot.messages(start, job.to_json()):
+                for data in self.slot.messages(start, data_of(job)):
                     if data["type"] == Refused.TYPE:
                         raise Refused.error_of(data)
                     yield data

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 # Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
 # slower, while caches and predictors adapt.
@@ -56,9 +55,6 @@ class Profile:
     def most_processes(self) -> int:
         """Processes of a group at most, with those that replace others."""
         return self.maximum_processes + self.spare_processes
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 # The operations that peaks are measured with, once per run and framework.

@@ -107,15 +107,6 @@ class Job:
         """Cells except peak benchmarks, in measuring order."""
         return [cell for group in self.groups for cell in group.cells]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the job as JSON-ready data; `from_json` reads it back."""
-        return data_of(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Job:
-        """Return the job from `to_json`'s data. Raises Misfit."""
-        return read(cls, data)
-
 
 @dataclass(frozen=True)
 class Message:
@@ -212,11 +203,6 @@ class Hello(Message):
     installed: dict[str, str] = field(default_factory=dict)
     smoke_test: str | None = None
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Hello:
-        """Return the message from `to_json`'s data. Raises Misfit."""
-        return read(cls, data)
-
 
 @dataclass(frozen=True)
 class Ended(Message):
@@ -309,11 +295,6 @@ class Report(Ended):
     worker: str = ""
     node: str = ""  # of a cluster, and the step of the job there
     step: str = ""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Report:
-        """Return the report from `to_json`'s data. Raises Misfit."""
-        return read(cls, data)
 
 
 @dataclass(frozen=True)

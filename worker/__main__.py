@@ -16,6 +16,7 @@ from pathlib import Path
 import frameworks
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
+from measurement.checked import read
 from measurement.profiles import PEAK_BENCHMARK
 from measurement.protocol import (
     CHECK,
@@ -114,7 +115,7 @@ def keep_bytecode(job: Job) -> None:
 
 def main() -> None:
     job_path, results = sys.argv[1:3]
-    job = Job.from_json(json.loads(Path(job_path).read_text()))
+    job = read(Job, json.loads(Path(job_path).read_text()))
     keep_bytecode(job)
     faulthandler.enable(all_threads=False)  # a crash names its line
     workloads.add(job.user_models)

@@ -16,6 +16,7 @@ from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING, disagreement
 from measurement import machine
 from measurement.cells import Cell
+from measurement.checked import read
 from measurement.cores import Cores
 from measurement.host import loop_seconds
 from measurement.protocol import COMPLETE, WAITS, Failed, Hello, Job
@@ -80,7 +81,7 @@ class Context:
         self._blame_no_cell()
         while not complete.exists():
             time.sleep(LOOK_AGAIN_SECONDS)
-        self.job = Job.from_json(json.loads(complete.read_text()))
+        self.job = read(Job, json.loads(complete.read_text()))
         self.full_speed_s = self.job.full_speed_s
         if self.cores:
             self.find_cores(self.job.cells[0])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frameworks import ranks
+from measurement.checked import read
 from measurement.protocol import Job
 from worker.channel import Channel, classify
 from worker.context import Context
@@ -33,7 +34,7 @@ class Unheard(Channel):
 
 def main() -> None:
     """Follow rank 0 until the process is ended."""
-    job = Job.from_json(json.loads(Path(sys.argv[1]).read_text()))
+    job = read(Job, json.loads(Path(sys.argv[1]).read_text()))
     try:
         Context(job, Unheard()).start(job.cells[0])
     except BaseException as error:

@@ -107,7 +107,7 @@ def test_messages_come_back_as_they_were(report):
 def test_a_job_comes_back_as_it_was(cell):
     group = GroupJob((cell(), cell(mode="jit")), "w", "i", (Control("a~b", "a", 0.1),), OtherShape("o", 7))
     job = Job("explain", "torch", (group,), PROFILES["quick"], "folder", 3, 1, (group,), {"torch": "2"}, True, (0, 1))
-    assert Job.from_json(json.loads(json.dumps(job.to_json()))) == job
+    assert read(Job, json.loads(json.dumps(data_of(job)))) == job
     assert isinstance(job.cells[0], Cell)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from frameworks.adapter import Unsupported
+from measurement.checked import data_of
 from measurement.profiles import PROFILES
 from measurement.protocol import COMPLETE, MEASURE, Failed, GroupJob, Job, Phase
 from worker.__main__ import measure
@@ -34,7 +35,7 @@ class Noting(Channel):
 def test_a_worker_takes_its_whole_job_and_blames_no_cell_until_then(tmp_path):
     job = Job(MEASURE, "numpy", (), PROFILES["quick"], str(tmp_path), 0, waits=True)
     whole = replace(job, waits=False, seed=7)
-    (tmp_path / COMPLETE).write_text(json.dumps(whole.to_json()))
+    (tmp_path / COMPLETE).write_text(json.dumps(data_of(whole)))
     channel = Noting()
     context = Context(job, channel)
     context.await_job()
@@ -50,7 +51,7 @@ def test_only_the_first_process_starts_its_compilers_while_it_waits(cell, tmp_pa
     group = GroupJob((cell(framework="fake"),), "", "", (), None, settled=False)
     job = Job(MEASURE, "numpy", (group,), PROFILES["quick"], str(tmp_path), 0, process=number, waits=True)
     whole = replace(job, waits=False, groups=(replace(group, settled=True),))
-    (tmp_path / COMPLETE).write_text(json.dumps(whole.to_json()))
+    (tmp_path / COMPLETE).write_text(json.dumps(data_of(whole)))
     context = Context(job, Noting())
     context.adapter = None
     measure(context, [cell()])
