@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -60,16 +59,6 @@ def sign(ratio: Interval | None) -> str:
     return SLOWER if ratio and ratio.high < 1 else INCONCLUSIVE
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Absolute latency over samples, in the unit of the samples."""
-
-    samples: int
-    mean: float
-    std: float | None  # None for a single sample
-    minimum: float
-
-
 def stdev(values: Sequence[float]) -> float:
     """Return the sample standard deviation of two or more values, in floats.
 
@@ -77,17 +66,6 @@ def stdev(values: Sequence[float]) -> float:
     """
     mean = fmean(values)
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-
-
-def summarise(samples: Sequence[float]) -> Summary:
-    """Return mean, sample standard deviation and minimum of at least one sample."""
-    ordered = sorted(samples)
-    return Summary(
-        samples=len(ordered),
-        mean=fmean(ordered),
-        std=stdev(ordered) if len(ordered) > 1 else None,
-        minimum=ordered[0],
-    )
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import frameworks
@@ -16,7 +16,7 @@ from measurement.cells import Effective
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.places import as_typed
 from measurement.protocol import Hello, Report
-from measurement.statistics import ENOUGH_PROCESSES, Interval, half_width, percentile, scope, sign, summarise
+from measurement.statistics import ENOUGH_PROCESSES, Interval, half_width, percentile, scope, sign, stdev
 from records import break_even, breaks, energy, figures, judgement
 from records.cell_result import CellResult, Context, at_full_speed, combined, full_speed_s, good_turns
 from records.costs import known_cost, moved_bytes, tokens_of
@@ -244,15 +244,15 @@ def _framework_version(result: CellResult, context: Context) -> str | None:
 
 
 def _latency(result: CellResult) -> dict[str, Any]:
-    summary, interval = summarise(result.samples), result.latency
+    samples, interval = result.samples, result.latency
     calls = [seconds for report in result.reports for seconds in report.single_calls_s]
     milliseconds = {
         "latency_ms_median": result.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
         "latency_ms_ci_high": interval.high if interval else None,
-        "latency_ms_mean": summary.mean,
-        "latency_ms_std": summary.std,
-        "latency_ms_min": summary.minimum,
+        "latency_ms_mean": fmean(samples),
+        "latency_ms_std": stdev(samples) if len(samples) > 1 else None,
+        "latency_ms_min": min(samples),
         **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
         **waited_for(result),
         "latency_sync_ms_median": result.median_of("latency_sync_s"),
@@ -263,7 +263,7 @@ def _latency(result: CellResult) -> dict[str, Any]:
         "latency_half_width": half_width(interval),
         "interval_scope": scope(len(result.reports)) if interval else None,
         "launches": len(result.reports),
-        "samples": summary.samples,
+        "samples": len(samples),
         "single_calls": len(calls),
         "calls_per_sample": max(report.calls_per_sample for report in result.reports),
         "timed_s": sum(report.timed_s for report in result.reports),

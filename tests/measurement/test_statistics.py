@@ -40,16 +40,11 @@ def test_a_sign_needs_an_interval_that_excludes_1(low, high, expected):
     assert statistics.sign(Interval((low + high) / 2, low, high)) == expected
 
 
-def test_summary_by_hand():
+def test_a_standard_deviation_by_hand():
     # 1..20, shuffled: variance 35 = (n^2 - 1) / 12 * n / (n - 1).
     values = [float(value) for value in range(1, 21)]
     random.Random(0).shuffle(values)
-    assert statistics.summarise(values) == statistics.Summary(20, 10.5, approx(math.sqrt(35)), 1.0)
-
-
-def test_summary_has_a_mean_and_no_deviation_of_one_sample():
-    assert statistics.summarise([1.0, 1.0, 10.0]).mean == 4.0
-    assert statistics.summarise([3.0]) == statistics.Summary(1, 3.0, None, 3.0)
+    assert statistics.stdev(values) == approx(math.sqrt(35))
 
 
 @pytest.mark.parametrize(
