@@ -29,8 +29,7 @@ from measurement.parity import (
     emptiness,
     nearest_to_its_limit,
 )
-from measurement.protocol import Report
-from measurement.user_model_report import UserModelReport
+from measurement.protocol import Report, UserModelReport
 from plan.plan import Group, at_unseen_length
 from records.cell_result import CellResult, Failure
 from records.runs import Run

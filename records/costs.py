@@ -5,7 +5,7 @@ from __future__ import annotations
 import frameworks
 import workloads
 from measurement.cells import Cell
-from measurement.user_model_report import UserModelReport
+from measurement.protocol import UserModelReport
 from workloads.spec import Cost, OperatorCost
 
 

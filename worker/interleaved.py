@@ -34,9 +34,9 @@ from measurement.protocol import (
     Provisional,
     Report,
     Unseen,
+    UserModelReport,
 )
 from measurement.sampling import Variant, first_call, take_rounds, time_calls
-from measurement.user_model_report import UserModelReport
 from measurement.warm_up import shorten_samples, warm_up
 from worker import gpu_figures, user_model_reference, writing
 from worker.channel import Untrustworthy

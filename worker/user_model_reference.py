@@ -18,9 +18,9 @@ from frameworks.user_file import in_a_line, seed_python
 from frameworks.user_model import LOSS, Subject, Uncounted
 from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
+from measurement.protocol import UserModelReport
 from measurement.sampling import Clocks
 from measurement.text import listed
-from measurement.user_model_report import UserModelReport
 from worker import writing
 from workloads.spec import sampled
 

@@ -13,8 +13,8 @@ import workloads
 from environments import environments
 from execution import comparison
 from measurement.cells import Capture
+from measurement.protocol import UserModelReport
 from measurement.refusals import UsageError
-from measurement.user_model_report import UserModelReport
 from plan import plan, requirements, sweep, user_models, versions
 from records import breaks, judgement
 from records.cell_result import CellResult
