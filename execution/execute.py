@@ -136,11 +136,6 @@ class Executor:
         self.run.write_csv()
         self.run.drop_reports()
 
-    def run_bundle(self, bundle: Bundle) -> None:
-        """Run all processes of a bundle, then write its records."""
-        for _ in self.steps(bundle):
-            pass
-
     def steps(self, bundle: Bundle) -> Generator[int, None, None]:
         """Run a bundle in steps: yield each process's number before it, so that another executor's process may run.
 
@@ -426,7 +421,7 @@ def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
         its = in_slot(slot)
         its.breakdown.enter("records")
         its.measure_control()
-        its.run_bundle(bundle)
+        turns.alternate([its.steps(bundle)])
         if (start := time.monotonic()) >= next_csv:  # writing it reads all records again
             executor.run.write_csv()
             next_csv = time.monotonic() + RARELY * (time.monotonic() - start)

@@ -41,11 +41,6 @@ class Terms:
     def larger_s(self) -> float:
         return max(self.arithmetic_s, self.traffic_s)
 
-    @property
-    def in_turn_s(self) -> float:
-        """The sum of both terms, without overlap."""
-        return self.arithmetic_s + self.traffic_s
-
 
 def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
     """Return the roofline's terms in seconds; set `cached` if the caches may hold a call's data.
@@ -100,5 +95,6 @@ def classify(
         return "overhead"
     if host_s is not None:
         return "overhead" if host_s >= HOST_SHARE * seconds else "latency"
-    slow_operators = one_operator or (reached is not None and reached.in_turn_s >= EXPLAINED_SHARE * seconds)
+    in_turn_s = reached.arithmetic_s + reached.traffic_s if reached else 0.0  # without overlap
+    slow_operators = one_operator or in_turn_s >= EXPLAINED_SHARE * seconds
     return "latency" if slow_operators and not flat else "overhead"

@@ -57,7 +57,8 @@ class Explanation(GroupWork):
         profiled = []
         for member in members:
             with self.context.reporting([member.cell]) as trouble:
-                self.profile_once(member)
+                if member.cell.id not in self.profiles:  # before timing
+                    self.profile(member, median(member.variant.samples))
             profiled += [] if trouble else [member]
         programs = self.programs(profiled)
         for member in profiled:
@@ -91,11 +92,6 @@ class Explanation(GroupWork):
             take_rounds(variants, EXPLAINED, self.context.clocks, order, control=control, settle=settle)
         if trouble:
             members.clear()
-
-    def profile_once(self, member: Member) -> None:
-        """Profile one mode, unless profiled before timing."""
-        if member.cell.id not in self.profiles:
-            self.profile(member, median(member.variant.samples))
 
     def explain(self, member: Member, program: dict[str, str | None]) -> None:
         """Report one mode, with the verdict `program` on a graph's program."""
