@@ -30,14 +30,10 @@ COLUMNS = (
 )
 
 
-def section(cells: Sequence[Cell]) -> Section:
-    """Return a panel for each cell."""
-    return Section.make("starts", "From a fresh process to the first right answer", SENTENCES, cells, _panel)
-
-
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
-    """Return the whole page of a run."""
-    return rounds.html(section(cells), WAYS, list(map(starts.heading, cells)), title, command)
+    """Return the whole page of a run, with a panel for each cell."""
+    section = Section.make("starts", "From a fresh process to the first right answer", SENTENCES, cells, _panel)
+    return rounds.html(section, WAYS, list(map(starts.heading, cells)), title, command)
 
 
 def _panel(cell: Cell) -> Panel:

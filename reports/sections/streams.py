@@ -27,14 +27,10 @@ COLUMNS = (
 )
 
 
-def section(cells: Sequence[Cell]) -> Section:
-    """Return a panel for each cell."""
-    return Section.make("streams", "Calls of different lengths", SENTENCES, cells, _panel)
-
-
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
-    """Return the whole page of a run."""
-    return rounds.html(section(cells), STRATEGIES, list(map(streams.heading, cells)), title, command)
+    """Return the whole page of a run, with a panel for each cell."""
+    section = Section.make("streams", "Calls of different lengths", SENTENCES, cells, _panel)
+    return rounds.html(section, STRATEGIES, list(map(streams.heading, cells)), title, command)
 
 
 def _panel(cell: Cell) -> Panel:
