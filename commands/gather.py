@@ -9,7 +9,7 @@ from commands import report
 from measurement.refusals import UsageError, writing
 from measurement.text import times
 from plan.options import Option
-from records import lines, recordfile
+from records import jsonfiles, recordfile
 from records import record as schema
 from reports import terminal
 
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_rows(rows, path)
         if samples:
-            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
+            jsonfiles.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     for remark in source.remarks:
         console.print(remark, style="yellow", soft_wrap=True)
     machines = times(len(set(columns["machine_id"])), "machine")

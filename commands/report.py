@@ -22,7 +22,7 @@ from measurement.text import listed, make_command, times
 from plan import sweep
 from plan.aliases import choose
 from plan.options import Option, chosen
-from records import belonging, jsonfiles, lines, manifest, recordfile, runs
+from records import belonging, jsonfiles, manifest, recordfile, runs
 from records import record as schema
 from records.record import Record
 from records.recordfile import RECORDS, TABLE
@@ -242,7 +242,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
         return recordfile.load(path, only)
     with contextlib.suppress(jsonfiles.Unreadable):
         loaded = recordfile.load(path, only)
-        if len(loaded) == lines.line_count(source):
+        if len(loaded) == jsonfiles.line_count(source):
             return loaded
     return recordfile.load(source, only)
 

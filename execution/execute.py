@@ -26,7 +26,7 @@ from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Profi
 from measurement.refusals import UsageError
 from plan.plan import Bundle, Group, Plan, estimated_seconds, profiled
 from plan.sweep import Sweep
-from records import assemble, foreign, lines
+from records import assemble, foreign, jsonfiles
 from records.cell_result import CellResult, Failure, full_speed_s
 from records.cell_result import Kept as KeptReport
 from records.manifest import NODES
@@ -173,7 +173,7 @@ class Executor:
             except local.SlotFailure:
                 self.controlled.discard(node)
                 raise
-            lines.append(self.run.folder / NODES, control, synced=True)
+            jsonfiles.append(self.run.folder / NODES, control, synced=True)
 
     def give_up(self, bundle: Bundle, failure: Failure) -> None:
         """Write the records of a bundle that cannot be measured."""

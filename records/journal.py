@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from records import jsonfiles, lines, recordfile
+from records import jsonfiles, recordfile
 from records.process import ProcessRecord
 from records.record import Column
 
@@ -40,7 +40,7 @@ class Journal(Generic[Row]):
 
     def append(self, folder: Path, record: Row) -> None:
         """Add a record; it is on disk when this returns."""
-        lines.append(folder / self.lines, asdict(record), synced=True)
+        jsonfiles.append(folder / self.lines, asdict(record), synced=True)
 
     def read(self, folder: Path) -> list[Row]:
         """Return the records of a folder, the first of each process; none without a file. Raises Unreadable."""

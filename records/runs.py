@@ -19,7 +19,7 @@ from measurement import durable, programs
 from measurement.places import INSTALLED, NAME, RUNS, SUITE, shown
 from measurement.refusals import UsageError, writing
 from measurement.text import make_word
-from records import belonging, foreign, jsonfiles, lines, manifest, recordfile, rooflines, values
+from records import belonging, foreign, jsonfiles, manifest, recordfile, rooflines, values
 from records.manifest import EXPLANATION, PLAN, REPRODUCTION, STARTS, STREAMS
 from records.record import NAMES, Record
 from records.recordfile import RECORDS, TABLE
@@ -160,17 +160,17 @@ class Run:
         if problem:
             raise ValueError(f"record of {record.framework} {record.mode}: {problem}")
         self.check_place()
-        lines.append(self.records_path, row, True, waiting)
+        jsonfiles.append(self.records_path, row, True, waiting)
 
     def append_samples(self, entry: dict[str, Any]) -> None:
         """Add raw samples of one cell and process."""
         self.check_place()
-        lines.append(self.folder / SAMPLES, entry)
+        jsonfiles.append(self.folder / SAMPLES, entry)
 
     def append_profile(self, entry: dict[str, Any]) -> None:
         """Add a cell's profile from `explain`; it is on disk when this returns."""
         self.check_place()
-        lines.append(self.folder / EXPLAINED, entry, synced=True)
+        jsonfiles.append(self.folder / EXPLAINED, entry, synced=True)
 
     def samples(self) -> list[SampleLine]:
         """Return the raw samples, one entry per cell and process, compressed or not. Raises UsageError."""
@@ -179,7 +179,7 @@ class Run:
     def _each_sample(self) -> Iterator[SampleLine]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
         # If a run was stopped while compressing, the same entry may be in both files.
-        found = lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
+        found = jsonfiles.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
         yield from cast(Iterator[SampleLine], found)
 
     def compress_samples(self) -> None:
@@ -190,17 +190,17 @@ class Run:
 
     def keep_samples(self, entries: Iterable[Mapping[str, Any]]) -> None:
         """Replace the run's samples by these, compressed."""
-        lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
+        jsonfiles.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
         (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict[str, Any]) -> None:
         """Store a worker's report of a cell in a process until its record exists; a machine that stops may lose it."""
         self.check_place()
-        lines.append(self._reports_path, lines.sealed(entry))
+        jsonfiles.append(self._reports_path, jsonfiles.sealed(entry))
 
     def kept_reports(self) -> list[dict[str, Any]]:
         """Return the stored reports of an interrupted run's workers, in order, without lines that fail their digest."""
-        return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
+        return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := jsonfiles.intact(entry))]
 
     def drop_reports(self) -> None:
         """Remove the stored reports once every cell has its record."""
@@ -238,7 +238,7 @@ class Run:
         self.check_place()
         places = self._places()
         if changes := rooflines.changes(lambda: self._each(places)):
-            lines.amend(self.records_path, changes)
+            jsonfiles.amend(self.records_path, changes)
         recordfile.write_csv(self._each(places), self.csv_path)
 
 

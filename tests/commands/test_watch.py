@@ -9,7 +9,7 @@ import pytest
 
 from commands.watch import Sight
 from measurement.refusals import UsageError
-from records import jsonfiles, lines
+from records import jsonfiles
 
 PLAN = {"given": {}, "cells": ["a", "b", "c"], "started_at": "2026-01-01T00:00:00Z"}
 
@@ -67,11 +67,11 @@ def test_records_that_are_rewritten_between_two_looks_are_all_seen(tmp_path, rat
     path = tmp_path / "records.jsonl"
     sight = Sight(tmp_path)
     for cell in "abc":
-        lines.append(path, {"cell": cell, "status": "ok", "peak_tflops": 0.12345})
+        jsonfiles.append(path, {"cell": cell, "status": "ok", "peak_tflops": 0.12345})
     sight.look()
     assert len(sight.seen) == 3
-    lines.append(path, {"cell": "d", "status": "ok", "peak_tflops": rate})
-    lines.amend(path, {cell: {"peak_tflops": rate} for cell in "abc"})
+    jsonfiles.append(path, {"cell": "d", "status": "ok", "peak_tflops": rate})
+    jsonfiles.amend(path, {cell: {"peak_tflops": rate} for cell in "abc"})
     sight.look()
     assert sight.ended() and sight.statuses == {"ok": 4}
 

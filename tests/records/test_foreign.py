@@ -238,13 +238,13 @@ def test_a_lock_is_no_link_and_no_second_name_of_another_file(tmp_path):
 
 
 def test_nothing_is_written_through_a_link(tmp_path):
-    from records import lines
+    from records import jsonfiles
 
     victim, link = tmp_path / "victim", tmp_path / "records.jsonl"
     victim.write_text("precious\n")
     link.symlink_to(victim)
     with pytest.raises(OSError):
-        lines.append(link, {"cell": "x"})
+        jsonfiles.append(link, {"cell": "x"})
     durable.replace(link, b"ours")
     assert victim.read_text() == "precious\n" and not link.is_symlink()
 

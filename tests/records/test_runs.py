@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 from measurement.refusals import UsageError
-from records import lines, runs
+from records import jsonfiles, runs
 from records import record as schema
 from records.runs import Run, git_revision, measuring_code
 
@@ -64,7 +64,7 @@ def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "replace", noted_replace)
-    lines.amend(run.records_path, {run.records()[0].cell: {"reason": "another"}})
+    jsonfiles.amend(run.records_path, {run.records()[0].cell: {"reason": "another"}})
     assert [name for name, *_ in events] == ["synced", "replaced"]
     assert events[0][1:] == events[1][1:]  # the same file, whole
     assert run.records()[0].reason == "another"
