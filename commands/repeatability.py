@@ -24,7 +24,7 @@ from execution.campaign import Campaign, Request
 from measurement import durable, flags, machine
 from measurement.refusals import INTERRUPTED, UsageError, writing
 from measurement.statistics import Interval
-from measurement.text import make_word
+from measurement.text import make_word, percent
 from plan import sweep
 from records import runs
 from records.record import Record
@@ -52,7 +52,7 @@ class Agreement:
 
     @property
     def row(self) -> tuple[str, ...]:
-        shares = f"{self.overlap:.0%}", f"{self.second_in_first:.0%}"
+        shares = percent(self.overlap), percent(self.second_in_first)
         size = width(self.half_width), f"{self.spread:.3f}"
         return self.profile, self.figure, str(self.cells), str(self.pairs), *shares, *size
 

@@ -17,6 +17,7 @@ from execution.streams import Streams, kept_caches
 from measurement.cells import Cell
 from measurement.refusals import UsageError
 from measurement.streams import CACHES, COLD, EAGER, STRATEGIES
+from measurement.text import percent
 from plan import sweep
 from plan.aliases import choose
 from plan.options import Option
@@ -107,7 +108,7 @@ def offered(measured: Iterable[Cell], rare: bool) -> list[str]:
 def described(drawn: Lengths, maximum: int) -> str:
     """Return a sentence on the lengths' distribution, and on the share of the calls that is cut."""
     share = drawn.share_above(maximum)
-    cut = f"; {share:.1%} are longer and are cut" if share else ""
+    cut = f"; {percent(share, 1)} are longer and are cut" if share else ""
     drawn = drawn.clipped(maximum)
     batches = f"; batches of {min(drawn.batches)} to {max(drawn.batches)}" if drawn.batches else ""
     return f"Lengths: {drawn.name}, {drawn.shortest} to {drawn.longest} tokens{cut}{batches}."

@@ -6,6 +6,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from measurement.text import percent
+
 # The suite neither causes these phases nor can shorten them.
 NOT_COUNTED = ("first call", "compiler start")
 
@@ -39,5 +41,5 @@ class TimeBreakdown:
         others = sorted(((seconds, name) for name, seconds in counted.items() if seconds >= 1), reverse=True)
         rest = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in others)
         compiling = f"not counting {sum(self.seconds.get(name, 0.0) for name in NOT_COUNTED):.0f} s of compilation"
-        share = f"{sampling / total:.0%}" if total else "nothing"
+        share = percent(sampling / total) if total else "nothing"
         return f"Sampling took {sampling:.0f} of {total:.0f} s ({share}), {compiling}; the rest: {rest or 'none'}."

@@ -175,7 +175,7 @@ FLAGS = (
     Flag(
         OTHER_LOAD,
         f"other processes kept over {OTHER_LOAD_CORES} cores busy",
-        "They competed for cores, caches and memory.",
+        "Other processes competed for cores, caches and memory.",
         "Stop other work on the machine.",
         _noise("other_load_cores", OTHER_LOAD_CORES),
         (LATENCY,),
@@ -183,7 +183,7 @@ FLAGS = (
     Flag(
         STEAL,
         f"the hypervisor took over {100 * STEAL_SHARE:.0f} % of a core",
-        "Another virtual machine used it.",
+        "Another virtual machine used the core.",
         "Measure on a dedicated host.",
         _noise("steal_share", STEAL_SHARE),
         (LATENCY,),
@@ -263,7 +263,7 @@ FLAGS = (
     Flag(
         "outputs_not_compared",
         "a user model's output has a type without comparison (`not_compared_outputs`)",
-        "It is unverified.",
+        "This output is unverified.",
         "Return tensors, numbers, containers or dataclasses of these.",
         lambda o: o.outputs_left,
     ),

@@ -25,6 +25,12 @@ def times(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return `12 %`, or `<1 %` for a share that would round to nothing."""
+    least = 10.0**-digits
+    return f"<{least:.{digits}f} %" if 0 < 100 * share < least / 2 else f"{100 * share:.{digits}f} %"
+
+
 def listed(names: Sequence[str], most: int = 3, separator: str = ", ") -> str:
     """Return the first of many names, and how many more there are; those that hold commas are separated by `; `."""
     more = f"{separator.strip(', ')} and {len(names) - most:,} more" if len(names) > most else ""

@@ -6,7 +6,7 @@ import json
 from statistics import median
 from typing import Any
 
-from measurement.text import listed, times
+from measurement.text import listed, percent, times
 from records.cell_result import CellResult
 
 SHOWN = 5  # places in a sentence; the record has all
@@ -49,6 +49,6 @@ def sentence(result: CellResult) -> str | None:
     if share is None or share >= 1:
         return f"{count}: {shown}."
     return (
-        f"{count}, {share:.0%} of a call outside of graphs; without the breaks at most {1 / (1 - share):.3g}× "
+        f"{count}, {percent(share)} of a call outside of graphs; without the breaks at most {1 / (1 - share):.3g}× "
         f"faster: {shown}."
     )

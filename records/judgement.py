@@ -9,6 +9,7 @@ from typing import Any
 from measurement import flags, host
 from measurement.parity import LARGEST, OF_A_PART, REPEATED, Parity
 from measurement.protocol import Report
+from measurement.text import percent
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
 from records.cell_result import CellResult, combined
@@ -123,7 +124,8 @@ def _how_far(parity: Parity) -> str:
     if not math.isfinite(error.largest):
         return "in shape, kind or number"
     if error.unequal > parity.unequal:
-        return f"in {error.unequal:.2%} of the values that must be equal: whole numbers, places of NaN or infinity"
+        share = percent(error.unequal, 2)
+        return f"in {share} of the values that must be equal: whole numbers, places of NaN or infinity"
     size = f"by up to {error.largest:.3g}"
     if error.relative > allowed:
         return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"

@@ -153,7 +153,7 @@ def _pays(choice: Choice, pair: facts.Pair) -> str:
     if calls < 1:
         return f"{name(choice.point)} pays for itself from the first call."
     after, _, ends = break_even(pair).partition(" (")
-    seconds = f"{rounded(calls * pair.eager.median_ms / 1e3)} s"
+    seconds = f"{rounded(calls * pair.eager.median_ms / 1e3)} s of eager calls"
     about = f"{ends.rstrip(')')}; {seconds}" if ends else seconds
     return f"{name(choice.point)} pays for itself after {after} calls ({about})."
 
@@ -266,13 +266,14 @@ def limits(answer: Answer) -> list[str]:
     """Return bounds on any speedup in one line, and a line on each eager mode that waits for the host."""
     deployed = [choice for choice in answer.choices if choice.eager and choice.deployed]
     bounds = list(filter(None, (_bounds(choice.eager) for choice in deployed if choice.eager)))
-    return [*([f"At most: {'; '.join(bounds)}."] if bounds else []), *filter(None, map(_on_slower_core, deployed))]
+    largest = [f"Largest possible speedup: {'; '.join(bounds)}."] if bounds else []
+    return [*largest, *filter(None, map(_on_slower_core, deployed))]
 
 
 def _bounds(eager: Point) -> str:
     replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
-    parts = [f"{ratio(roofline)}× by the roofline"] if roofline else []
-    parts += [f"{ratio(replay)}× for a replay of eager's kernels"] if replay else []
+    parts = [f"{ratio(roofline)}× (roofline)"] if roofline else []
+    parts += [f"{ratio(replay)}× (replay of eager's kernels)"] if replay else []
     return f"{eager.record.framework} {', '.join(parts)}" if parts else ""
 
 
@@ -289,7 +290,8 @@ def _on_slower_core(choice: Choice) -> str:
 def trust(found: Trust) -> str:
     """Return the basis of figures in one line: processes, outputs, precision, the machine's conditions."""
     fewest, most = found.processes
-    parts = [times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"]
+    processes = times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"
+    parts = [f"95 % intervals (±) over {processes}"]
     parts[0] += " (further ones may differ)" if found.few else ""
     compared = "outputs agree" if found.compared == found.cells else f"{found.compared} of {found.cells} compared"
     parts.append(compared if found.compared else "no output compared")
@@ -298,7 +300,7 @@ def trust(found: Trust) -> str:
         target = width(found.target) if found.target else "their targets"
         parts.append(f"{within} of {of} cells within {target}")
     conditions = ", ".join(f"{CONDITIONS[flag]} {count}" for flag, count in found.conditions.items())
-    return " · ".join([*parts, *([conditions] if conditions else [])])
+    return " · ".join([*parts, *([f"{conditions} of {times(found.cells, 'cell')}"] if conditions else [])])
 
 
 def heading(settings: Sequence[Setting]) -> tuple[str, list[str]]:

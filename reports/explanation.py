@@ -12,18 +12,18 @@ from analysis import losses
 from analysis.points import grouped
 from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
-from measurement.text import as_code, in_markdown, markdown_table
+from measurement.text import as_code, in_markdown, markdown_table, percent
 from records.shapes import Profile, of_baseline
 from records.statuses import differs
 from reports import causes
 from reports.names import in_words
-from reports.numbers import multiple, text_of
+from reports.numbers import multiple, rounded, text_of
 
 TOP_KERNELS = 8
 # The smallest reported difference of a class, as a share of eager's time.
 DIFFERS = 0.03
 NAME_LENGTH = 90
-LONGEST = ("ms", "times", "class", "kernel", "a part of")
+LONGEST = ("ms per call", "count", "class", "kernel", "of the operator")
 
 
 def explained(entries: Sequence[Profile]) -> list[Profile]:
@@ -36,9 +36,7 @@ def line(entry: Profile) -> str:
     """Return one line on a profiled cell."""
     if entry["status"] != "explained":
         return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
-    whole = total_s(entry)
-    shares = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in entry["classes"].items() if seconds)
-    return f"{entry['cell']}: {text_of(entry['latency_s'] * 1e3)} ms: {shares}"
+    return f"{entry['cell']}: {text_of(entry['latency_s'] * 1e3)} ms"
 
 
 def total_s(entry: Profile) -> float:
@@ -59,11 +57,11 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
         if any(entry["classes"][name] for entry in group):
             times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
             table.append((name, _flops(group[0].get("flops") or {}, name), *times))
-    table.append(("together", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
+    table.append(("total", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
     table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
     speedups = [losses.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
     if any(speedups):
-        table.append(("eager's time over it", "", "", *(multiple(s) if s else "" for s in speedups)))
+        table.append(("speedup over eager", "", "", *(multiple(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
         table.append(("number of unknown kernels", "", *map(str, unknown)))
@@ -82,15 +80,17 @@ def _flops(flops: Mapping[str, float], name: str) -> str:
 
 
 def _milliseconds(seconds: float, whole: float) -> str:
-    return f"{text_of(seconds * 1e3)} ({seconds / whole:.0%})" if seconds else ""
+    return f"{text_of(seconds * 1e3)} ({percent(seconds / whole)})" if seconds else ""
 
 
-def top_kernels(entry: Profile) -> list[tuple[str, ...]]:
-    """Return the longest kernels: milliseconds a call, occurrences, class, name and operator."""
-    return [
+def longest(entry: Profile) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Return the heads and rows of a table of the longest kernels, without operators where none is known."""
+    found = [
         (text_of(seconds * 1e3), text_of(count), classify(name, operator), shortened(name), operator)
         for name, seconds, count, operator in kernels.rows(entry["kernels"])[:TOP_KERNELS]
     ]
+    kept = len(LONGEST) if any(row[-1] for row in found) else -1
+    return LONGEST[:kept], [row[:kept] for row in found]
 
 
 def shortened(name: str) -> str:
@@ -114,7 +114,8 @@ def differences(group: Sequence[Profile]) -> list[str]:
 
 def _difference(kind: str, gain_s: float, eager: Profile, graph: Profile) -> str:
     before, after = eager["classes"][kind] * 1e3, graph["classes"][kind] * 1e3
-    sentence = f"{graph['mode']}: {kind} {text_of(before)} → {text_of(after)} ms ({gain_s * 1e3:+.3g})"
+    change = f"{'+' if gain_s > 0 else '-'}{rounded(abs(gain_s) * 1e3)}"
+    sentence = f"{graph['mode']}: {kind} {text_of(before)} → {text_of(after)} ms ({change})"
     parts = []
     for entry, other in ((eager, graph), (graph, eager)):
         theirs = {name for name, *_ in of_class(other, kind)}
@@ -177,7 +178,7 @@ def not_known(group: Sequence[Profile]) -> list[str]:
         if unknown:
             names = ", ".join(shortened(name) for name, *_ in unknown[:3])
             spent = sum(seconds for _, seconds, *_ in unknown)
-            share = f"{text_of(spent * 1e3)} ms ({spent / total_s(entry):.1%})"
+            share = f"{text_of(spent * 1e3)} ms ({percent(spent / total_s(entry), 1)})"
             lines.append(f"{share} of {entry['mode']} are in kernels of unknown purpose, such as {names}.")
     return lines
 
@@ -209,10 +210,12 @@ def show(entries: Sequence[Profile], console: Console) -> None:
             table.add_row(*row)
         console.print(table)
         for entry in group:
-            longest = Table("ms", "times", "class", f"longest kernels of {entry['mode']}", "a part of")
-            for row in top_kernels(entry):
-                longest.add_row(*row)
-            console.print(longest)
+            heads, kernel_rows = longest(entry)
+            console.print(f"Longest kernels of {entry['mode']}:")
+            table = Table(*heads)
+            for row in kernel_rows:
+                table.add_row(*row)
+            console.print(table)
         for sentence in sentences(group, entries):
             console.print(sentence)
     for entry in entries:
@@ -230,6 +233,6 @@ def markdown(entries: Sequence[Profile]) -> str:
         for entry in group:
             trace = f" (trace: {as_code(entry['trace'])})" if entry["trace"] else ""
             parts.append(f"Longest kernels of {in_markdown(entry['mode'])}{trace}:")
-            parts.append("\n".join(markdown_table(LONGEST, top_kernels(entry))))
+            parts.append("\n".join(markdown_table(*longest(entry))))
     parts += [f"- {in_markdown(line(entry))}" for entry in entries if entry["status"] != "explained"]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.fitness import Check, Trial, reaches
-from measurement.text import listed, times
+from measurement.text import listed, percent, times
 
 QUESTIONS = {  # by the rule
     "installed": "it is installed",
@@ -42,7 +42,7 @@ def question_of(check: Check) -> str:
     if check.rule == "threads":
         return f"{times(values['threads'], 'thread')} asked for"
     if check.rule in ("delay covered", "delay found"):
-        slower = f"a step slowed by {float(values['question']):.0%}"
+        slower = f"a step slowed by {percent(float(values['question']))}"
         found = check.rule == "delay found"
         return f"{slower} is found to be slower" if found else f"{slower}: the interval contains {values['truth']:.4f}"
     return QUESTIONS[check.rule]
@@ -59,7 +59,7 @@ def found_in(check: Check) -> str:
     if check.rule == "clock":
         return f"steps of {values['step_s'] * 1e9:.0f} ns"
     if check.rule == "parent":
-        return f"{values['cores']:.2%} of a core"
+        return f"{percent(values['cores'], 2)} of a core"
     if check.rule == "threads":
         return f"at most {values['cores']:.2f} cores busy"
     found = values["found"]

@@ -7,7 +7,7 @@ from functools import partial
 
 from analysis.streams import Arm, Cell
 from measurement.streams import COLD, EAGER, STRATEGIES
-from measurement.text import listed
+from measurement.text import listed, percent
 from reports import rounds
 from reports.numbers import estimate, text_of, with_width
 
@@ -20,7 +20,7 @@ HEADS = ("", "cold s", "warm s", "p50 ms", "p99 ms", "longest s", "compiled", "e
 def heading(cell: Cell) -> str:
     """Return a heading that names the cell and its lengths."""
     one = cell.record
-    cut = f", {one.clipped:.0%} of calls cut" if one.clipped >= LEAST_CUT else ""
+    cut = f", {percent(one.clipped)} of calls cut" if one.clipped >= LEAST_CUT else ""
     calls = f"{cell.number:,} calls" if cell.number else "calls"
     return f"{rounds.title(one)}: {calls} of {one.lengths}{cut}"
 
@@ -109,7 +109,7 @@ def _new_shapes(eager: Arm) -> str:
     if share is None or share < NEW_SHAPES:
         return ""
     shapes = eager.average(lambda record: record.shapes) or 0
-    found = f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {share:.0%} of its time."
+    found = f"The first calls of {shapes - 1:.0f} new shapes cost eager mode {percent(share)} of its time."
     for policy in eager.policies_on_new_shapes:
         found += f" {policy.of_new_shapes}; POLICY={policy.name}={policy.others[0]} avoids it."
     return found

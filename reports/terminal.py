@@ -23,7 +23,7 @@ from reports.remarks import recompilations, unequal_machines
 
 _FILE_WIDTH, _MOST_WIDTH = 120, 120
 MOST_SHAPES, MOST_REASONS = 24, 20  # more than this scrolls by unread
-HEADS = ("ms", "±95 %", "over eager", "first call")
+HEADS = ("ms", "±", "over eager", "first call")
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
 _BOUND = "\u00a0%"  # stays with its number
 WARNING = "yellow"

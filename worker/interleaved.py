@@ -37,6 +37,7 @@ from measurement.protocol import (
     UserModelReport,
 )
 from measurement.sampling import Variant, first_call, take_rounds, time_calls
+from measurement.text import percent
 from measurement.warm_up import shorten_samples, warm_up
 from worker import gpu_figures, user_model_reference, writing
 from worker.channel import Untrustworthy
@@ -205,7 +206,7 @@ class InterleavedComparison(GroupWork):
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
-                f"synchronize returned before {share:.0%} of the call was done, so the timer would measure the "
+                f"synchronize returned before {percent(share)} of the call was done, so the timer would measure the "
                 f"submission only."
             )
 

@@ -20,7 +20,7 @@ from frameworks.values import Values
 from measurement.parity import MOST_EAGER_ERROR, MOST_UNEQUAL, Difference, differences
 from measurement.protocol import UserModelReport
 from measurement.sampling import Clocks
-from measurement.text import listed
+from measurement.text import listed, percent
 from worker import writing
 from workloads.spec import sampled
 
@@ -240,8 +240,8 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
     lost = {key: share for key, share in _lost(eager, reference).items() if share > MOST_UNEQUAL}
     if lost:
         raise Unsupported(
-            f"{max(lost.values()):.0%} of eager mode's values in {_named(lost)} are NaN or infinite where {name} has "
-            "finite ones, so no mode can be compared with it: measure in a wider dtype, or choose other inputs."
+            f"{percent(max(lost.values()))} of eager mode's values in {_named(lost)} are NaN or infinite where {name} "
+            "has finite ones, so no mode can be compared with it: measure in a wider dtype, or choose other inputs."
         )
     if far := _too_far(eager, reference, tolerance):
         worst = max(error.relative for error in far.values())

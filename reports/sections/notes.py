@@ -9,7 +9,7 @@ from statistics import median
 
 from analysis.points import Point, grouped, natural
 from measurement.flags import FLAGS
-from measurement.text import listed, plain, times
+from measurement.text import listed, percent, plain, times
 from records.shapes import MachineFacts
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.numbers import text_of
@@ -156,7 +156,7 @@ def _node_sentences(data: ReportData) -> list[str]:
         slowest = max(controls, key=lambda node: controls[node])
         notes.append(
             f"One control cell took {text_of(low)} to {text_of(high)} ms on {times(len(controls), 'node')}, "
-            f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, from one process each."
+            f"longest on {plain(slowest)}: a spread of {percent(high / low - 1)}, from one process each."
         )
     for facts in data.machines.values():
         left_out = facts.get("left_out") or {}

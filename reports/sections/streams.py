@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from analysis.streams import Arm, Cell
 from measurement.streams import COLD, EAGER, STRATEGIES
+from measurement.text import percent
 from reports import rounds as words
 from reports import streams
 from reports.content import Figure, Panel, Row, Section, Table
@@ -65,7 +66,7 @@ def _row(arm: Arm) -> Row:
             figure("compile_s"),
             figure("shapes"),
             *(figure(name, 1e-6) for name in ("memory_bytes", "memory_growth_bytes", "device_growth_bytes")),
-            Figure(f"{padding:.0%}", padding) if padding else "",
+            Figure(percent(padding), padding) if padding else "",
             figure("tokens_per_s"),
             "" if arm.name == EAGER or arm.fell_back else words.pays(arm),
             "" if arm.fell_back is None else Figure(f"{arm.fell_back:,}", arm.fell_back),

@@ -28,7 +28,7 @@ def test_the_fastest_mode_is_recommended_with_its_call_gain_and_break_even():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
     assert told(*rows) == [
         f"alpha at batch 1, 128 tokens: use {QUICK}, 2.5 ms ±1 %, 4.00× eager (3.96–4.04).",
-        "alpha quick pays for itself after 1,000 calls (10 s).",
+        "alpha quick pays for itself after 1,000 calls (10 s of eager calls).",
         "Also: alpha eager 10 ms.",
     ]
     found = choice(*rows)

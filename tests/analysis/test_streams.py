@@ -77,7 +77,7 @@ def test_lengths_that_the_stream_lacks_cost_once():
 def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
     found = planted("eager", 0.1, 0.01)
     new = [replace(record, new_shapes_s=0.25, shapes=20) for record in found]
-    assert words.notes(*analysis.cells(new)) == ["The first calls of 19 new shapes cost eager mode 23% of its time."]
+    assert words.notes(*analysis.cells(new)) == ["The first calls of 19 new shapes cost eager mode 23 % of its time."]
     assert not words.notes(*analysis.cells(found))
     fused = [replace(record, device="gpu:0", dtype="bf16", cell=f"{record.cell},attention=fused") for record in new]
     assert "POLICY=torch-cudnn-attention=last" in words.notes(*analysis.cells(fused))[0]

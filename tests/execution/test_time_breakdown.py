@@ -19,7 +19,7 @@ def test_time_is_booked_to_the_phase_that_ends():
         breakdown.enter(phase)
     now[0] += 10.0
     assert breakdown.sentence() == (
-        "Sampling took 70 of 83 s (84%), not counting 30 s of compilation; the rest: warm-up 6 s, reference data 4 s, "
+        "Sampling took 70 of 83 s (84 %), not counting 30 s of compilation; the rest: warm-up 6 s, reference data 4 s, "
         "start 3 s."
     )
     assert breakdown.seconds == {"reference data": 4, "start": 3, "first call": 30, "sampling": 70, "warm-up": 6}

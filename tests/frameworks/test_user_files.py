@@ -150,7 +150,7 @@ def test_the_price_of_breaks_is_a_bound(cell, report):
     row = breaks.columns(result)
     assert row["outside_share"] == pytest.approx(0.25) and row["gain_at_best"] == pytest.approx(4 / 3)
     assert json.loads(row["graph_break_places"]) == [["net.py:3", "print"], ["net.py:9", "item"]]
-    assert "2 graph breaks, 25% of a call" in breaks.sentence(result)
+    assert "2 graph breaks, 25 % of a call" in breaks.sentence(result)
     assert breaks.sentence(CellResult(cell(), reports=[report()])) is None
 
 

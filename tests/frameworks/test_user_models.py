@@ -175,5 +175,5 @@ def test_values_that_eager_mode_alone_loses_are_no_reason_for_a_mask_that_it_nee
     masked = [Values({"scores": np.array([1.0, 2.0, 3.0, -inf]), "ids": np.array([1, 3])}, (), {})]
     examining._refuse_what_is_far(eager, masked, 1e-3, "float64")
     lost = [Values({"scores": np.array([1.0, 2.0, 3.0, nan])}, (), {})]
-    with pytest.raises(Unsupported, match="25% of eager mode's values in scores are NaN or infinite where float64 has"):
+    with pytest.raises(Unsupported, match="25 % of eager mode's values in scores are NaN or infinite where float64"):
         examining._refuse_what_is_far(lost, eager, 1e-3, "float64")

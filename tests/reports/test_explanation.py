@@ -58,10 +58,10 @@ def test_rows_hold_milliseconds_shares_and_unknown_kernels():
     flops = {"flops": {"matmul": 998, "normalisation": 2}}
     assert explanation.rows([EAGER | flops])[0][:2] == ("matmul", "99.8 %")
     rows = {name: values for name, _, *values in explanation.rows([EAGER, odd])}
-    assert rows["matmul"] == ["9 (64%)", "3 (75%)"]
-    assert rows["attention"] == ["3 (21%)", ""]
-    assert rows["other"] == ["", "1 (25%)"]
-    assert rows["together"] == ["14", "4"]
+    assert rows["matmul"] == ["9 (64 %)", "3 (75 %)"]
+    assert rows["attention"] == ["3 (21 %)", ""]
+    assert rows["other"] == ["", "1 (25 %)"]
+    assert rows["total"] == ["14", "4"]
     assert rows["number of unknown kernels"] == ["0", "1"]
     assert "idle" not in rows
 
@@ -73,7 +73,7 @@ def test_unfused_attention_is_attention_and_said_to_be():
     ]
     graph = entry("graph", [("nvjet_a", 9.0, 72), *parts])
     assert graph["classes"]["attention"] == pytest.approx(0.0221)
-    assert explanation.differences([EAGER, graph])[0].startswith("graph: attention 3 → 22.1 ms (+19.1)")
+    assert explanation.differences([EAGER, graph])[0].startswith("graph: attention 3 → 22.1 ms (+19)")
     assert "Attention is fused in eager, matrix products and a softmax in graph." in explanation.attention(
         [EAGER, graph]
     )
@@ -104,7 +104,7 @@ def test_a_framework_s_own_refusal_is_printed():
 def test_what_no_rule_knows_is_said():
     odd = entry("graph", [("nvjet_a", 3.0, 1), ("spectre_7", 1.0, 1)])
     assert explanation.not_known([EAGER, odd]) == [
-        "1 ms (25.0%) of graph are in kernels of unknown purpose, such as spectre_7."
+        "1 ms (25.0 %) of graph are in kernels of unknown purpose, such as spectre_7."
     ]
     assert "in kernels of unknown purpose" in explanation.markdown([EAGER, odd])
 

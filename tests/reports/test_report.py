@@ -61,9 +61,9 @@ def test_a_card_answers_at_a_glance():
     assert (second.todo, second.is_code, second.kind) == ("use graph", False, "use")
     assert card.lines == (
         "Fastest: beta graph; alpha graph takes 1.07× as long (1.06–1.08).",
-        "beta graph pays for itself after 330 calls (330–340; 10 s).",
-        "alpha graph pays for itself after 1,300 calls (1,200–1,400; 25 s).",
-        "Trust: 3 processes · no output compared · 4 of 4 cells within ±10 %.",
+        "beta graph pays for itself after 330 calls (330–340; 10 s of eager calls).",
+        "alpha graph pays for itself after 1,300 calls (1,200–1,400; 25 s of eager calls).",
+        "Trust: 95 % intervals (±) over 3 processes · no output compared · 4 of 4 cells within ±10 %.",
     )
     page_of = page.fragment(made)
     assert '<code>beta.compile(m, &quot;&lt;fast&gt;&quot;)</code> <button type="button" class="copy"' in page_of
