@@ -15,7 +15,7 @@ from rich.text import Text
 import frameworks
 from execution.worker_run import Figure, Figures
 from measurement.cells import PEAK_PREFIX, Cell
-from measurement.text import plain
+from measurement.text import percent, plain
 from plan.plan import Bundle
 from records.record import Record
 from reports import terminal
@@ -61,6 +61,7 @@ class Bar:
         self._processes, self._whole = processes, sum(estimates.values())
         self._figures: dict[str, Figure] = {}  # of cells without a record, in order of appearance
         self._unsaid: dict[str, Figure] = {}  # figures not yet printed
+        self._recorded: set[str] = set()  # cells with a record
         self._known_from = 0  # number of processes behind the figures; 0: a few rounds of the first
         self._shares = {name: seconds / processes for name, seconds in estimates.items()}  # of a process
         self._begun = self._process_begun = self._step_begun = clock()
@@ -89,7 +90,7 @@ class Bar:
         """Return the bar, share of the work, times and step, in one or two lines; then the figures so far."""
         width = self._console.width
         elapsed = duration(self._clock() - self._begun)
-        facts = f"{self.share():.0%} · {elapsed} · about {duration(self.left())} left"
+        facts = f"{percent(self.share())} · {elapsed} · about {duration(self.left())} left"
         bar_width = BAR if width >= ONE_LINE else max(0, width - cell_len(facts) - 1)
         bar = ProgressBar(total=1.0, completed=self.share(), width=bar_width)
         grid = Table.grid(padding=(0, 1))
@@ -177,7 +178,8 @@ class Bar:
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
     def figures(self, process: int, figures: Figures) -> None:
-        """Show new figures of cells: from a few rounds in process 0, later over all processes so far."""
+        """Show new figures of cells without a record: from a few rounds in process 0, later over all processes."""
+        figures = {cell: figure for cell, figure in figures.items() if cell not in self._recorded}
         self._figures |= figures
         self._unsaid |= figures
         self._known_from = process + 1
@@ -201,6 +203,7 @@ class Bar:
     def record(self, record: Record) -> None:
         """Show a finished cell."""
         self._figures.pop(record.cell, None)
+        self._recorded.add(record.cell)
         if self._lines:
             self._console.print(line(record, self._names), soft_wrap=True)
 

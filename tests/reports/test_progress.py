@@ -61,12 +61,12 @@ def screen(shown: Bar, width: int) -> list[str]:
 
 
 # A run of five cells whose first compiles for 14 s, as it was looked at.
-FACTS = "16% · 14 s · about 76 s left"
-BAR = {80: "━" * 7 + "╸" + "━" * 43, 100: "━" * 3 + "╸" + "━" * 20}
+FACTS = "16 % · 14 s · about 76 s left"
+BAR = {80: "━" * 7 + "╸" + "━" * 42, 100: "━" * 3 + "╸" + "━" * 20}
 RECORDED = {
     80: [f"{BAR[80]} {FACTS}", f"torch {LONG} · bert-base 1×128 · compiling 14 s"],
-    100: [f"{BAR[100]} {FACTS} torch inductor-max-autotune-… · compiling 14 s"],
-    120: [f"{BAR[100]} {FACTS} torch {LONG} · bert… · compiling 14 s"],
+    100: [f"{BAR[100]} {FACTS} torch inductor-max-autotune… · compiling 14 s"],
+    120: [f"{BAR[100]} {FACTS} torch {LONG} · ber… · compiling 14 s"],
     160: [f"{BAR[100]} {FACTS} torch {LONG} · bert-base 1×128 · compiling 14 s"],
 }
 
@@ -82,7 +82,7 @@ def test_every_width_has_bar_count_time_left_and_step(cells):
         assert len(lines) == (2 if width < 100 else 1)
         assert all(len(text) <= width for text in lines)
         text = " ".join(lines)
-        for part in ("━━━━━", "16%", "14 s", "about 76 s left", "torch inductor-max"):
+        for part in ("━━━━━", "16 %", "14 s", "about 76 s left", "torch inductor-max"):
             assert part in text, (width, part)
 
 
@@ -93,7 +93,7 @@ def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
     shown.phase(cells[1].id, "first call")
     clock.now += 14
     assert screen(shown, 80) == [
-        f"{'━' * 11}╸{'━' * 39} 23% · 14 s · about 46 s left",
+        f"{'━' * 11}╸{'━' * 38} 23 % · 14 s · about 46 s left",
         "torch inductor · bert-base 1×128 · compiling 14 s",
     ]
     clock.now += 1
@@ -177,7 +177,7 @@ def test_a_terminal_gets_the_bar_and_it_goes_away(cells, monkeypatch):
     shown, _, out = bar(cells, force_terminal=True)
     with shown:
         pass
-    assert "0% · " in out.file.getvalue()
+    assert "0 % · " in out.file.getvalue()
 
 
 def finished(record, cell, **changes) -> dict:
@@ -268,6 +268,7 @@ def test_a_terminal_shows_first_figures_below_the_bar_until_a_cell_has_its_recor
     shown.figures(1, {cells[0].id: Figure(0.00402), cells[1].id: Figure(0.00231, 1.74)})
     assert screen(shown, 60)[2].startswith("provisional (2 processes)")
     shown.record(record(framework="torch", mode="eager") | {"cell": cells[0].id})
+    shown.figures(2, {cells[0].id: Figure(0.00401)})  # of the process that the record includes
     assert [text.split()[-2:] for text in screen(shown, 60)[3:]] == [["2.31", "1.7×"]]
 
 
