@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Column
 from rich.table import Table as Grid
@@ -17,6 +19,7 @@ from measurement.text import in_markdown, markdown_table
 from records.process import ProcessRecord
 from records.record import Record
 
+WIDE, SHORTEST = 120, 5  # columns of a screen from which titles fit, and of a column
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 
 
@@ -83,7 +86,9 @@ def table_text(table: Table) -> str:
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     """Print the tables and the answers."""
     for table in experiment.tables(evidence, experiment.published()):
-        grid = Grid(*(Column(name, overflow="fold") for name in table.columns), title=table.title, title_justify="left")
+        columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
+        heads = [Column(name, width=_width(name, cells, console.width), overflow="fold") for name, cells in columns]
+        grid = Grid(*heads, title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for row in table.rows:
             grid.add_row(*row)
         console.print(grid)
@@ -95,3 +100,10 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     console.print(answers)
     if remark := reach(evidence):
         console.print(remark)
+
+
+def _width(name: str, cells: Sequence[str], screen: int) -> int | None:
+    """Return the width of a column of numbers on a narrow screen: titles are folded, numbers are not."""
+    longest = max(map(len, cells))
+    numbers = not any(" " in cell for cell in cells)
+    return max(longest, SHORTEST) if numbers and screen < WIDE else None
