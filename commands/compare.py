@@ -14,6 +14,7 @@ from analysis import changes, pairs, select
 from analysis.comparison import DECIDED, FASTER, SLOWER, Comparison, Side
 from commands import history, published, report
 from measurement import durable
+from measurement.places import shown
 from measurement.refusals import FINDING, INCOMPLETE, UsageError, writing
 from measurement.text import times
 from plan.options import Option
@@ -68,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
     cautions = tuple(run_headings.cautions(ours, theirs))
     sides = side_of(a, ours), side_of(b, theirs)
+    if sides[0].name == sides[1].name:
+        sides = replace(sides[0], name=shown(a.home)), replace(sides[1], name=shown(b.home))
     return write(
         replace(comparison, sides=sides, cautions=cautions), arguments.out or b.home / "comparison.md", console
     )

@@ -23,7 +23,7 @@ METHOD_IN_TURN = (
     "Processes of A and B alternated, so both met the same machine conditions. Student's t on the differences of "
     "neighbouring processes, with Holm's correction for the number of cells."
 )
-COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "B is")
+COLUMNS = ("cell", "A, ms", "B, ms", "ms, B over A", "B is")
 REASONS = {  # by the rule, for its values
     "few processes": "{} has too few processes for an interval; at least three are needed",
     "few shared processes": "A and B share only {} processes; at least three are needed",
@@ -42,7 +42,7 @@ REASONS = {  # by the rule, for its values
     "other tf32": "the TF32 setting differs: {} and {}",
     "other policies": "the policies differ: {} and {}",
 }
-BESIDE_EAGER = "relative to eager"  # the ratio of speedups over eager mode
+BESIDE_EAGER = "speedup, B over A"  # the ratio of speedups over eager mode
 
 
 def names_of(comparison: Comparison) -> Names:
@@ -74,7 +74,8 @@ def answer(comparison: Comparison) -> str:
 
 def describe(why: Reason) -> str:
     """Return why a cell is not decided, as a clause."""
-    return "; ".join(filter(None, (REASONS[why.rule].format(*why.values), why.conditions)))
+    flags = f"flags of {why.conditions}" if why.conditions else ""
+    return "; ".join(filter(None, (REASONS[why.rule].format(*why.values), flags)))
 
 
 def undecided(comparison: Comparison, names: Names) -> list[str]:
@@ -118,7 +119,7 @@ def page(comparison: Comparison) -> str:
     names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))
-    parts.append(f"**{summary(comparison)}.** B over A is the ratio of times: above 1, B is slower.")
+    parts.append(f"**{summary(comparison)}.** B over A is a ratio: of ms above 1, B is slower.")
     parts.append(f"All cells: {in_markdown(names.shared)}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
         if cells := comparison.with_verdict(verdict):

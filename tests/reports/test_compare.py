@@ -245,7 +245,7 @@ def test_conditions_change_no_verdict_and_explain_what_is_open(side):
     assert {mode: verdict for mode, (verdict, _) in verdicts_of(moved(1.0, 1.5)).items()} == quiet
     wide = [row | {"latency_ms_ci_low": 0.1, "latency_ms_ci_high": 99.0} for row in A]
     for verdict, why in verdicts_of(wide).values():
-        assert verdict == INCONCLUSIVE and why.endswith(f"; {'AB'[side]}: other_load")
+        assert verdict == INCONCLUSIVE and why.endswith(f"; flags of {'AB'[side]}: other_load")
 
 
 def test_a_slowed_host_leaves_open_only_what_it_decides():
