@@ -73,10 +73,11 @@ def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
 
 def read(name: str, filtered: str | None = None) -> list[Loaded]:
     """Return the runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
-    loaded = []
-    for place in report.places(name):
+    loaded, places = [], report.places(name)
+    for place in places:
         source = report.read([str(place)], pairs.COLUMNS_READ)
-        source.check_measured()
+        if len(places) == 1:  # a folder of runs may hold profiles of `explain` too
+            source.check_measured()
         records = select.chosen(source.records, {}, filtered)
         machines = dict.fromkeys(str(record.machine_id) for record in records)
         cells = {name: pairs.cells_of(r for r in records if str(r.machine_id) == name) for name in machines}

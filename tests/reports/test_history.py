@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doubles.reported import record, write_run
+from doubles.reported import profile, record, write_run
 
 import runner
 from analysis.significance import Estimates
@@ -113,6 +113,7 @@ def told(capsys, tmp_path, *folders: str, words=()) -> tuple[int, str, str, str]
 
 def test_three_runs_and_a_folder_of_runs_are_a_history_by_themselves(capsys, tmp_path):
     folders = [run_of(tmp_path, n, 1.0, 1.0) for n in (1, 2, 3)]
+    write_run(tmp_path / "run-0", [], [profile("eager", 0.02)])
     for words in (folders, [str(tmp_path)]):
         assert runner.main(["compare", *words, "--out", str(tmp_path / "out")]) == 0
         assert "2 cells over 3 runs" in capsys.readouterr().out
