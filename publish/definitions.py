@@ -12,13 +12,19 @@ from plan.options import variable
 from records.record import COLUMNS, SCHEMA_VERSION
 from records.statuses import STATUSES
 
+OF_TRAINING = ("accumulate", "ranks", "strategy", "checkpoint")
+
 
 def workloads_table() -> str:
-    """Return a row for workloads that are alike but for their size: passes, frameworks with the models, parameters."""
+    """Return a row for workloads that are alike but for their size: passes, frameworks with the models, parameters.
+
+    It omits the parameters that every training pass has.
+    """
     alike: dict[tuple[str, ...], list[str]] = {}
     for name in (name for name in workloads.names() if workloads.source_of(name) is None):
         passes = workloads.get(name).passes
-        flags = dict.fromkeys(p.flag for kind in passes for p in workloads.get(name, kind).parameters)
+        own = (p.flag for kind in passes for p in workloads.get(name, kind).parameters)
+        flags = dict.fromkeys(flag for flag in own if flag not in OF_TRAINING)
         having = [_having(kind, workloads.get(name).family) for kind in ("plain", "library")]
         columns = (_code(passes), *having, _code(map(variable, flags)))
         alike.setdefault(columns, []).append(name)
