@@ -68,13 +68,13 @@ def _more(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
 
 @dataclass(frozen=True)
 class Arm(ABC, Generic[Row]):
-    """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
+    """The processes of one strategy that gave correct answers, with those of eager mode in the same rounds."""
 
     name: str
     records: tuple[Row, ...]
     eager: dict[int, Row]
     reason: str = ""  # why there are none, or how many processes failed
-    failed: bool = False  # whether any process gave no right answer
+    failed: bool = False  # whether any process gave no correct answer
 
     @cached_property
     def pairs(self) -> list[tuple[Row, Row]]:
@@ -159,7 +159,7 @@ def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:
-    """Return the arms of one cell's records, in the order of `names`; figures come from right answers alone."""
+    """Return the arms of one cell's records, in the order of `names`; figures come from correct answers alone."""
     eager = {one.round: one for one in records if one.strategy == EAGER and one.is_right}
     found = []
     for name in names:

@@ -13,7 +13,7 @@ from records.starts import StartRecord
 
 @dataclass(frozen=True)
 class Strategy(Arm[StartRecord]):
-    """The processes of one strategy that gave right answers, with those of eager mode in the same rounds."""
+    """The processes of one strategy that gave correct answers, with those of eager mode in the same rounds."""
 
     @property
     def first(self) -> Interval | None:

@@ -1,4 +1,4 @@
-"""The command `start`: from exec of a fresh process to the first right answer, by strategy and phase."""
+"""The command `start`: from exec of a fresh process to the first correct answer, by strategy and phase."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def options() -> list[Option]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure fresh processes from exec to the first right answer; the same OUT continues."""
+    """Measure fresh processes from exec to the first correct answer; the same OUT continues."""
     chosen = rounds.named(arguments.strategy, WAYS)
     return start(rounds.request_of(arguments), chosen, arguments.processes)
 

@@ -28,7 +28,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Measure": (
         Command("bench", "commands.bench", "eager mode against graph modes", "WORKLOAD=mlp", measures=True),
         Command("ab", "commands.ab", "two versions or environments, interleaved", "VERSIONS=V,V"),
-        Command("start", "commands.start", "time from exec to the first right answer", "PROCESSES=10", measures=True),
+        Command("start", "commands.start", "time from exec to the first correct answer", "PROCESSES=10", measures=True),
         Command("stream", "commands.stream", "calls of different lengths", "LENGTHS=chat", measures=True),
         Command(
             "reproduce",

@@ -201,7 +201,7 @@ class Rounds(NamedTuple):
 
 ROUNDS = (
     Rounds(
-        "Fresh processes: seconds from exec to the first right answer",
+        "Fresh processes: seconds from exec to the first correct answer",
         ("*-start*",),
         start.FORM,
         WAYS,
@@ -366,7 +366,7 @@ def rounds_lines(chart: Rounds, folder: Path) -> list[str]:
     return [
         heading(chart.title, folder),
         "",
-        *place.filled((*heads, *(f"take for {calls:,} calls" for calls in MANY)), rows),
+        *place.filled((*heads, *(f"use for {calls:,} calls" for calls in MANY)), rows),
         "",
         source(records, names, folder, "../results"),
     ]

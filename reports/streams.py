@@ -78,10 +78,10 @@ def recommendation(cell: Cell, caches: str) -> str:
     if best.name == EAGER:
         others = [arm.name for arm in cell.compared(caches) if arm.name != EAGER]
         less = f", less than {listed(others)}" if others else ""
-        return f"{begin} stay eager: {estimate(best.total)} s for the stream{less}."
+        return f"{begin} stay with eager: {estimate(best.total)} s for the stream{less}."
     summary = STRATEGIES[best.name].summary
     base = f", eager {estimate(eager.total)} s" if eager and eager.total else ""
-    return f"{begin} take {best.name} ({summary}): {estimate(best.total)} s for the stream{base}."
+    return f"{begin} use {best.name} ({summary}): {estimate(best.total)} s for the stream{base}."
 
 
 def choices(cell: Cell, caches: str) -> str:

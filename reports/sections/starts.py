@@ -32,7 +32,7 @@ COLUMNS = (
 
 def html(cells: Sequence[Cell], title: str, command: str) -> str:
     """Return the whole page of a run, with a panel for each cell."""
-    section = Section.make("starts", "From a fresh process to the first right answer", SENTENCES, cells, _panel)
+    section = Section.make("starts", "From a fresh process to the first correct answer", SENTENCES, cells, _panel)
     return rounds.html(section, WAYS, list(map(starts.heading, cells)), title, command)
 
 

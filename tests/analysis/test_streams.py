@@ -117,13 +117,13 @@ def test_a_choice_needs_an_interval():
     base = planted("eager", 0.01, 0.01, 0.01)
     (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01))
     assert cell.choice("cold", 100) == ("longest",)
-    assert "take longest (padded to the longest)" in words.recommendation(cell, "cold")
+    assert "use longest (padded to the longest)" in words.recommendation(cell, "cold")
     assert words.choices(cell, "cold") == "With cold caches, for 1 call: eager; 100 to 1,000,000: longest."
     (cell,) = analysis.cells(base + planted("longest", 0.3, 0.002, 0.01) + planted("marked", 0.3, 0.002, 0.011))
     assert set(cell.choice("cold", 100)) == {"longest", "marked"}
     assert "inconclusive between " in words.recommendation(cell, "cold")
     (cell,) = analysis.cells(base + planted("longest", 9.0, 0.002, 0.01))
-    assert words.recommendation(cell, "cold").startswith("With cold caches stay eager: ")
+    assert words.recommendation(cell, "cold").startswith("With cold caches stay with eager: ")
     (cell,) = analysis.cells(base[:2])
     assert words.recommendation(cell, "cold") == ""
 

@@ -1,4 +1,4 @@
-"""Starts of real processes: every strategy of PyTorch gives the right answer, and its phases add up."""
+"""Starts of real processes: every strategy of PyTorch gives the correct answer, and its phases add up."""
 
 from __future__ import annotations
 
