@@ -20,6 +20,7 @@ from records.process import ProcessRecord
 from records.record import Record
 
 WIDE, SHORTEST = 120, 5  # columns of a screen from which titles fit, and of a column
+BASIS = "Intervals are 95 %; profiles have an assumed spread. A claim holds only where these say so."
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 
 
@@ -30,24 +31,21 @@ def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folde
     return page
 
 
-def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) -> str:
-    """Return the page as Markdown."""
+def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, basis: str = BASIS) -> str:
+    """Return the page as Markdown, with the basis of its answers; claims on another device are omitted."""
     parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {in_markdown(setting(evidence))}."]
     if addresses := experiment.addresses:
         parts.append(f"Published at {', '.join(f'<{address}>' for address in addresses)}.")
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]
-    parts.append(
-        "## Claims\n\nIntervals are 95 %; profiles have an assumed spread. A claim holds only where these say so. "
-        f"{reach(evidence)}".rstrip()
-    )
+    parts.append("\n\n".join(filter(None, ("## Claims", f"{basis} {reach(evidence)}".strip()))))
     for claim in experiment.claims:
         lines = [
             f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.text)}"
             for side, answer in experiment.answers(claim, evidence).items()
         ]
-        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- the claim concerns another device"])]))
+        parts += ["\n".join([f"**{claim.sentence}**", "", *lines])] if lines else []
     parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
     return "\n\n".join(parts) + "\n"
 
@@ -58,7 +56,7 @@ def reach(evidence: Evidence) -> str:
     if fewest is None:
         return ""
     if fewest >= ENOUGH_PROCESSES:
-        return f"They hold across processes: each cell was measured in {fewest} or more."
+        return f"Answers hold across processes: each cell was measured in {fewest} or more."
     few = "one process" if fewest == 1 else f"{fewest} processes"
     return (
         f"Some cells were measured in {few}, so their intervals exclude differences between processes: "

@@ -63,7 +63,7 @@ def answers() -> str:
 
 
 def _chapter(one: Reproduction) -> str:
-    _, _, text = page.markdown(one.experiment, one.sweeps, one.evidence).partition("\n")
+    _, _, text = page.markdown(one.experiment, one.sweeps, one.evidence, basis="").partition("\n")
     return f"## {one.name}\n\n{one.experiment.title}.{text}".replace("\n## ", "\n### ").rstrip()
 
 
