@@ -73,7 +73,7 @@ def _line(choice: Choice) -> Line:
         named = "" if choice.kind == USE else f"{choice.compared.record.mode} "
         gain = named + (_gain(choice.compared) or "no interval")
     if choice.kind == INCONCLUSIVE and choice.beside:
-        mode, gain = f"{mode} or {choice.beside.record.mode}", _gain(choice.beside) or "no interval"
+        mode, gain = what_to_do(choice), _gain(choice.beside) or "no interval"
     call = choice.words.call if choice.kind == USE else ""
     return Line(choice.framework, mode, call, *_figures(point, gain), choice.kind)
 
@@ -293,8 +293,8 @@ def trust(found: Trust) -> str:
     processes = times(fewest, "process", "processes") if fewest == most else f"{fewest} to {most} processes"
     parts = [f"95 % intervals (±) over {processes}"]
     parts[0] += " (further ones may differ)" if found.few else ""
-    compared = "outputs agree" if found.compared == found.cells else f"{found.compared} of {found.cells} compared"
-    parts.append(compared if found.compared else "no output compared")
+    some = f"{found.compared} of {found.cells} outputs compared" if found.compared else "no output compared"
+    parts.append("outputs agree" if found.compared == found.cells else some)
     within, of = found.within
     if of:
         target = width(found.target) if found.target else "their targets"

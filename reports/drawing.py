@@ -250,15 +250,15 @@ class Curve:
 
 def curves(rows: Sequence[Curve]) -> str:
     """Return curves with both axes logarithmic; `legend` names them."""
-    across = Scale.fit((x for row in rows for x, _ in row.points), begin=10, end=92)
+    across = Scale.fit((x for row in rows for x, _ in row.points), begin=14, end=92)
     heights = [
         y for row in rows for y in (*(y for _, y in row.points), *(end for _, *ends in row.band for end in ends))
     ]
     up = Scale.fit(heights, begin=92, end=6)
     ways = "".join(f"M{across.at(t):.3g} 6V92" for t in across.ticks)
-    ways += "".join(f"M10 {up.at(t):.3g}H95" for t in up.ticks)
+    ways += "".join(f"M14 {up.at(t):.3g}H95" for t in up.ticks)
     below = "".join(f'<text x="{across(t)}" y="99%">{tick_text(t)}</text>' for t in across.ticks)
-    beside = "".join(f'<text x="9%" y="{up(t)}" dy="4">{tick_text(t)}</text>' for t in up.ticks)
+    beside = "".join(f'<text x="13%" y="{up(t)}" dy="4">{tick_text(t)}</text>' for t in up.ticks)
     grid = f'<g class="axis">{below}</g><g class="axis up">{beside}</g>'
     body = "".join(_curve(row, across, up) for row in rows)
     marks = "".join(_marks(row, across, up) for row in rows)

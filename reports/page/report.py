@@ -108,7 +108,7 @@ def panel(content: Panel, place: int, is_answer: bool = False) -> str:
     figures = _figures(content.table, is_answer or not (charts or notes)) if content.table else ""
     return (
         f'<details class="panel"{chosen}{is_open}><summary>{escape(content.title)}</summary>'
-        f"{charts}{axes}{notes}{content.legend}{figures}</details>"
+        f"{charts}{axes}{content.legend}{notes}{figures}</details>"
     )
 
 

@@ -17,7 +17,7 @@ SENTENCES = (
     "Each process is fresh and serves the same calls one after the other; a call is timed until its output is there. "
     "In each round every strategy serves once, in random order, and ratios are paired by round.",
     "Outputs of padded calls are compared with those of eager mode without padding.",
-    "Beyond the stream's end, times are extrapolated: all lengths that it lacks come once, and then no shape is new.",
+    "Beyond the stream's end, times are extrapolated: each length that it lacks occurs once, and then no shape is new.",
 )
 AXES = "vertical: seconds of the stream; horizontal: calls; both logarithmic, with bands for 95 % intervals"
 COLUMNS = (
