@@ -30,6 +30,10 @@ from reports import terminal
 
 PROBE_SECONDS = 120
 ANSWERS = CACHE / "inventory"
+SELECTED = (
+    "Modes by how they are selected: (graph) by MODE=graph, (ladder) by make ladder, (by name) by MODE=<name> alone, "
+    "the others by MODE=all. `no` gives the reason why a mode cannot run here.\n"
+)
 NOT_MEASURED = "a reference, not a framework: measured only if FRAMEWORK names it"
 
 
@@ -55,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(_presets())
     if named or not models:
         console.print(_machine())
+        console.print(SELECTED)
         for name in named[0] if named else frameworks.NAMES:
             for device in ("cpu", *(f"gpu:{gpu['index']}" for gpu in machine.gpus())):
                 with console.status(f"asking {name} about {device} …"):
@@ -107,7 +112,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
         words = modes.words_for(description.name, mode.name)
         reached = "graph" if "graph" in words else "" if "all" in words else "ladder" if words else "by name"
         name = f"  {mode.name}{f' ({reached})' if reached else ''}"
-        table.add_row(name, Text(text, style="" if text.startswith("yes") else "dim"))
+        table.add_row(name, Text(text, style="dim" if text.startswith("no: ") else ""))
     console.print(table)
 
 
@@ -115,12 +120,10 @@ def _answers(description, device: str, answer: dict | str) -> Iterator[tuple]:
     for mode in description.modes:
         if device.split(":")[0] not in mode.devices:
             yield mode, f"no: needs a {' or '.join(mode.devices).upper()}"
-        elif isinstance(answer, str):
-            yield mode, mode.summary
-        elif reason := answer["obstacle"] or answer["modes"].get(mode.name):
+        elif not isinstance(answer, str) and (reason := answer["obstacle"] or answer["modes"].get(mode.name)):
             yield mode, f"no: {reason}"
         else:
-            yield mode, f"yes: {mode.summary}"
+            yield mode, mode.summary
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
