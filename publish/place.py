@@ -163,6 +163,8 @@ def page(place: Path) -> str:
     ]
     if any(isinstance(record, Record) for record in every):
         lines.append(SLOWED_MEANS)
+    if any(isinstance(record, Record) and _lacks_start(record) for record in every):
+        lines.append("`+ start`: these seconds lack the compiler's start.")
     if mean := means(found):
         lines += ["", "## Geometric mean over models", "", *mean]
     for title, alike in grouped(found, lambda one: one[0].title).items():
@@ -311,9 +313,12 @@ def _time(point: Point) -> str:
 
 def _first_call(point: Point) -> str:
     """Return seconds, marked where the start of Inductor's compiler was not measured."""
-    record, text = point.record, text_of(first_s(point))
-    lacking = record.framework == "torch" and "inductor" in record.mode and record.schema_version < WITH_START
-    return f"{text} + start" if text and lacking else text
+    text = text_of(first_s(point))
+    return f"{text} + start" if text and _lacks_start(point.record) else text
+
+
+def _lacks_start(record: Record) -> bool:
+    return record.framework == "torch" and "inductor" in record.mode and record.schema_version < WITH_START
 
 
 def _multiple(record: Record, found: Interval | None) -> str:
