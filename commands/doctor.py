@@ -27,10 +27,11 @@ from environments import environments
 from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
-from execution.progress import Bar
+from execution.progress import Bar, duration
 from execution.recorder import Recorder
 from measurement import durable, machine
 from measurement.protocol import Control
+from measurement.text import times
 from plan import plan, sweep
 from plan.options import Option, chosen
 from plan.plan import Bundle, Group
@@ -154,6 +155,7 @@ def run(arguments: argparse.Namespace) -> int:
     trials: list[Trial] = []
     cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
     estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
+    console.print(f"{times(len(campaigns), 'framework')}, about {duration(sum(estimates.values()))}.")
     with Bar(console, cells, estimates, lines=False) as bar:
         for campaign in campaigns:
             tried, answers = check_framework(campaign, bar)
