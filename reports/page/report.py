@@ -159,19 +159,20 @@ def table(content: Table) -> str:
         f"<th scope=col{' class=n' if number else ''}>{escape(name.strip(), quote=False)}"
         for name, number in zip(content.columns, numeric, strict=True)
     )
-    body = "".join(map(_row, content.rows))
+    body = "".join(_row(row, numeric) for row in content.rows)
     return f"<table><thead><tr>{head}<tbody>{body}</table>"
 
 
-def _row(row: Row) -> str:
-    return f"<tr{attributes(row.tags)}>{''.join(map(_cell, row.cells))}"
+def _row(row: Row, numeric: Sequence[bool]) -> str:
+    return f"<tr{attributes(row.tags)}>{''.join(map(_cell, row.cells, numeric))}"
 
 
-def _cell(cell: str | Figure) -> str:
+def _cell(cell: str | Figure, numeric: bool) -> str:
     if isinstance(cell, Figure):
         exact = f"{cell.value:.6g}"
         return f"<td data-v{f'={exact}' if exact != cell.text else ''}>{cell.text}"
-    return f"<td{' class=long' if len(cell) > LONG else ''}>{escape(cell, quote=False)}"
+    kind = " class=long" if len(cell) > LONG else " class=n" if numeric and cell else ""
+    return f"<td{kind}>{escape(cell, quote=False)}"
 
 
 def attributes(tags: dict[str, str]) -> str:
