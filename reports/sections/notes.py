@@ -102,9 +102,9 @@ def flags_section(data: ReportData) -> Section | None:
     ]
     measured = data.points.measured
     flagged = sum(bool(point.record.flags) for point in measured)
-    sentence = f"Measured cells with a warning: {flagged:,} of {len(measured):,}."
-    table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
-    return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
+    sentence = f"Measured cells with a flag: {flagged:,} of {len(measured):,}."
+    table = Table.make(("flag", "cells", "what it means", "what to do", "where"), rows)
+    return Section("flags", "Warnings", (sentence,), (Panel("Flags", table),), 1)
 
 
 def _some(points: list[Point]) -> str:
