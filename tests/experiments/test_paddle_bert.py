@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from doubles.synthetic import bert_table
+from rich.console import Console
 
 import experiments
+from experiments import page
 from experiments.evidence import Evidence, Records
 from experiments.spec import PUBLISHED, Verdict
 
@@ -91,3 +95,12 @@ def test_the_published_figures_themselves_grow_with_length_but_not_with_the_batc
     assert published("On the CPU the gain grows with the batch") == FAILS
     assert published("On the GPU the gain shrinks as sequences grow") == HOLDS
     assert published("the dynamic graph uses one core") == OPEN
+
+
+@pytest.mark.parametrize("width", [54, 120])
+def test_numbers_are_whole_on_narrow_screens(width):
+    console = Console(file=io.StringIO(), width=width)
+    page.show(EXPERIMENT, bert_table(level), console)
+    shown = console.file.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    assert all(f" {value} " in shown for value in ("9,090", "6,880"))  # of the source

@@ -66,6 +66,12 @@ def test_rows_hold_milliseconds_shares_and_unknown_kernels():
     assert "idle" not in rows
 
 
+def test_kernels_have_a_column_of_operators_where_any_is_known():
+    assert explanation.longest(EAGER)[0][-1] == "kernel" and len(explanation.longest(EAGER)[1][0]) == 4
+    known = entry("graph", [("gemm_f32", 17.5, 24, UNFUSED_ATTENTION)])
+    assert explanation.longest(known)[1] == [("17.5", "24", "attention", "gemm_f32", UNFUSED_ATTENTION)]
+
+
 def test_unfused_attention_is_attention_and_said_to_be():
     parts = [
         ("gemm_f32", 17.5, 24, UNFUSED_ATTENTION),
