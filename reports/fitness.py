@@ -40,7 +40,7 @@ def question_of(check: Check) -> str:
     """Return the question of a check, as a clause."""
     values = check.values
     if check.rule == "threads":
-        return f"{times(values['threads'], 'thread')} asked for"
+        return f"it keeps at most {times(values['threads'], 'core')} busy"
     if check.rule in ("delay covered", "delay found"):
         slower = f"a step slowed by {percent(float(values['question']))}"
         found = check.rule == "delay found"
@@ -66,7 +66,7 @@ def found_in(check: Check) -> str:
     if not found:
         return "too few samples"
     if values["trials"] == 1:
-        return "{:.4f} [{:.4f}, {:.4f}]".format(*found[0][1])
+        return "{:.4f} ({:.4f}–{:.4f})".format(*found[0][1])
     middle, farthest = median(interval.value for _, interval in found), max(found)[1].value
     return f"{values['held']} of {values['trials']}; median {middle:.4f}, farthest {farthest:.4f}"
 
