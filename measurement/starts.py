@@ -109,3 +109,4 @@ class Start:
     compilations: int | None = None  # after the first answer
     noise: Noise | None = None  # until the last sample
     eager_error: bool = False  # eager mode itself is far off the reference
+    partial: bool = False  # a part of a user model is in no graph

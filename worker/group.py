@@ -130,12 +130,8 @@ class GroupWork:
 
     def refuse_outside(self, member: Member) -> None:
         """Raise Unsupported if a call of a graph mode ran no graph: it would time eager mode."""
-        captured = member.step.capture()
-        if captured.calls_outside and self.context.description.mode(member.cell.mode).graph:
-            raise Unsupported(
-                f"{member.cell.mode} {captured.gave_up or 'ran a call without any graph'}, so calls run eager mode's "
-                f"code: the value in this guard must not change between calls."
-            )
+        if self.context.description.mode(member.cell.mode).graph:
+            refuse_calls_outside(member.cell.mode, member.step.capture())
 
     def seconds_of(self, cell: Cell, phase: str, work: Callable[[], Any] | None) -> tuple[float | None, Any]:
         """Return the seconds of a step's work before its first call, and the work's result; None without work."""
@@ -179,3 +175,12 @@ class GroupWork:
         if operations is None or isinstance(operations, str):
             return operations or "the framework does not show its operators"
         return tuple(operations)
+
+
+def refuse_calls_outside(name: str, captured: Capture) -> None:
+    """Raise Unsupported if a call of a graph mode, or strategy, ran no graph."""
+    if captured.calls_outside:
+        raise Unsupported(
+            f"{name} {captured.gave_up or 'ran a call without any graph'}, so calls run eager mode's code: the value "
+            "in this guard must not change between calls."
+        )

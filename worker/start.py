@@ -31,7 +31,7 @@ from measurement.starts import EAGER, Start, StartJob
 from measurement.warm_up import warm_up
 from worker import user_model_reference, writing
 from worker.context import Context
-from worker.group import GroupWork
+from worker.group import GroupWork, refuse_calls_outside
 from worker.loading import load_inputs
 from worker.started import Imports, Programs
 from workloads.spec import places_kept, sampled, without_padding
@@ -140,6 +140,7 @@ class ProcessStart(GroupWork):
         captured = step.capture()
         if self.job.strategy != EAGER and (captured.graphs, captured.compilations) == (0, 0):
             raise Unsupported(f"{self.job.strategy} captured nothing, so eager mode ran: {captured.detail}")
+        refuse_calls_outside(self.job.strategy, captured)
         self.channel.send(
             Started(
                 self.cell.id,
@@ -150,6 +151,7 @@ class ProcessStart(GroupWork):
                     tolerance=parity.tolerance,
                     right=parity.holds,
                     eager_error=parity.eager > EAGER_ERROR,
+                    partial=bool(captured.graph_breaks or captured.gave_up),
                     memory_bytes=1024 * usage[0],
                     children_bytes=max(1024 * usage[1], living_children()),
                     programs=programs,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -136,7 +135,7 @@ class Compile(Strategy):
         import torch._dynamo
         import torch._inductor.compile_fx  # noqa: F401 - else the first call imports it
 
-        self.events, self.limits = Events(), graph_breaks.follow("convert_frame", logging.WARNING, Limits())
+        self.events, self.limits = Events(), graph_breaks.Limits.followed()
 
     def step(self, place: Place) -> Step:
         return self.compiled(place, built(place))
@@ -145,26 +144,33 @@ class Compile(Strategy):
         """Return the step of the compiled model; nothing is compiled yet."""
         if problem := graphs.missing_toolchain("inductor", place.adapter.device):
             raise Unsupported(problem)
-        whole = model.own is None
-        return self.checked(
-            model.step(torch.compile(model.module, fullgraph=whole, dynamic=graphs.DYNAMIC[place.cell.shapes]))
-        )
+        self.backend, self.outside = graphs.OnlyBackend("inductor", place.adapter.device), 0
+        options = {
+            "backend": self.backend,
+            "fullgraph": model.own is None,
+            "dynamic": graphs.DYNAMIC[place.cell.shapes],
+        }
+        step = model.step(self.compiles(model.module, options))
+        called, step.capture = step.call, self.capture
 
-    def checked(self, step: Step) -> Step:
-        """Return a compiled step whose capture raises Unsupported where parts of the model run in eager mode."""
+        def call(*inputs: Any) -> Any:
+            self.backend.ran = False
+            output = called(*inputs)
+            self.outside += not self.backend.ran
+            return output
 
-        def capture() -> Capture:
-            self.refuse()
-            return _capture()
-
-        step.capture = capture
+        step.call = call
         return step
 
-    def refuse(self) -> None:
-        """Raise Unsupported if torch.compile has compiled nothing, or compiles a part of the model no more."""
+    def compiles(self, module: torch.nn.Module, options: Mapping[str, Any]) -> Callable:
+        """Return the module, compiled with these options of torch.compile."""
+        return torch.compile(module, **options)
+
+    def capture(self) -> Capture:
+        """Return the compilations so far, and what runs in eager mode. Raises Unsupported if nothing is compiled."""
         refuse_without_graph()
-        if self.limits.reason:
-            raise Unsupported(f"torch.compile {self.limits.reason}, so a part of the model runs in eager mode.")
+        breaks = sum(graphs.internal("torch._dynamo.utils", "counters")["graph_break"].values())
+        return replace(_capture(), graph_breaks=breaks, calls_outside=self.outside, gave_up=self.limits.gave_up)
 
     def fill(self, place: Place) -> None:
         self.call(place, self.step(place))
@@ -173,21 +179,20 @@ class Compile(Strategy):
         """Call a step once in the process that makes the artefact."""
         step.get_ready()
         place.adapter.synchronize(step())
-        self.refuse()
+        refuse_without_graph()
 
     def within_first_call(self) -> Mapping[str, float]:
-        self.refuse()
+        refuse_without_graph()
         return self.events.seconds
 
 
 class Regional(Compile):
     """torch.compile of each repeated block: the first compiles, and the others run its code."""
 
-    def compiled(self, place: Place, model: Built) -> Step:
-        blocks = repeated(model.module)
-        for block in blocks:
-            block.compile(fullgraph=model.own is None, dynamic=graphs.DYNAMIC[place.cell.shapes])
-        return self.checked(model.step(model.module))
+    def compiles(self, module: torch.nn.Module, options: Mapping[str, Any]) -> Callable:
+        for block in repeated(module):
+            block.compile(**options)
+        return module
 
 
 def repeated(module: torch.nn.Module) -> list[torch.nn.Module]:
@@ -256,16 +261,6 @@ class AheadOfTime(Strategy):
         (place.artefact / CLASSES).write_text(json.dumps(classes_of(output)))
         aot_inductor.compile_into(program, place.artefact / aot_inductor.PACKAGE)
         aot_inductor.check(place.artefact / aot_inductor.PACKAGE)
-
-
-class Limits(logging.Handler):
-    """Notes that torch stops compiling a function, which then runs in eager mode."""
-
-    reason = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if match := graph_breaks.LIMIT.search(record.getMessage()):
-            self.reason = graph_breaks.gave_up(match)
 
 
 def classes_of(output: Any) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,44 +16,6 @@ from frameworks.torch.user_model import graph_breaks
 
 LACKING = {"polymorphic": "measure STRATEGY=dynamic,marked"}
 DYNAMIC = {"automatic": None, "dynamic": True}  # `dynamic` of torch.compile; other strategies pass False
-
-
-class Backend(graphs.CountingBackend):
-    """Inductor as torch.compile would call it, with a count of its graphs and a note of each one that runs.
-
-    A process has one strategy, so that caches are torch's own.
-    """
-
-    ran = False
-
-    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
-        compiled = self._compile(graph, inputs)
-        self._compile_ids.append(self._compile_context.current_compile_id())
-
-        def run(*arguments: Any) -> Any:
-            self.ran = True
-            return compiled(*arguments)
-
-        return run
-
-    @property
-    def compiled(self) -> int:
-        """The graphs compiled so far."""
-        return len(self._compile_ids)
-
-    @property
-    def recorded(self) -> int:
-        """The CUDA graphs recorded so far."""
-        return len(self._recordings())
-
-
-class Limit(logging.Handler):
-    """Notes torch's warning that it compiles a function no more, which may be a part of the model."""
-
-    reached = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.reached |= graph_breaks.LIMIT.search(record.getMessage()) is not None
 
 
 class Eager(Server):
@@ -82,7 +43,7 @@ class Compiled(Eager):
         mode = "inductor-reduce-overhead" if place.strategy.cuda_graphs else "inductor"
         if problem := graphs.missing_toolchain(mode, place.adapter.device):
             raise Unsupported(problem)
-        self.backend = Backend(mode, place.adapter.device)
+        self.backend = graphs.OnlyBackend(mode, place.adapter.device)
         self._counters = graphs.internal("torch._dynamo.utils", "counters")
         self._spent = graphs.internal("torch._dynamo.utils", "calculate_time_spent")
         own = place.step.user_model
@@ -91,7 +52,7 @@ class Compiled(Eager):
         dynamic = DYNAMIC.get(place.strategy.name.removesuffix("-cuda-graphs"), False)
         self._compiled = torch.compile(model, backend=self.backend, fullgraph=False, dynamic=dynamic)
         self._own = own is not None
-        self._limit = graph_breaks.follow("convert_frame", logging.WARNING, Limit())
+        self._limits = graph_breaks.Limits.followed()
 
     def __call__(self, inputs: tuple) -> Any:
         self.backend.ran = False
@@ -101,7 +62,7 @@ class Compiled(Eager):
         except Exception as error:
             self.refuse(error)
             raise
-        self.ran_graph = self.backend.ran and not self._limit.reached
+        self.ran_graph = self.backend.ran and not self._limits.gave_up
         return output
 
     def refuse(self, error: Exception) -> None:

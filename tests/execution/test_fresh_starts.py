@@ -401,13 +401,20 @@ def inputs(batch_size=2):
 
 
 @pytest.mark.slow
-def test_blocks_that_torch_compiles_no_more_are_no_start(tmp_path):
+def test_what_torch_compiles_no_more_is_a_flag_and_a_whole_call_of_it_no_start(tmp_path):
     interpreter("torch")
     (tmp_path / "net.py").write_text(LAYERS)
-    words = ("--workload", str(tmp_path / "net.py"), "--processes", "1", "--strategy", "regional")
-    (record,) = starts.JOURNAL.read(started(tmp_path / "run", *words).folder)
-    assert record.status == "unsupported" and "gave up after 8 compilations: " in record.reason, record
-    assert record.reason.endswith("so a part of the model runs in eager mode.")
+    files = f"{tmp_path / 'net.py'},tests/field/torch/counter.py"
+    done = started(tmp_path / "run", "--workload", files, "--processes", "1", "--strategy", "compile,regional")
+    found = {(one.workload, one.strategy): one for one in starts.JOURNAL.read(done.folder)}
+    part, whole, counter = (
+        found[each] for each in (("net.py", "regional"), ("net.py", "compile"), ("counter.py", "compile"))
+    )
+    assert (part.status, whole.status) == ("ok", "ok"), done.output
+    assert "partial" in (part.flags or "") and "partial" not in (whole.flags or "")
+    assert "regional: only a part of the model runs in graphs." in done.output
+    assert counter.status == "unsupported" and "gave up after 8 compilations: " in counter.reason
+    assert "so calls run eager mode's code" in counter.reason
 
 
 CACHED = {

@@ -284,6 +284,32 @@ class CountingBackend:
         return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in compile_ids]
 
 
+class OnlyBackend(CountingBackend):
+    """The backend of a process's only mode, whose caches are torch's own, with a note of each graph that runs."""
+
+    ran = False
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        compiled = self._compile(graph, inputs)
+        self._compile_ids.append(self._compile_context.current_compile_id())
+
+        def run(*arguments: Any) -> Any:
+            self.ran = True
+            return compiled(*arguments)
+
+        return run
+
+    @property
+    def compiled(self) -> int:
+        """The graphs compiled so far."""
+        return len(self._compile_ids)
+
+    @property
+    def recorded(self) -> int:
+        """The CUDA graphs recorded so far."""
+        return len(self._recordings())
+
+
 def _without_triton() -> str:
     """Return why there is no Triton, in a sentence."""
     if importlib.util.find_spec("triton") is not None:

@@ -55,6 +55,21 @@ def follow(name: str, level: int, handler: Receiver) -> Receiver:
     return handler
 
 
+class Limits(logging.Handler):
+    """Notes that torch stops compiling a function, which may be a part of the model and then runs in eager mode."""
+
+    gave_up = ""
+
+    @classmethod
+    def followed(cls) -> Limits:
+        """Return a note of what torch stops compiling from now on."""
+        return follow("convert_frame", logging.WARNING, cls())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if match := LIMIT.search(record.getMessage()):
+            self.gave_up = gave_up(match)
+
+
 class _Journal(logging.Handler):
     """Passes torch's log of breaks and recompilations to the backend whose mode is being called."""
 
