@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, ClassVar
 
 from execution import artefacts
 from execution.rounds import Rounds, failure, judged
@@ -32,12 +33,14 @@ OTHER = (
 _ENVIRONMENT = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX")
 
 
+@dataclass(kw_only=True)
 class Starts(Rounds[StartRecord]):
-    """The starts of a run."""
+    """The starts of a run. `failed` has, by folder, the columns of each artefact that could not be made."""
 
-    journal = starts.JOURNAL
-    task = START
-    names = WAYS
+    journal: ClassVar = starts.JOURNAL
+    task: ClassVar = START
+    names: ClassVar = WAYS
+    failed: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def referring(self, group: Group) -> StartJob:
         """Return the job that makes the reference, unless the workload already has one."""
@@ -84,7 +87,9 @@ class Starts(Rounds[StartRecord]):
         return self.run.folder / "artefacts" / re.sub(r"[^\w.=-]+", "_", group.cells[0].group_id) / strategy
 
     def ensure(self, group: Group, strategy: str, folder: Path) -> dict[str, str]:
-        """Make an artefact unless a valid one exists; return the columns of a failure, else an empty dict."""
+        """Make an artefact unless a valid one exists, or it failed before; return a failure's columns, else nothing."""
+        if folder in self.failed:
+            return self.failed[folder]
         facts = self.facts(group, strategy)
         why = artefacts.problem(folder, facts)
         if why is None:
@@ -100,7 +105,8 @@ class Starts(Rounds[StartRecord]):
         artefacts.remove(live)
         if not isinstance(ended, Filled):
             artefacts.remove(folder)
-            return failure(ended)
+            self.failed[folder] = failure(ended)
+            return self.failed[folder]
         artefacts.seal(folder, facts, ended.seconds)
         self.say(f"{group.cells[0].framework} {strategy}: artefact, {ended.seconds:.1f} s, not counted")
         return {}

@@ -302,10 +302,13 @@ def test_a_plan_of_starts_is_held_by_its_digest(tmp_path):
 def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
     interpreter("torch")
     words = ("--workload", "tests/field/torch/unregistered_output.py", "--processes", "1")
-    done = started(tmp_path / "run", *words, "--strategy", "ahead-of-time")
-    (record,) = starts.JOURNAL.read(done.folder)
+    done = started(tmp_path / "run", *words, "--strategy", "ahead-of-time,ahead-of-time-no-compiler")
+    record, variant = starts.JOURNAL.read(done.folder)
     assert record.status == "unsupported" and "Cause:" not in record.reason
     assert record.reason.startswith("the model returns a ModelOutput, in which torch.export sees no tensors: ")
+    assert (variant.status, variant.reason) == (record.status, record.reason)
+    processes = list((done.folder / "processes").glob("*/job.json"))
+    assert len(processes) == 2  # one eager call, the reference; and one try to make the package
 
 
 USERS = {
