@@ -316,6 +316,45 @@ USERS = {
     "lazy": """
 import torch
 
+PARTLY_WRONG = """
+import dataclasses
+
+import torch
+
+@dataclasses.dataclass
+class Found:
+    scores: torch.Tensor
+    boxes: list
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.linear(x)
+        return Found(x.softmax(-1), [x, {"labels": x.argmax(-1) + torch.compiler.is_compiling()}])
+
+def model():
+    return Net()
+
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 8)
+"""
+
+
+@pytest.mark.slow
+def test_one_wrong_part_of_a_structured_output_is_a_mismatch(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(PARTLY_WRONG)
+    (tmp_path / "right.py").write_text(PARTLY_WRONG.replace(" + torch.compiler.is_compiling()", ""))
+    words = ("--workload", f"{tmp_path / 'net.py'},{tmp_path / 'right.py'}", "--processes", "1")
+    done = started(tmp_path / "run", *words, "--strategy", "eager,compile")
+    found = {(one.workload, one.strategy): one.status for one in starts.JOURNAL.read(done.folder)}
+    right = dict.fromkeys((("net.py", "eager"), ("right.py", "eager"), ("right.py", "compile")), "ok")
+    assert found == {**right, ("net.py", "compile"): "mismatch"}, done.output
+
+
 def model():
     from transformers import BertConfig, BertModel
     return BertModel(BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8))
