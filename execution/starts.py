@@ -124,7 +124,7 @@ def figures(ended: Started, wrong: str) -> dict[str, Any]:
     found = ended.start
     unaccounted = 1 - sum(found.phases.values()) / found.wall_s
     flags = {"unaccounted": abs(unaccounted) > MOST_UNACCOUNTED, "recompiled": bool(found.compilations)}
-    flags |= {"partial": found.partial}
+    flags |= {"partial": found.partial, "compiled_again": found.compiled_again}
     return {
         **judged(found, wrong, flags),
         "first_answer_s": found.wall_s,

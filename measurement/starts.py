@@ -110,3 +110,4 @@ class Start:
     noise: Noise | None = None  # until the last sample
     eager_error: bool = False  # eager mode itself is far off the reference
     partial: bool = False  # a part of a user model is in no graph
+    compiled_again: bool = False  # before the first answer, what its cache should hold

@@ -18,6 +18,11 @@ from reports.names import in_words
 
 WIDTH, MOST_LINES = 80, 3  # of a text on a terminal
 MOST_UNDECIDED = 2
+# By flag.
+SAID = {
+    "partial": "only a part of the model runs in graphs.",
+    "compiled_again": "the process compiles code that its cache lacks.",
+}
 
 
 def title(record: ProcessRecord) -> str:
@@ -40,6 +45,13 @@ def conditions(records: Sequence[ProcessRecord]) -> list[str]:
     found = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
     timed = times(sum(1 for one in records if one.host_loop_ms), "process", "processes")
     return [f"{found[0].upper()}{found[1:]} of {timed}, whose times count."] if found else []
+
+
+def said(one: Arm) -> list[str]:
+    """Return why processes of a strategy failed, else a sentence for each flag on its graphs."""
+    raised = {flag for record in one.records for flag in (record.flags or "").split(";")}
+    texts = [one.reason] if one.reason else [text for flag, text in SAID.items() if flag in raised]
+    return [f"{one.name}: {text}" for text in texts]
 
 
 def pays(one: Arm) -> str:

@@ -9,7 +9,6 @@ from measurement.starts import EAGER, PHASES, WARM, WAYS
 from reports import rounds
 from reports.numbers import speedup, text_of, with_width
 
-SAID = {"partial": "only a part of the model runs in graphs."}  # by flag
 HEADS = ("", "first, s", "times eager's", "ms a call", "pays, calls")
 
 
@@ -49,12 +48,7 @@ def warm(cell: Cell) -> str:
 
 def notes(cell: Cell) -> list[str]:
     """Return a line for each strategy of which processes failed or have flags on graphs, and one on slow hosts."""
-    found = []
-    for one in cell.strategies:
-        raised = {flag for record in one.records for flag in (record.flags or "").split(";")}
-        said = [one.reason] if one.reason else [text for flag, text in SAID.items() if flag in raised]
-        found += [f"{one.name}: {text}" for text in said]
-    return [*found, *rounds.conditions(cell.records)]
+    return [*(text for one in cell.strategies for text in rounds.said(one)), *rounds.conditions(cell.records)]
 
 
 def sentences(cell: Cell) -> list[str]:

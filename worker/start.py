@@ -152,6 +152,7 @@ class ProcessStart(GroupWork):
                     right=parity.holds,
                     eager_error=parity.eager > EAGER_ERROR,
                     partial=bool(captured.graph_breaks or captured.gave_up),
+                    compiled_again=captured.loaded is False,
                     memory_bytes=1024 * usage[0],
                     children_bytes=max(1024 * usage[1], living_children()),
                     programs=programs,

@@ -91,6 +91,9 @@ def test_every_way_to_start_gives_the_right_answer(finished):
     assert compiled.trace_s > 0 and compiled.lowering_s > 0 and compiled.kernels_s > 0
     assert records["eager"].programs is None and records["eager"].trace_s is None
     assert compiler_starts(records["warm-cache"]) < compiler_starts(compiled)
+    again = {name for name, record in records.items() if "compiled_again" in (record.flags or "")}
+    assert again == {"shipped-cache"}  # which holds no C++ of a CPU
+    assert "shipped-cache: the process compiles code that its cache lacks." in finished.output
     assert records["ahead-of-time"].load_s > 0 and records["ahead-of-time"].artefact_bytes > 1000
 
 
