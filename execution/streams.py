@@ -109,6 +109,7 @@ def figures(found: Stream, job: StreamJob, unseen: int) -> dict[str, Any]:
     later = later_s(found.calls_s, shapes, first)
     new = first_s(found.calls_s, shapes, later, first) if later else []
     flags = {"fell_back": fell_back, "miscounted": found.reported not in (None, found.compilations)}
+    flags |= {"partial": found.partial}
     return {
         **judged(found, "Outputs at real positions are beyond the tolerance.", flags),
         "number": len(calls),

@@ -197,6 +197,11 @@ def _differing(one: Any, other: Any) -> list[int]:
     return [axis for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if a != b]
 
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of a user model is in no graph."""
+        return False
+
 def load(framework: str, name: str, device_kind: str) -> type[Server]:
     """Return a framework's server for a strategy. Raises Unsupported with the reason where it has none."""
     strategy, title = STRATEGIES[name], frameworks.describe(framework).title

@@ -121,3 +121,4 @@ class Stream:
     host_loop_s: tuple[Positive, ...] = ()
     noise: Noise | None = None  # during the stream
     eager_error: bool = False  # eager mode itself is far off the reference
+    partial: bool = False  # a part of a user model is in no graph

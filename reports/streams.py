@@ -94,10 +94,10 @@ def notes(cell: Cell) -> list[str]:
     new = [_new_shapes(arm) for arm in cell.arms if arm.name == EAGER and arm.caches == cell.arms[0].caches]
     found = {}
     for arm in cell.arms:
-        if arm.reason:
-            found[arm.name] = f"{arm.name}: {arm.reason}"
-        elif arm.fell_back:
+        if arm.fell_back and not arm.reason:
             found[arm.name] = f"{arm.name} runs eager mode's code for new lengths from call {arm.fell_back} on."
+        elif said := rounds.said(arm):
+            found[arm.name] = " ".join(said)
     return [*filter(None, new), *found.values(), *rounds.conditions(cell.records)]
 
 

@@ -136,6 +136,7 @@ class StreamWork(GroupWork):
                 device_before_bytes=device,
                 device_bytes=device_after,
                 host_loop_s=tuple(loops),
+                partial=server.is_partial,
                 noise=noise,
             ),
         )

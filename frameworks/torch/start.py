@@ -98,13 +98,6 @@ def _capture() -> Capture:
     return Capture(whole=False, compilations=counted)
 
 
-def refuse_without_graph() -> None:
-    """Raise Unsupported if torch.compile has compiled nothing in this process, so that eager mode's code ran."""
-    if not _capture().compilations:
-        reasons = "; ".join(graphs.why_nothing_is_compiled()) or "Dynamo skips code of torch.nn's classes"
-        raise Unsupported(f"torch.compile has compiled no part of the model: {reasons}.")
-
-
 def built(place: Place, model: bool = True) -> Built:
     """Return the place's model, built; without `model` its inputs alone."""
     adapter, cell = place.adapter, place.cell
@@ -168,9 +161,9 @@ class Compile(Strategy):
 
     def capture(self) -> Capture:
         """Return the compilations so far, and what runs in eager mode. Raises Unsupported if nothing is compiled."""
-        refuse_without_graph()
-        breaks = sum(graphs.internal("torch._dynamo.utils", "counters")["graph_break"].values())
-        return replace(_capture(), graph_breaks=breaks, calls_outside=self.outside, gave_up=self.limits.gave_up)
+        graphs.refuse_without_graph(self.backend.compiled)
+        breaks, gave_up = graphs.count_breaks(), self.limits.gave_up
+        return replace(_capture(), graph_breaks=breaks, calls_outside=self.outside, gave_up=gave_up)
 
     def fill(self, place: Place) -> None:
         self.call(place, self.step(place))
@@ -179,6 +172,13 @@ class Compile(Strategy):
         """Call a step once in the process that makes the artefact."""
         step.get_ready()
         place.adapter.synchronize(step())
+        graphs.refuse_without_graph(self.backend.compiled)
+
+    def within_first_call(self) -> Mapping[str, float]:
+        graphs.refuse_without_graph(self.backend.compiled)
+        return self.events.seconds
+
+
 class Cached(Compile):
     """The same with caches that an earlier process filled; what they lack is compiled."""
 
@@ -208,13 +208,6 @@ def built_targets() -> list[str]:
 
         torch._inductor.codecache._worker_compile_cpp = noted
     return built
-
-
-        refuse_without_graph()
-
-    def within_first_call(self) -> Mapping[str, float]:
-        refuse_without_graph()
-        return self.events.seconds
 
 
 class Regional(Compile):

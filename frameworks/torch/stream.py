@@ -53,6 +53,7 @@ class Compiled(Eager):
         self._compiled = torch.compile(model, backend=self.backend, fullgraph=False, dynamic=dynamic)
         self._own = own is not None
         self._limits = graph_breaks.Limits.followed()
+        self._at_first: int | None = None  # what torch gave up in the first call
 
     def __call__(self, inputs: tuple) -> Any:
         self.backend.ran = False
@@ -62,8 +63,15 @@ class Compiled(Eager):
         except Exception as error:
             self.refuse(error)
             raise
-        self.ran_graph = self.backend.ran and not self._limits.gave_up
+        graphs.refuse_without_graph(self.backend.compiled)
+        # What torch gives up in the first call already is no matter of lengths.
+        self._at_first = self._limits.count if self._at_first is None else self._at_first
+        self.ran_graph = self.backend.ran and self._limits.count == self._at_first
         return output
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(graphs.count_breaks() or self._at_first)
 
     def refuse(self, error: Exception) -> None:
         """Raise Unsupported for an error of a call that the strategy does not allow."""

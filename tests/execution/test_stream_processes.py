@@ -199,6 +199,41 @@ def test_a_silent_fall_back_of_a_user_model_is_a_flag_with_its_call(tmp_path):
     assert again.code == DONE and streams.JOURNAL.read(done.folder) == kept
 
 
+HELPED = """
+import torch
+
+def helped(x, depth):
+    torch._dynamo.graph_break()
+    return torch.tanh(x * (1.0 + depth))
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        for depth in range(10):
+            x = helped(x, depth)
+        return x
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return torch.randn(batch_size, seq_len, 4)
+"""
+
+
+@pytest.mark.slow
+def test_parts_in_no_graph_are_a_flag_and_no_fall_back_for_a_length(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(HELPED)
+    (tmp_path / "lstm.py").write_text(HELPED.replace("Net()", "torch.nn.LSTM(4, 4)"))
+    files = f"{tmp_path / 'net.py'},{tmp_path / 'lstm.py'}"
+    done, _ = streamed(tmp_path, "--workload", files, "--calls", "4", "--strategy", "dynamic")
+    found = {(one.workload, one.strategy): one for one in streams.JOURNAL.read(done.folder)}
+    part, lstm = found["net.py", "dynamic"], found["lstm.py", "dynamic"]
+    assert (part.status, part.fell_back) == ("ok", None) and "partial" in part.flags.split(";"), done.output
+    assert "dynamic: only a part of the model runs in graphs." in done.output
+    assert lstm.status == "unsupported" and "has compiled no part of the model: " in lstm.reason, done.output
+
+
 UNMASKED = """
 import torch
 

@@ -143,6 +143,18 @@ def _form(given: Any) -> Any:
     return type(given), *(_form(one) for one in inside if one is not given and isinstance(one, _FORMED))
 
 
+def refuse_without_graph(compilations: int) -> None:
+    """Raise Unsupported if torch.compile has compiled nothing in this process, so that eager mode's code ran."""
+    if not compilations:
+        reasons = "; ".join(why_nothing_is_compiled()) or "Dynamo skips code of torch.nn's classes"
+        raise Unsupported(f"torch.compile has compiled no part of the model: {reasons}.")
+
+
+def count_breaks() -> int:
+    """Return Dynamo's count of the process's graph breaks."""
+    return sum(internal("torch._dynamo.utils", "counters")["graph_break"].values())
+
+
 def start(mode: str, device: torch.device) -> dict[str, Any]:
     """Start the mode's compiler; returns its settings."""
     return _start(BACKENDS[mode][0], device) | OPTIONS.get(mode, {})

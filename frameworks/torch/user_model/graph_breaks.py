@@ -59,6 +59,7 @@ class Limits(logging.Handler):
     """Notes that torch stops compiling a function, which may be a part of the model and then runs in eager mode."""
 
     gave_up = ""
+    count = 0
 
     @classmethod
     def followed(cls) -> Limits:
@@ -68,6 +69,7 @@ class Limits(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if match := LIMIT.search(record.getMessage()):
             self.gave_up = gave_up(match)
+            self.count += 1
 
 
 class _Journal(logging.Handler):
