@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import workloads
 from commands import bench
 from execution import campaign, neighbours
 from execution.campaign import Campaign, Request
@@ -34,16 +35,22 @@ FRAMEWORK = "torch"  # where none is named
 # Options of bench that these commands lack; a strategy of theirs is no strategy of ranks.
 LEFT = (
     "profile budget mode compile-cache unseen-seq isolate resume nodes scratch container "
-    "strategy checkpoint ranks energy shapes"
+    "strategy checkpoint ranks energy shapes pass"
 )
 
 
-def options_of_bench(workload: str, left: str = "") -> list[Option]:
-    """Return bench's options that apply here, but those in `left`, with the defaults of these commands."""
+def options_of_bench(workload: str, left: str = "", needed: str = "") -> list[Option]:
+    """Return bench's options that apply here, but those in `left`, with the defaults of these commands.
+
+    They have the parameters that inference has in workloads with the parameter `needed`, if one is named.
+    """
     defaults = {"framework": f"frameworks, or all (default: {FRAMEWORK})"}
     defaults["workload"] = f"what is computed (default: {workload})"
     options = without(campaign.local_options(), f"{LEFT} {left}")
-    return [replace(option, help=defaults.get(option.flag, option.help)) for option in options]
+    of_workloads = [workloads.flags_of(name, "inference") for name in workloads.names()]
+    taken = set().union(*(flags for flags in of_workloads if not needed or needed in flags))
+    kept = [option for option in options if option.model or not option.parameter or option.flag in taken]
+    return [replace(option, help=defaults.get(option.flag, option.help)) for option in kept]
 
 
 def processes_option(default: int) -> Option:

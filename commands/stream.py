@@ -36,13 +36,16 @@ FORM = Form("stream", manifest.STREAMS, streams.JOURNAL, cells, WORDS, html)
 
 def options() -> list[Option]:
     """Return the options of `stream`."""
+    ends = "in torch on a GPU also with -cuda-graphs"
+    plain = {name: one for name, one in STRATEGIES.items() if not one.cuda_graphs}
+    ways, usual = (", ".join(name for name, one in plain.items() if not (rare and one.rare)) for rare in (False, True))
     return [
-        *rounds.options_of_bench(WORKLOAD, "mask"),  # the lengths decide what is padded
+        *rounds.options_of_bench(WORKLOAD, "mask", needed="seq"),  # the lengths decide what is padded
         Option(
             "lengths", f"{', '.join(lengths.NAMES)}, or a CSV file: length[,batch],count", "NAME|FILE", lengths.NAMES[0]
         ),
         Option("calls", f"calls of the stream (default: {CALLS})", "N", CALLS, int),
-        Option("strategy", f"ways to serve lengths, or {ALL} (default: the usual ones)", "A,B"),
+        Option("strategy", f"ways to serve lengths: {ways}, or {ALL}; {ends} (default: {usual})", "A,B"),
         Option("caches", f"{', '.join(CACHES)} (default: {COLD})", "A,B", COLD),
         rounds.processes_option(PROCESSES),
     ]

@@ -270,7 +270,9 @@ def test_another_model_needs_another_folder(finished, capsys, monkeypatch):
     [
         (["--processes", "0"], "PROCESSES must be a whole number of at least 1, not 0."),
         (["--strategy", "warm"], "There is no strategy 'warm'"),
-        (["--pass", "training"], "`start` measures inference only: omit PASS."),
+        (["--pass", "training"], "does not take"),
+        (["--accumulate", "2"], "does not take"),
+        (["--sweep", str(ROOT / "experiments/edition/cpu-decode.toml")], "`start` measures inference only: omit PASS."),
         (["--shapes", "dynamic"], "does not take"),
         (["--energy"], "does not take"),
     ],
@@ -314,11 +316,6 @@ def test_a_package_of_hidden_outputs_is_refused_as_by_bench(tmp_path):
     assert len(processes) == 2  # one eager call, the reference; and one try to make the package
 
 
-USERS = {
-    # Only this process's model() loads the library, whose classes the outputs have, and sets what inputs() reads.
-    "lazy": """
-import torch
-
 PARTLY_WRONG = """
 import dataclasses
 
@@ -357,6 +354,11 @@ def test_one_wrong_part_of_a_structured_output_is_a_mismatch(tmp_path):
     right = dict.fromkeys((("net.py", "eager"), ("right.py", "eager"), ("right.py", "compile")), "ok")
     assert found == {**right, ("net.py", "compile"): "mismatch"}, done.output
 
+
+USERS = {
+    # Only this process's model() loads the library, whose classes the outputs have, and sets what inputs() reads.
+    "lazy": """
+import torch
 
 def model():
     from transformers import BertConfig, BertModel
