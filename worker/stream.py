@@ -274,7 +274,12 @@ class StreamWork(GroupWork):
     def compared(self) -> tuple[Arrays, Arrays, Arrays, dict[str, Sample]]:
         """Return the compared calls' outputs at real positions, the reference's, eager mode's, and their samples."""
         shapes = {key: tuple(shape) for key, shape in self.job.settings["shapes"].items()}
-        found = [at_real_positions(values, place, shapes) for place, values in enumerate(self.outputs(self.calls))]
+        flat = self.job.padded != self.job.lengths and self.rows_are_flat
+        calls = [self.calls[number] if flat else None for number in self.job.compared]
+        found = [
+            at_real_positions(values, place, shapes, calls[place])
+            for place, values in enumerate(self.outputs(self.calls))
+        ]
         reference, eager = (dict(np.load(path)) if path else {} for path in (self.job.reference, self.job.eager))
         samples = {key: Sample(shape, places_kept(shape)) for key, shape in shapes.items()}
         return user_model_reference.flat(found), reference, eager, samples
@@ -293,10 +298,21 @@ def refuse_unrecorded(strategy: str, recorded: int) -> None:
         raise Unsupported("no CUDA graph was recorded: measure the strategy without them")
 
 
-def at_real_positions(found: Values, place: int, shapes: Mapping[str, tuple[int, ...]]) -> Values:
+def at_real_positions(
+    found: Values, place: int, shapes: Mapping[str, tuple[int, ...]], call: tuple[int, int, int] | None = None
+) -> Values:
     """Return the outputs of a compared call as they are kept, cut to their `shapes` without padding, which follows.
+    @property
+    def rows_are_flat(self) -> bool:
+        """Whether an output's axis of batch × length has the positions of a sequence next to each other, as inputs."""
+        if self.workload.has_reference:
+            return False
+        tokens = self.server.tokens(self.server.flatten(self.server.place.examples[0])[0])
+        return bool(tokens) and tokens[0][1] > 0
 
-    `shapes` are by place and name; an output that cannot be cut to its own is dropped.
+
+    `shapes` are by place and name; an output that cannot be cut to its own is dropped. A `call` of a length, padded
+    length and batch size may give the positions of all sequences in one axis.
     """
     cut = {}
     for name, array in found.arrays.items():
@@ -317,3 +333,6 @@ def serve(context: Context, cells: list[Cell]) -> None:
     (cell,) = cells
     with context.reporting([cell]):
         StreamWork(context, cell).run()
+        length, padded, batch = call or (0, 0, 0)
+        if batch > 1 and (shape[:1], array.shape[:1]) == ((batch * length,), (batch * padded,)):
+            array = array.reshape(batch, padded, *array.shape[1:])[:, :length].reshape(-1, *array.shape[1:])
