@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import resource
 import time
@@ -26,7 +27,8 @@ from measurement.parity import Difference, Parity, Sample, by_output, difference
 from measurement.protocol import OUTPUTS, Filled, Phase, Streamed
 from measurement.streams import STRATEGIES, Stream, StreamJob
 from measurement.text import listed
-from worker import reasons, user_model_reference
+from worker import user_model_reference
+from worker.channel import classify
 from worker.context import Context
 from worker.group import GroupWork
 from workloads.spec import Arrays, places_kept
@@ -35,6 +37,7 @@ SIGN_OF_LIFE_S = 60.0  # between messages to the parent, which ends a silent wor
 NO_MASK = f"inputs() gives nothing with {strategies.MASK!r} in its name"
 OTHER_MASK = f"padding is neither 0, 1 nor {strategies.LOW:g} in {{}}"
 NEAR = 0.02  # of what padding may change: such changes are alike, and the first way to mark padding is taken
+FAILS = "a call padded to {} positions fails"
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -100,7 +103,8 @@ class StreamWork(GroupWork):
         server = self.server
         if STRATEGIES[self.job.strategy].pads:
             self.refuse_padding()
-        kept = {call: self.inputs(*call) for call in dict.fromkeys(self.calls)}
+        with self.refusing_lengths():
+            kept = {call: self.inputs(*call) for call in dict.fromkeys(self.calls)}
         loops = [loop_seconds(time.perf_counter) for _ in range(LOOPS)]
         memory, device = resident_bytes(), server.device_bytes()
         before = server.counts()
@@ -108,7 +112,8 @@ class StreamWork(GroupWork):
         meter, begin = NoiseMeter(whole=True), time.perf_counter()
         server.setup()
         setup = time.perf_counter() - begin
-        seconds, fell_back = self.timed([kept[call] for call in self.calls])
+        with self.refusing_lengths():
+            seconds, fell_back = self.timed([kept[call] for call in self.calls])
         noise, after = meter.stop(), server.counts()
         refuse_unrecorded(self.job.strategy, after.recorded - before.recorded)
         memory_after, device_after = resident_bytes(), server.device_bytes()
@@ -140,6 +145,25 @@ class StreamWork(GroupWork):
                 noise=noise,
             ),
         )
+
+    @contextlib.contextmanager
+    def refusing_lengths(self) -> Iterator[None]:
+        """Raise Unsupported for an error in the block where eager mode does not take a padded call either."""
+        try:
+            yield
+        except Exception as error:
+            padding = {call[1:]: call for call in self.calls if call[1] > call[0]}
+            if self.workload.has_reference or classify(error)[0] != "error":
+                raise
+            for call in padding.values():
+                try:
+                    self.step.call(*self.inputs(*call))
+                except Exception as found:
+                    raise Unsupported(
+                        f"{FAILS.format(call[1])} in eager mode, too ({classify(found)[1]}): measure "
+                        "STRATEGY=quantiles,longest, which pad to lengths of the stream."
+                    ) from error
+            raise
 
     @property
     def calls(self) -> list[tuple[int, int, int]]:
@@ -239,7 +263,7 @@ class StreamWork(GroupWork):
         except Unsupported as error:
             return math.inf, str(error)
         except Exception as error:  # such as of a fixed length in the model
-            return math.inf, f"a call padded to {self.job.longest} positions fails: {reasons.message(error)}"
+            return math.inf, f"{FAILS.format(self.job.longest)}: {classify(error)[1]}"
         return change, "" if change <= 1 else f"padding changes the outputs at real positions, and {lacks}."
 
     def change_by_padding(self) -> float:

@@ -533,6 +533,18 @@ def test_the_longest_call_of_a_file_of_lengths_is_called_first(capsys, tmp_path)
     assert runner.main(["stream", "--lengths", str(tmp_path / "few.csv"), "--dry-run"]) == DONE
     assert "seq_len=48" in capsys.readouterr().out
 
+@pytest.mark.slow
+def test_a_length_that_a_model_does_not_divide_is_no_error_of_the_suite(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(WINDOWS["torch"].replace("8", "24"))
+    (tmp_path / "windows.csv").write_text("length,batch,count\n24,2,1\n48,2,1\n72,2,1\n")
+    words = ("--lengths", str(tmp_path / "windows.csv"), "--seq", "72", "--strategy", "powers-of-two,quantiles")
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "6", *words)
+    assert done.code == DONE, done.output
+    assert found["quantiles"].status == "ok" and found["powers-of-two"].status == "unsupported", done.output
+    assert " positions fails in eager mode, too (AssertionError): measure STRAT" in found["powers-of-two"].reason
+
+
 
 @pytest.mark.slow
 def test_a_user_model_that_keeps_what_calls_leave_is_refused(tmp_path):
