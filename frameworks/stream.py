@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from workloads.spec import Weights, Workload
 LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the first
 MASK = "mask"  # which names of masks contain
 MASKS = ("attention_mask", "padding_mask", MASK)  # names of those that a model may take which takes any keyword
+MOST_MASKS = 3  # whose padding may differ
 LOW = -10_000.0  # in masks that are added to scores: its exponential is 0, and float16 holds it
 
 
@@ -57,11 +59,20 @@ class Counts:
 
 @dataclass(frozen=True)
 class Masking:
-    """How calls of a user model mark padding: by a value in the masks that inputs() gives, or in one by keyword."""
+    """How calls of a user model mark padding: by a value in the masks that inputs() gives, or in some by keyword.
+
+    `given` has a value for each of the former, where these differ.
+    """
 
     padding: float = 0
-    name: str = ""  # the keyword
+    names: Sequence[str] = ()  # the keywords
     dtype: str = ""
+    given: Sequence[float] = ()
+
+    @property
+    def is_several(self) -> bool:
+        """Return whether several masks are marked each in its own way, or made."""
+        return len(self.names) > 1 or bool(self.given)
 
 
 class Server:
@@ -79,22 +90,26 @@ class Server:
     def pad(self, inputs: Inputs, length: int, padded: int) -> Inputs:
         """Return an input set of a user model with padding, mostly zeros, after its tokens. Raises Unsupported."""
         leaves, rebuild = self.flatten(inputs)
-        free, masks = self.free_axes(LENGTH), [id(mask) for mask in self.masks(inputs).values()]
+        free, masks = self.free_axes(LENGTH), self.masks(inputs).values()
+        values = self.masking.given or [self.masking.padding] * len(masks)
+        value_of = {id(mask): value for mask, value in zip(masks, values, strict=True)}
         if padded > length and not any(free):
             raise Unsupported("inputs() gives no tensor that the suite could pad.")
         follow = all(leaf.shape[axis] == length for leaf, axes in zip(leaves, free, strict=True) for axis in axes)
         others = leaves if follow else self.flatten(self.place.call(padded))[0]
         made = []
         for leaf, other, axes in zip(leaves, others, free, strict=True):
-            value, longer = self.masking.padding if id(leaf) in masks else 0, leaf
+            longer = leaf
             for axis in axes:
                 by = padded - length if follow else other.shape[axis] - leaf.shape[axis]
-                longer = self.extended(longer, axis, by, value)
+                longer = self.extended(longer, axis, by, value_of.get(id(leaf), 0))
             made.append(longer)
         args, kwargs = rebuild(made)
-        if self.masking.name:
-            number, axis = self.tokens(leaves)[0]
-            kwargs = kwargs | {self.masking.name: self.mask(leaves[number], axis, made[number].shape[axis])}
+        names = {id(value): name for name, value in named_entries(self.arguments(inputs))}
+        for mask in self.masking.names:
+            alike = [_same_begin(mask, names.get(id(leaves[number]), "")) for number, _ in self.tokens(leaves)]
+            number, axis = self.tokens(leaves)[alike.index(max(alike))]
+            kwargs = kwargs | {mask: self.mask(leaves[number], axis, made[number].shape[axis])}
         return args, kwargs
 
     def mask(self, tokens: Any, axis: int, padded: int) -> Any:
@@ -129,9 +144,17 @@ class Server:
         return {name: value for name, value in entries if MASK in name.lower() and bool(getattr(value, "shape", ()))}
 
     def maskings(self) -> list[Masking]:
-        """Return the ways to mark padding by other values than 0, and by masks that inputs() does not give."""
+        """Return the ways to mark padding by other values than 0, and by masks that inputs() does not give.
+
+        Those of which each is alike in all masks come first.
+        """
         example = self.place.examples[0]
-        found = [Masking(value) for value in (1, LOW)] if self.masks(example) else []
+        masks = self.masks(example)
+        found = [Masking(value) for value in (1, LOW)] if masks else []
+        several: list[Masking] = []
+        if len(masks) <= MOST_MASKS:
+            mixed = itertools.product((0, 1, LOW), repeat=len(masks))
+            several += [Masking(given=values) for values in mixed if len(set(values)) > 1]
         given = dict(named_entries(self.arguments(example)))
         with contextlib.suppress(TypeError, ValueError):
             named = inspect.signature(self.signed).parameters
@@ -139,8 +162,10 @@ class Server:
             names += MASKS if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in named.values()) else ()
             lacking = [name for name in dict.fromkeys(names) if (example[1] | given).get(name) is None]
             kinds = (("int64", 0), ("bool", 0), ("bool", 1)) if self.tokens(self.flatten(example)[0]) else ()
-            found += [Masking(padding, name, dtype) for name in lacking for dtype, padding in kinds]
-        return found
+            found += [Masking(padding, (name,), dtype) for name in lacking for dtype, padding in kinds]
+            sets = [*itertools.combinations(lacking, 2), *([tuple(lacking)] if len(lacking) > 2 else [])]
+            several += [Masking(padding, names, dtype) for names in sets for dtype, padding in kinds]
+        return found + several
 
     @property
     def signed(self) -> Any:
@@ -172,6 +197,11 @@ class Server:
     def __call__(self, inputs: tuple) -> Any:
         return self.place.step.call(*inputs)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of a user model is in no graph."""
+        return False
+
     def restore(self) -> None:
         """Restore the state of a user model from before the first call."""
         self.place.step.rewind()
@@ -190,17 +220,17 @@ class Server:
         return max(counts) if counts else None
 
 
+def _same_begin(one: str, other: str) -> int:
+    """Return with how many equal characters two names begin, such as `decoder_attention_mask` and `decoder_ids`."""
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
+
+
 def _differing(one: Any, other: Any) -> list[int]:
     shapes = [tuple(getattr(leaf, "shape", ())) for leaf in (one, other)]
     if len(shapes[0]) != len(shapes[1]):
         return []
     return [axis for axis, (a, b) in enumerate(zip(*shapes, strict=True)) if a != b]
 
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a part of a user model is in no graph."""
-        return False
 
 def load(framework: str, name: str, device_kind: str) -> type[Server]:
     """Return a framework's server for a strategy. Raises Unsupported with the reason where it has none."""

@@ -136,12 +136,12 @@ class StreamWork(GroupWork):
                 tolerance=parity.tolerance,
                 right=parity.holds,
                 eager_error=parity.eager > EAGER_ERROR,
+                partial=server.is_partial,
                 memory_before_bytes=memory,
                 memory_bytes=memory_after,
                 device_before_bytes=device,
                 device_bytes=device_after,
                 host_loop_s=tuple(loops),
-                partial=server.is_partial,
                 noise=noise,
             ),
         )
@@ -240,7 +240,14 @@ class StreamWork(GroupWork):
         if self.job.padded == self.job.lengths or (self.workload.has_reference and self.workload.padding is not None):
             return ""
         maskings = [strategies.Masking(), *(() if self.workload.has_reference else self.server.maskings())]
-        changes, reasons_against = zip(*map(self.changed_by_padding, maskings), strict=True)
+        changes: list[float] = []
+        reasons_against: list[str] = []
+        for masking in maskings:
+            if changes and min(changes) <= (1 if masking.is_several else NEAR):
+                break
+            change, reason = self.changed_by_padding(masking)
+            changes.append(change)
+            reasons_against.append(reason)
         chosen = first_alike(changes)
         self.server.masking = maskings[chosen]
         return reasons_against[chosen]
@@ -288,6 +295,14 @@ class StreamWork(GroupWork):
             raise Unsupported(reason)
         self.server.masking = strategies.Masking(*self.job.settings["masking"])
 
+    @property
+    def rows_are_flat(self) -> bool:
+        """Whether an output's axis of batch × length has the positions of a sequence next to each other, as inputs."""
+        if self.workload.has_reference:
+            return False
+        tokens = self.server.tokens(self.server.flatten(self.server.place.examples[0])[0])
+        return bool(tokens) and tokens[0][1] > 0
+
     def parity(self) -> Parity:
         """Return the parity of the output nearest to its limit, at real positions."""
         outputs, reference, eager, samples = self.compared()
@@ -326,14 +341,6 @@ def at_real_positions(
     found: Values, place: int, shapes: Mapping[str, tuple[int, ...]], call: tuple[int, int, int] | None = None
 ) -> Values:
     """Return the outputs of a compared call as they are kept, cut to their `shapes` without padding, which follows.
-    @property
-    def rows_are_flat(self) -> bool:
-        """Whether an output's axis of batch × length has the positions of a sequence next to each other, as inputs."""
-        if self.workload.has_reference:
-            return False
-        tokens = self.server.tokens(self.server.flatten(self.server.place.examples[0])[0])
-        return bool(tokens) and tokens[0][1] > 0
-
 
     `shapes` are by place and name; an output that cannot be cut to its own is dropped. A `call` of a length, padded
     length and batch size may give the positions of all sequences in one axis.
@@ -341,6 +348,9 @@ def at_real_positions(
     cut = {}
     for name, array in found.arrays.items():
         shape = shapes.get(f"{place}.{name}", array.shape)
+        length, padded, batch = call or (0, 0, 0)
+        if batch > 1 and (shape[:1], array.shape[:1]) == ((batch * length,), (batch * padded,)):
+            array = array.reshape(batch, padded, *array.shape[1:])[:, :length].reshape(-1, *array.shape[1:])
         inner = array[tuple(map(slice, shape))] if len(shape) == array.ndim else array
         if inner.shape == shape:
             cut[name] = inner
@@ -357,6 +367,3 @@ def serve(context: Context, cells: list[Cell]) -> None:
     (cell,) = cells
     with context.reporting([cell]):
         StreamWork(context, cell).run()
-        length, padded, batch = call or (0, 0, 0)
-        if batch > 1 and (shape[:1], array.shape[:1]) == ((batch * length,), (batch * padded,)):
-            array = array.reshape(batch, padded, *array.shape[1:])[:, :length].reshape(-1, *array.shape[1:])

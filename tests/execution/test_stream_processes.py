@@ -372,6 +372,19 @@ def inputs(batch_size=2, seq_len=8):
         ("key_padding_mask", "attended(x, key_padding_mask)", "{'x': ids, 'key_padding_mask': zeros.bool()}", None),
         ("padding_mask=None", "attended(x, padding_mask)", "frames", None),
         ("mask", "attended(x, mask == 0)[:, -1]", "ids, zeros + 1", "and padding is neither 0, 1 nor -10000 in mask."),
+        (
+            "mask, blocked_mask",
+            "attended(x, mask == 0) + attended(2 * x, blocked_mask)",
+            "ids, zeros + 1, zeros.bool()",
+            None,
+        ),
+        (
+            "other, mask=None, other_mask=None",
+            "attended(x, mask), attended(self.embed(other), other_mask)",
+            "ids, ids[:, : seq_len // 2]",
+            None,
+        ),
+        ("mask=None", "attended(x, mask).flatten(0, 1)", "ids", None),
     ],
 )
 def test_a_mask_of_any_name_marks_padding_by_the_value_that_keeps_the_outputs(tmp_path, mask, code, given, reason):
@@ -521,6 +534,18 @@ def test_lengths_that_a_model_divides_are_taken_from_the_stream(tmp_path, framew
 
 
 @pytest.mark.slow
+def test_a_length_that_a_model_does_not_divide_is_no_error_of_the_suite(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(WINDOWS["torch"].replace("8", "24"))
+    (tmp_path / "windows.csv").write_text("length,batch,count\n24,2,1\n48,2,1\n72,2,1\n")
+    words = ("--lengths", str(tmp_path / "windows.csv"), "--seq", "72", "--strategy", "powers-of-two,quantiles")
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "6", *words)
+    assert done.code == DONE, done.output
+    assert found["quantiles"].status == "ok" and found["powers-of-two"].status == "unsupported", done.output
+    assert " positions fails in eager mode, too (AssertionError): measure STRAT" in found["powers-of-two"].reason
+
+
+@pytest.mark.slow
 def test_inputs_without_the_length_of_the_call_are_refused(tmp_path):
     interpreter("torch")
     (tmp_path / "net.py").write_text(MODEL.replace("(batch_size, seq_len)", "(batch_size, 8)"))
@@ -532,18 +557,6 @@ def test_the_longest_call_of_a_file_of_lengths_is_called_first(capsys, tmp_path)
     (tmp_path / "few.csv").write_text("length,count\n5,1\n48,1\n")
     assert runner.main(["stream", "--lengths", str(tmp_path / "few.csv"), "--dry-run"]) == DONE
     assert "seq_len=48" in capsys.readouterr().out
-
-@pytest.mark.slow
-def test_a_length_that_a_model_does_not_divide_is_no_error_of_the_suite(tmp_path):
-    interpreter("torch")
-    (tmp_path / "net.py").write_text(WINDOWS["torch"].replace("8", "24"))
-    (tmp_path / "windows.csv").write_text("length,batch,count\n24,2,1\n48,2,1\n72,2,1\n")
-    words = ("--lengths", str(tmp_path / "windows.csv"), "--seq", "72", "--strategy", "powers-of-two,quantiles")
-    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "6", *words)
-    assert done.code == DONE, done.output
-    assert found["quantiles"].status == "ok" and found["powers-of-two"].status == "unsupported", done.output
-    assert " positions fails in eager mode, too (AssertionError): measure STRAT" in found["powers-of-two"].reason
-
 
 
 @pytest.mark.slow
