@@ -68,6 +68,11 @@ _WORDS = (
         "torch.func.grad, or measure MODE=dynamo.",
     ),
     (
+        r"a (?:view of a )?leaf Variable that requires grad is being used in an in-place operation",
+        "the model writes to an input or a parameter that requires gradients, where they are recorded: let it write to "
+        "a copy, such as x.clone().",
+    ),
+    (
         r"operator torchvision::\w+ does not exist",
         "torchvision is built for another torch version: install both from one package index, or set PYTHON to an "
         "interpreter in which both load.",

@@ -76,6 +76,10 @@ MESSAGES = [
         "torch.compile with aot_autograd does not currently support double backward",
         "compute them with torch.func.grad, or measure MODE=dynamo",
     ),
+    (
+        "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation.",
+        "let it write to a copy, such as x.clone()",
+    ),
 ]  # fmt: skip
 
 
