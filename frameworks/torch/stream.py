@@ -28,7 +28,8 @@ class Eager(Server):
     def extended(self, leaf: Any, axis: int, by: int, value: float) -> Any:
         shape = list(leaf.shape)
         shape[axis] = by
-        return torch.cat([leaf, leaf.new_full(shape, value)], axis)
+        longer = torch.cat([leaf.detach(), leaf.new_full(shape, value)], axis)
+        return longer.requires_grad_(leaf.requires_grad)  # a leaf again: backward leaves gradients in it
 
     def device_bytes(self) -> int | None:
         device = self.place.adapter.device

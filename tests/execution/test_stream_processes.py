@@ -398,6 +398,36 @@ def test_a_mask_of_any_name_marks_padding_by_the_value_that_keeps_the_outputs(tm
     assert reason in longest.reason if reason else longest.padded_share > 0
 
 
+SALIENT = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        score = self.score(x.tanh())
+        score.sum().backward()
+        return score.detach(), x.grad
+
+def model():
+    return Net()
+
+def inputs(batch_size=2, seq_len=8):
+    return torch.randn(batch_size, seq_len, 4, requires_grad=True)
+"""
+
+
+@pytest.mark.slow
+def test_padded_inputs_keep_their_gradients(tmp_path):
+    interpreter("torch")
+    (tmp_path / "net.py").write_text(SALIENT)
+    done, found = streamed(tmp_path, "--workload", str(tmp_path / "net.py"), "--calls", "3", "--strategy", "longest")
+    assert done.code == DONE, done.output
+    assert found["longest"].status == "ok", found["longest"].reason
+
+
 PREDICTING = """
 import torch
 
