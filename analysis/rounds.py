@@ -6,7 +6,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Generic, TypeVar
@@ -154,8 +154,13 @@ def fastest(there: Iterable[Arm], calls: float) -> tuple[str, ...]:
 
 
 def by_cell(records: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return the records of each cell under the same policies."""
-    return grouped(records, lambda one: ",".join(filter(None, (one.cell, one.policies))))
+    """Return the records of each cell under the same policies, which all processes of a run follow.
+
+    Earlier versions did not write them: such records get those that a later version wrote after it resumed the run.
+    """
+    known = {(one.run_id, one.cell): one.policies for one in records if one.policies}
+    filled = [replace(one, policies=known.get((one.run_id, one.cell))) for one in records]
+    return grouped(filled, lambda one: ",".join(filter(None, (one.cell, one.policies))))
 
 
 def arms(records: Sequence[Row], names: Iterable[str], make: Callable[..., AnyArm]) -> list[AnyArm]:

@@ -125,6 +125,14 @@ def test_a_strategy_that_is_shown_to_lose_from_some_calls_says_so():
     assert rounds.pays(replace(found, records=found.records[:2])) == ""
 
 
+def test_a_run_that_a_later_version_resumed_under_a_policy_stays_one_cell():
+    records = planted("eager", 2.0, 10.0, rounds=3)
+    records[2:] = [replace(one, policies="torch-openmp-idle=sleep") for one in records[2:]]
+    (cell,) = analysis.cells(records)
+    assert [one.policies for one in cell.records] == ["torch-openmp-idle=sleep"] * 3
+    assert len(analysis.cells([*records[:2], replace(records[2], run_id="another")])) == 2
+
+
 def test_two_processes_have_no_interval():
     records = planted("eager", 2.0, 10.0, rounds=2) + planted("compile", 12.0, 5.0, rounds=2)
     found = by_name(records)["compile"]

@@ -81,7 +81,7 @@ def test_eager_mode_is_said_to_spend_time_on_new_shapes_where_it_does():
     assert not words.notes(*analysis.cells(found))
     fused = [replace(record, device="gpu:0", dtype="bf16", cell=f"{record.cell},attention=fused") for record in new]
     assert "POLICY=torch-cudnn-attention=last" in words.notes(*analysis.cells(fused))[0]
-    last = [replace(record, policies="torch-cudnn-attention=last") for record in fused]
+    last = [replace(record, run_id="last", policies="torch-cudnn-attention=last") for record in fused]
     assert "POLICY" not in words.notes(*analysis.cells(last))[0]
     assert "POLICY" not in words.notes(*analysis.cells([replace(record, dtype="fp32") for record in fused]))[0]
     assert len(analysis.cells([*fused, *last])) == 2
