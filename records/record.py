@@ -367,9 +367,12 @@ class Record:
 
     @property
     def on_target(self) -> bool:
-        """Return whether this figure is as precise as the profile requires; True if the record has no requirement."""
+        """Return whether this figure is as precise as the profile requires; True if the record has no requirement.
+
+        Half-widths are rounded to whole percent, as reports show them.
+        """
         width, target = half_width(self.figure), self.target_half_width
-        return target is None or (width is not None and width <= target)
+        return target is None or (width is not None and round(width, 2) <= target)
 
 
 COLUMNS = tuple(

@@ -21,6 +21,7 @@ from records.cell_result import CellResult, Context, Failure
 from records.intervals import correction, over_processes
 from records.record import Record
 from records.rooflines import completed
+from reports import numbers
 from workloads import user_model
 
 CONTEXT = Context(
@@ -158,6 +159,14 @@ def test_latency_and_speedup_have_a_half_width_each_and_the_status_none(result, 
     assert tuple(width is not None and width <= target for width in widths) == on_target
     assert {row.status for row in rows} == {"ok"} and "steal" in rows[0].flags.split(";")
     assert [row.on_target for row in rows] == [on_target[0], on_target[2]]
+
+
+@pytest.mark.parametrize(("percent", "on_target"), [(10.0, True), (10.4, True), (10.6, False)])
+def test_a_figure_is_on_target_where_it_is_shown_so(result, percent, on_target):
+    ends = {"latency_ms_ci_low": 1 - percent / 100, "latency_ms_ci_high": 1 + percent / 100}
+    row = replace(made(result(samples=STEADY)), latency_ms_median=1.0, **ends)
+    assert (row.target_half_width, row.on_target) == (0.1, on_target)
+    assert (numbers.plus_minus(row.figure) == numbers.width(0.1)) == on_target
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.5, "faster"), (2.0, "slower"), (1.0, "inconclusive")])
