@@ -126,10 +126,10 @@ class Campaign:
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.user_models:  # they are found again from any folder that the run is resumed in
             given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
-        for remark in resumed.judged() if resumed else ():
-            console.print(remark, style="yellow", soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
         campaign = cls(request, console, given, resolved, plan.plan(resolved, finished), python, resumed, finished)
+        for remark in filter(None, (plan.unknown_modes(resolved), *(resumed.judged() if resumed else ()))):
+            console.print(remark, style="yellow", soft_wrap=True)
         if resumed:
             check_cells(resumed, campaign.plan)
         if resolved.unseen_seq is not None and campaign.groups and not campaign.unseen:

@@ -16,7 +16,7 @@ from measurement.energy import WINDOW_SECONDS
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from measurement.refusals import UsageError
-from plan import user_models
+from plan import suggestions, user_models
 from plan.options import variable
 from plan.sweep import Sweep, takes
 from workloads.spec import Parameter, Workload
@@ -86,10 +86,8 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for mode in measured_modes(framework, sweep.axes["mode"], device.split(":")[0], pass_name)
     ]
     if not cells:
-        known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
-        if not any(modes_of(name, sweep.axes["mode"]) for name in known):
-            there = "; ".join(f"{name} has {', '.join(modes)}" for name, modes in known.items())
-            raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is not a mode here: {there}.")
+        if unknown := unknown_modes(sweep):
+            raise UsageError(f"Nothing to measure: {unknown}")
         names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
         having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
@@ -172,6 +170,14 @@ def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_na
     }
     chosen = {name for word in given for name in words.get(word, [word])}
     return [name for name in known if name in chosen]
+
+
+def unknown_modes(sweep: Sweep) -> str:
+    """Return a sentence on the words of MODE that no framework of the sweep has; empty where each is known."""
+    asked = sweep.axes["framework"]
+    others = [word for word in sweep.axes["mode"] if word not in suggestions.mode_words(asked)]
+    there = "; ".join(f"{name} has {', '.join(modes_of(name, ['all']))}" for name in asked)
+    return f"MODE={','.join(others)} is not a mode here: {there}." if others else ""
 
 
 def measured_modes(framework: str, given: list[str], device_kind: str, pass_name: str) -> list[str]:

@@ -184,6 +184,16 @@ def test_words_for_modes():
     assert modes("torch,jax", "inductor") == ["eager", "inductor"]  # jax has no such mode
 
 
+def test_a_mode_that_no_framework_of_a_run_has_is_named_where_others_are_measured(tmp_path, capsys):
+    def shown(*names: str) -> str:
+        words = ["--framework", ",".join(names), "--workload", "mlp", "--mode", "inductor,function-xla"]
+        assert runner.main(["bench", *words, "--dry-run", "--out", str(tmp_path / "run")]) == 0
+        return capsys.readouterr().out
+
+    assert "MODE=function-xla is not a mode here: torch has eager, inductor," in shown("torch").replace("\n", " ")
+    assert "not a mode" not in shown("torch", "tensorflow")
+
+
 def test_parameters_belong_to_the_implementations_that_have_them():
     planned = cells(
         framework="torch", workload="bert-tiny", impl="library,plain", attention="explicit,fused", mode="eager"
