@@ -106,6 +106,30 @@ def check_breaks_that_are_not_logged_are_counted(device: str) -> str:
     return captured.detail
 
 
+def check_a_graph_that_fails_to_compile_is_a_break(device: str) -> int:
+    given: list = []
+
+    @torch._dynamo.register_backend
+    def compiles_one(graph, inputs):
+        given.append(graph)
+        if len(given) > 1:
+            raise NotImplementedError("no kernel")
+        return graph.forward
+
+    before, graphs.BACKENDS["inductor"] = graphs.BACKENDS["inductor"], ("compiles_one", None)
+    try:
+        with torch._dynamo.config.patch(suppress_errors=True):
+            step = prepared("broken", "inductor")
+            step()
+    finally:
+        graphs.BACKENDS["inductor"] = before
+    captured = step.capture()
+    failed = [place for place, reason in captured.breaks if reason == graph_breaks.FAILED]
+    assert (captured.whole, captured.graphs) == (False, 1) and len(given) > 1, captured
+    assert failed and all(place.startswith("broken.py:") for place in failed), captured
+    return len(failed)
+
+
 def check_packages_of_aotinductor_are_refused(device: str) -> str:
     """Without one, whose compilation takes 30 s."""
     loader = torch._C._aoti.AOTIModelPackageLoader

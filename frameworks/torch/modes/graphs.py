@@ -213,6 +213,7 @@ class CountingBackend:
         self._mode, self._device = mode, device
         self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
+        self._failed: set[int] = set()  # those that were not compiled, which runs them in eager mode (suppress_errors)
         self._compile_ids: list = []
         self._constants = 0  # weights that the latest graph contains
         self.captured = program.CapturedGraph()
@@ -220,13 +221,15 @@ class CountingBackend:
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
         compile_id = self._compile_context.current_compile_id()
-        self._frames.add(compile_id.frame_id)
+        self._failed.add(compile_id.frame_id)
         self._constants = len(list(graph.parameters()))
         self.captured.keep(graph, inputs)
         before = dict(self._counters["inductor"])
         use_own_caches(self._mode)
         compiled = self._compile(graph, inputs)
         self._compile_ids.append(compile_id)  # not earlier: Inductor may ask Dynamo to trace once more, and raises
+        self._failed.discard(compile_id.frame_id)
+        self._frames.add(compile_id.frame_id)
         for name, count in self._counters["inductor"].items():
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
         return compiled
@@ -239,8 +242,9 @@ class CountingBackend:
         """Return the capture so far; every compilation and every recording of a CUDA graph increases `compilations`."""
         graphs, recordings = len(self._frames), self._recordings()
         recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
+        complete = graphs == 1 and not self._failed and recorded
         return Capture(
-            whole=bool(graphs == 1 and recorded and (self._constants or "freezing" not in OPTIONS.get(self._mode, {}))),
+            whole=bool(complete and (self._constants or "freezing" not in OPTIONS.get(self._mode, {}))),
             graphs=graphs,
             graph_breaks=max(graphs - 1, 0),
             compilations=len(self._compile_ids) + len(recordings),

@@ -37,6 +37,9 @@ _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
+FAILED = (
+    "the graph does not compile, and torch._dynamo.config.suppress_errors is on: turn it off to get torch's exception"
+)
 UNSEEN = "torch counts graph breaks that it does not log: remove code that changes torch's loggers"
 _PYTHON = f"{Path(os.__file__).parent}/"
 
@@ -110,6 +113,7 @@ class Backend(graphs.CountingBackend):
         self._entered = True  # whether the latest call ran a graph
         self._calls_outside = 0  # calls before it that ran none
         self._gave_up = ""
+        self._places: dict[int, tuple[str, str] | None] = {}  # the latest line of each frame's graph
         self._counted_before = self._count_breaks()
         global _journal
         _journal = self._journal = _journal or _Journal()
@@ -125,6 +129,8 @@ class Backend(graphs.CountingBackend):
         self.around = around
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        traces = [node.stack_trace for node in graph.graph.nodes if node.stack_trace]
+        self._places[self._compile_context.current_compile_id().frame_id] = self._innermost("".join(traces[-1:]))
         compiled = super().__call__(graph, inputs)
 
         def run(*arguments: Any) -> Any:
@@ -178,6 +184,8 @@ class Backend(graphs.CountingBackend):
 
     def capture(self) -> Capture:
         capture = super().capture()
+        for place in map(self._places.get, self._failed):
+            self._breaks[short_place(*(place or (self._source, 0)), self._source)] = FAILED
         known = self._breaks or ({} if capture.graphs else self._journal.breaks.get(self._source, {}))
         breaks = tuple(known.items())
         capture = replace(
