@@ -61,11 +61,11 @@ class UserFile:
         self.path, self.name = path, Path(path).name
         if path not in self._loaded:
             self._loaded[path] = self._run()
-        self._module = self._loaded[path]
+        self.module = self._loaded[path]
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the file's function of that name. Raises Fault where there is none."""
-        value = getattr(self._module, name, None)
+        value = getattr(self.module, name, None)
         if not callable(value):
             raise Fault(f"{self.name} has no {name}(): `make new NAME=my_model` writes one.")
         return value

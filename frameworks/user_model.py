@@ -538,8 +538,9 @@ class Training(Subject):
         model.restore()
         model.seed(seed)
         try:
-            output = model.call(*model.fresh(model.sets[0]))
-            loss = model.compared({LOSS: model.file.function("loss")(output)})
+            with model.refusing():
+                output = model.call(*model.fresh(model.sets[0]))
+                loss = model.compared({LOSS: model.file.function("loss")(output)})
             return replace(loss, arrays={**model.compared(output).arrays, **loss.arrays})
         finally:
             model.restore()

@@ -26,7 +26,7 @@ class Library:
     def __init__(self, source: str):
         self.name = source
         self._library, _, self._name = source.partition(":")
-        self._module = _installed(self._library)
+        self.module = _installed(self._library)
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Return the value that a file's `model()` or `inputs(…)` would return."""
@@ -34,20 +34,20 @@ class Library:
 
     def _torchvision(self) -> torch.nn.Module:
         try:
-            return self._module.models.get_model(self._name, weights=None)
+            return self.module.models.get_model(self._name, weights=None)
         except ValueError as error:
             raise Fault(f"torchvision has no model {self._name!r}: {error}.") from error
 
     def _timm(self) -> torch.nn.Module:
         try:
-            return self._module.create_model(self._name, pretrained=False)
+            return self.module.create_model(self._name, pretrained=False)
         except RuntimeError as error:
             raise Fault(f"timm has no model {self._name!r}: {error}.") from error
 
     @functools.cached_property
     def _configuration(self) -> Any:
         try:
-            found = self._module.AutoConfig.from_pretrained(self._name)
+            found = self.module.AutoConfig.from_pretrained(self._name)
         except (OSError, ValueError) as error:
             tool = Path(sys.executable).with_name("hf")
             hub = f"a folder, or a hub name that `{tool} download {self._name} config.json` has cached"
@@ -59,10 +59,10 @@ class Library:
 
     def _transformers(self) -> torch.nn.Module:
         architectures = getattr(self._configuration, "architectures", None) or ()
-        named = [model_class for name in architectures if (model_class := getattr(self._module, name, None))]
+        named = [model_class for name in architectures if (model_class := getattr(self.module, name, None))]
         if named:
             return named[0](self._configuration)
-        return self._module.AutoModel.from_config(self._configuration)
+        return self.module.AutoModel.from_config(self._configuration)
 
     def _inputs(self, batch_size: int, image_size: int = 0, seq_len: int = 0) -> Any:
         if self._library != "transformers":

@@ -149,7 +149,7 @@ class Model(user_model.UserModel):
         return isinstance(made, torch.nn.Module)
 
     def built(self, made: torch.nn.Module) -> torch.nn.Module:
-        module, self.removed = plain(made)
+        module, self.removed = plain(made, self.file.module)
         if any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers())):
             raise Fault(f"model() of {self.file.name} returned {ON_META}")
         (module.train if self.trains else module.eval)()  # either may be the user's own, and return nothing
@@ -346,8 +346,8 @@ class Replayed(Fixed):
         self.capture, self.operations = self.made.capture, self.made.operations
 
 
-def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
-    """Return the module without torch.compile, and the places from which that was removed.
+def plain(module: Any, file: Any) -> tuple[torch.nn.Module, list[str]]:
+    """Return the module without torch.compile, which its file lacks from now on too, and where it was removed.
 
     Raises Unsupported for TorchScript, which has no eager mode.
     """
@@ -368,7 +368,7 @@ def plain(module: Any) -> tuple[torch.nn.Module, list[str]]:
             removed.append(path or "the model")
         owners = [part, *type(part).__mro__, sys.modules.get(type(part).__module__)]
         removed += [found for owner in owners if owner is not None for found in _without_compile(owner)]
-    return module, list(dict.fromkeys(removed))
+    return module, list(dict.fromkeys([*removed, *_without_compile(file)]))
 
 
 def _original(module: Any) -> torch.nn.Module | None:
