@@ -154,6 +154,8 @@ class _Counter(TorchDispatchMode):
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return run_within(self, func, args, kwargs)
+        if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
+            return NotImplemented  # a subclass of tensors, whose own operators on its parts follow
         rule = self._rules.get(func._overloadpacket)
         if rule is None:
             with self:  # count its components
