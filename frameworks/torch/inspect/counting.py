@@ -163,7 +163,9 @@ class _Counter(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
-        if rule:
+        if rule and _is_sparse(args):
+            self.uncounted.add(f"{func.name()} of sparse operands")
+        elif rule:
             self.flops += rule(*args, **kwargs, out_val=result)
         elif func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname):
             self.uncounted.add(func.name())
@@ -226,6 +228,12 @@ def nbytes(values: Any) -> int:
     """Return bytes of all tensors in a tree, each storage once."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     return sum({id(tensor): _bytes_of(tensor) for tensor in tensors}.values())
+
+
+def _is_sparse(values: Any) -> bool:
+    """Return whether a tensor among values keeps some of its values alone, of which rules know nothing."""
+    layouts = {leaf.layout for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)}
+    return not layouts <= {torch.strided, torch.jagged, torch._mkldnn}
 
 
 def _storage(tensor: torch.Tensor) -> int:

@@ -286,8 +286,8 @@ def _text(value: Any, always_strides: bool = False) -> str:
         return f"[{', '.join(map(_text, value))}]"
     if not _is_tensor(value):
         return f"{value:.6g}" if isinstance(value, float) else str(value).replace(" ", "").lower()
-    if value.is_nested:
-        return f"{_dtype(value)} nested"
+    if value.is_nested or value.layout is not torch.strided:
+        return f"{_dtype(value)} {'nested' if value.is_nested else str(value.layout).removeprefix('torch.')}"
     shape, strides = (f"({','.join(map(str, sizes))})" for sizes in (value.shape, value.stride()))
     dense = value.is_contiguous() and not always_strides
     return f"{_dtype(value)} {shape}" + ("" if dense else f" stride {strides}")

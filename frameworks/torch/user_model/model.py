@@ -39,6 +39,7 @@ OPERATORS, FLEX = "/torch/_higher_order_ops/", "_flex_attention_hop_wrapper"
 ON_META = "a tensor on the meta device, which holds no values: make it on the CPU."
 _compiling: set[str] = set()  # files whose models call torch.compile
 ALREADY = "_torchdynamo_orig_callable"  # of a function that torch.compile wrapped: the original
+_DEEP_COPIED = (torch.strided, torch.sparse_coo, torch._mkldnn)  # by copy.deepcopy itself
 DISABLED = "_torchdynamo_disable"  # of results of torch.compiler.disable, which have ALREADY too
 
 
@@ -459,10 +460,12 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of a module with the values that hooks compute into its attributes and their containers.
 
     copy.deepcopy keeps plain functions, such as hooks, and weak references, which hold the original: they get the copy.
-    It drops the hooks of parameters, and separates parameters that share their memory.
+    It drops the hooks of parameters, separates parameters that share their memory, and fails for sparse rows.
     """
     kept = [value for part in module.modules() for value in walk(vars(part), entries)]
-    copies = {id(value): value.detach().clone() for value in kept if _is_tensor(value) and not value.is_leaf}
+    tensors = [value for value in kept if _is_tensor(value) and not isinstance(value, torch.nn.Parameter)]
+    own = [value for value in tensors if not value.is_leaf or value.layout not in _DEEP_COPIED]
+    copies = {id(value): value.detach().clone() for value in own}
     copied = copy.deepcopy(module, _with_dicts(kept, copies))
     named = dict(copied.named_parameters(remove_duplicate=False))  # a class may leave some out
     made = [(named[name], one) for name, one in module.named_parameters() if name in named]
