@@ -611,9 +611,12 @@ def free_host_memory() -> int:
 
 
 def _wants_gradients(error: Exception) -> bool:
-    """Return whether an error is about gradients that were not recorded."""
+    """Return whether an error is about gradients that were not recorded.
+
+    Where none are, torch hands a subclass of tensors whole operators, such as linear, which it may not implement.
+    """
     text = str(error).lower()
-    return "grad" in text or "inference" in text
+    return "grad" in text or "inference" in text or isinstance(error, NotImplementedError)
 
 
 def kept(found: Values) -> Values:
