@@ -153,7 +153,12 @@ class Model(user_model.UserModel):
         module, self.removed = plain(made, self.file.module)
         if any(tensor.is_meta for tensor in (*module.parameters(), *module.buffers())):
             raise Fault(f"model() of {self.file.name} returned {ON_META}")
-        (module.train if self.trains else module.eval)()  # either may be the user's own, and return nothing
+        try:
+            (module.train if self.trains else module.eval)()  # either may be the user's own, and return nothing
+        except NotImplementedError as error:  # of an exported program
+            raise Unsupported(
+                f"model() of {self.file.name} returned an exported program ({error}): return the original module."
+            ) from error
         if any(map(torch.nn.parameter.is_lazy, (*module.parameters(), *module.buffers()))):
             self._initialize(module)
         if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
