@@ -8,7 +8,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.thread import _worker
+from functools import partial
 from math import prod
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import torch
@@ -111,12 +113,13 @@ class _Noted(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _run_in_threads() -> Iterator[list[Any]]:
-    """Collect the operators that a block runs in threads that it starts, and in pools of `concurrent.futures`.
+    """Collect the operators that a block runs in threads that it starts, and in pools of threads.
 
-    Modes see one thread alone. Threads that exist before, and serve a queue of their own, are not seen.
+    Modes see one thread alone. Threads that exist before, and serve a queue of the user's own, are not seen.
     """
     operators: list[Any] = []
     run, submit = threading.Thread.run, ThreadPoolExecutor.submit
+    apply, tasks = ThreadPool.apply_async, ThreadPool._guarded_task_generation  # type: ignore[attr-defined]
 
     def noted(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         with _Noted(operators):
@@ -128,10 +131,18 @@ def _run_in_threads() -> Iterator[list[Any]]:
 
     threading.Thread.run = noted_run  # type: ignore[method-assign]
     ThreadPoolExecutor.submit = lambda pool, /, *work, **named: submit(pool, noted, *work, **named)  # type: ignore
+    patched = {
+        "apply_async": lambda pool, func, *rest, **named: apply(pool, partial(noted, func), *rest, **named),
+        "_guarded_task_generation": lambda pool, job, func, items: tasks(pool, job, partial(noted, func), items),
+    }
+    for name, function in patched.items():
+        setattr(ThreadPool, name, function)
     try:
         yield operators
     finally:
         threading.Thread.run, ThreadPoolExecutor.submit = run, submit  # type: ignore[method-assign]
+        for name in patched:  # which Pool has, as processes do
+            delattr(ThreadPool, name)
 
 
 class _Counter(TorchDispatchMode):
