@@ -125,7 +125,10 @@ def _module_of(frame: FrameType) -> str:
 
 @contextlib.contextmanager
 def _as_script(path: str) -> Iterator[None]:
-    """Run a file's code with the command line of `python path`; turn an error of its relative imports into Fault."""
+    """Run a file's code with the command line of `python path`; turn an error of its relative imports into Fault.
+
+    Open stdout and stderr again where it closed them: a warning of a framework would raise ValueError.
+    """
     sys.argv = [path]  # from now on: calls of the model may read it
     try:
         yield
@@ -137,6 +140,12 @@ def _as_script(path: str) -> Iterator[None]:
         raise Fault(
             f"{error} ({place_of(error, path)}): import by absolute name; the file's folder is on sys.path."
         ) from error
+    finally:
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            stream = getattr(sys, name)
+            with contextlib.suppress(OSError):  # of a descriptor that was closed
+                if stream is None or getattr(stream, "closed", False):
+                    setattr(sys, name, open(number, "w", closefd=False, errors="replace"))  # noqa: SIM115 - kept open
 
 
 class _Made:

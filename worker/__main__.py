@@ -6,6 +6,7 @@ Threads and caches are in the environment before the process starts; see `launch
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib.util
 import json
@@ -125,8 +126,9 @@ def main() -> None:
     except writing.Unwritten as refused:
         channel.send(Refused(refused.path, refused.number))
     # All is written; an orderly shutdown of a framework can take seconds.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for written in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # a user's model may have closed or replaced it
+            written.flush()
     os._exit(0)
 
 

@@ -61,7 +61,7 @@ class Channel:
         ) <= 2:  # a framework closed it, and a file would get its number
             pass
         os.close(descriptor)
-        with contextlib.suppress(OSError):  # the log is no result
+        with contextlib.suppress(OSError, ValueError):  # the log is no result, and a model may have closed it
             print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # heads the lines below
         self.send(Phase(cell.id, phase))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
@@ -51,6 +52,13 @@ def test_an_argument_that_is_required_has_a_way_out(written, begin):
 def test_an_exit_of_another_kind_is_not_blamed_on_arguments(written):
     with pytest.raises(Fault, match=r"^net0\.py called exit\(2\)\.$"):
         written("import sys\nsys.exit(2)\n")
+
+
+def test_streams_that_a_file_closes_are_open_again(written, monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.StringIO())
+    written("import sys\nsys.stdout.close()\nsys.stderr = None\n")
+    assert sys.stdout.writable() and sys.stderr.writable()
 
 
 @pytest.mark.parametrize("begin", ["", "def model():\n    "], ids=["at once", "in a call"])
