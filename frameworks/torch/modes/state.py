@@ -27,6 +27,8 @@ class State:
         for owner, name, buffer, first in self._buffers:
             owner._buffers[name] = buffer  # where a call bound another one
             if first is not None and _differ(buffer, first):  # memory without write access may be read
+                if buffer.shape != first.shape:
+                    buffer.resize_(first.shape)
                 buffer.copy_(first)
         for parameter, first in self._parameters:
             parameter.copy_(first)

@@ -35,6 +35,7 @@ LIMIT = re.compile(
 )
 _WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
 _LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # another one in each process
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
 FAILED = (
@@ -175,7 +176,7 @@ class Backend(graphs.CountingBackend):
         return (mine or others or [None])[-1]
 
     def _keep(self, kept: dict[str, str], place: tuple[str, str], reason: str) -> None:
-        text = without_folders(" ".join(reason.split()), self._source)
+        text = _ADDRESS.sub("", without_folders(" ".join(reason.split()), self._source))
         kept.setdefault(short_place(*place, self._source), text[:REASON_CHARACTERS])
 
     def _keep_break(self, place: tuple[str, str], reason: str) -> None:
