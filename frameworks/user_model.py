@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 import math
 import re
 from abc import ABC, abstractmethod
@@ -585,11 +586,18 @@ class Training(Subject):
 def scalar_loss(
     file: UserFile, is_scalar: Callable[[Any], bool], example: str, plain: Callable[[Callable], Callable] | None = None
 ) -> Callable[[Any], Any]:
-    """Return the file's `loss`, which raises Fault where it gives anything but a scalar.
+    """Return the file's `loss`, which raises Fault where it gives anything but a scalar, or takes more than the output.
 
     `plain` removes the compiler from it.
     """
     function = plain(file.function("loss")) if plain else file.function("loss")
+    with contextlib.suppress(ValueError):  # of a function without a signature
+        try:
+            inspect.signature(function).bind(None)
+        except TypeError as error:
+            raise Fault(
+                f"loss() of {file.name} takes the model's output alone ({error}): let the model take and return targets."
+            ) from error
 
     def loss(output: Any) -> Any:
         value = function(output)
