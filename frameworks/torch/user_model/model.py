@@ -53,9 +53,12 @@ class TorchRules(Rules):
             return None
         tensor = value.detach().to_dense() if value.layout == torch._mkldnn else value.detach()
         tensor = tensor.dequantize() if tensor.is_quantized else tensor.resolve_conj().resolve_neg()
-        if tensor.dtype in (torch.float64, torch.complex64, torch.complex128) or not _is_real(tensor):
+        if _is_real(tensor) and tensor.dtype not in (torch.float64, torch.complex64, torch.complex128):
+            tensor = tensor.to(torch.float32)
+        try:
             return tensor.cpu().numpy()
-        return tensor.to(torch.float32).cpu().numpy()
+        except RuntimeError:  # a subclass of tensors that shows no parts
+            return None
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
         if isinstance(value, torch.device | torch.dtype):
