@@ -596,7 +596,7 @@ def scalar_loss(
             inspect.signature(function).bind(None)
         except TypeError as error:
             raise Fault(
-                f"loss() of {file.name} takes the model's output alone ({error}): let the model take and return targets."
+                f"loss() of {file.name} takes the output alone ({error}): let the model take and return targets."
             ) from error
 
     def loss(output: Any) -> Any:
