@@ -36,6 +36,8 @@ AUTOGRAD: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
     "enabled": contextlib.nullcontext,
 }
 _ADDRESS = re.compile(r" at 0x\w+")
+# How Paddle says that a captured program has no such method of tensors.
+_LACKING = re.compile(r"pir\.Value' object has no attribute '(\w+)'")
 EXACT = ("float32", "float64", "complex64", "complex128")
 
 
@@ -347,6 +349,9 @@ def _raise(error: Exception, source: str) -> NoReturn:
         raise error
     reason, file, line = found
     place = f" (at {user_file.short_place(file, line, source)})" if file else ""
+    if lacking := _LACKING.search(reason):
+        way = "paddle.assign(values, tensor)" if lacking[1] == "set_value" else "a function of paddle"
+        raise Unsupported(f"to_static has no Tensor.{lacking[1]}{place}: call {way}, which both modes have.") from error
     raise RuntimeError(f"to_static: {reason}{place}") from error
 
 
