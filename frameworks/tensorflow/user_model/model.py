@@ -297,6 +297,8 @@ class Model(user_model.UserModel):
         kinds = tuple(keras.layers.Layer for keras in hubs.installed_keras())
         called = [one for one in reached if isinstance(one, kinds) and one.built]  # others may lack their variables
         layers = [] if isinstance(model, kinds) else called
+        if self.trains and layers and call is model:
+            self.settings["training"] = "as the function calls its layers, by default for inference: it takes none"
         generators = raw([one.state for one in reached if isinstance(one, hubs.generators())])
         return Made(model, call, variables, constants, arrays, layers, [*draws, *generators])
 
