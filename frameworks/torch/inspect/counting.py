@@ -62,6 +62,15 @@ def product_added(_added: Sequence[int], matrix: Sequence[int], other: Sequence[
     return product(matrix, other)
 
 
+def product_of_groups(matrix: Sequence[int], other: Sequence[int], *_: Any, **__: Any) -> int:
+    """Return FLOPs of products by shapes (m, k) and (k, n), of which either may have a number of groups before.
+
+    Groups divide an axis where they do not number both.
+    """
+    groups = matrix[0] if len(matrix) == len(other) == 3 else 1
+    return 2 * groups * prod(matrix[-2:]) * other[-1]
+
+
 def trilinear(*operands: Any, **_: Any) -> int:
     """Return FLOPs of sums of products of three tensors, by their shapes and, for each, the axes that it lacks.
 
@@ -78,6 +87,7 @@ PRODUCTS = {
     **dict.fromkeys(("mv", "dot", "vdot", "_int_mm"), product),
     **dict.fromkeys(("addmv", "addmv_", "addmm_", "baddbmm_", "addbmm", "addbmm_", "_addmm_activation"), product_added),
     "_trilinear": trilinear,
+    "_grouped_mm": product_of_groups,
 }
 # torch counts the kernels of GPUs.
 ATTENTION_ON_CPUS = {
