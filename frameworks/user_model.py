@@ -188,7 +188,13 @@ class UserModel(Subject):
 
     def made(self) -> Any:
         """Return the result of the user's `model`. Raises Fault where it is no model."""
-        made = self.file.call("model")
+        try:
+            made = self.file.call("model")
+        except TypeError as error:
+            given = self.file.function("model")
+            if not self.fits(given) or inspect.isroutine(given) or isinstance(given, type):
+                raise
+            raise Fault(f"model in {self.file.name} is {kind(given)}: make it a function that returns this.") from error
         if not self.fits(made):
             raise Fault(f"model() of {self.file.name} returned {kind(made)}: return {self.wanted}.")
         return made

@@ -115,7 +115,8 @@ class Training(user_model.Training):
     def _refuse_gradients_of_copy(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
-        if any(one._post_accumulate_grad_hooks for one in module.parameters()):  # they may update weights
+        if any(one._post_accumulate_grad_hooks for one in module.parameters()):
+            self._refuse_updates()
             return
         try:
             self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
@@ -143,6 +144,20 @@ class Training(user_model.Training):
             raise Unsupported(
                 f"each mode trains a copy of the model, in which {_named(others)} would have another gradient: hold "
                 "parts of the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
+            )
+
+    def _refuse_updates(self) -> None:
+        """Raise Unsupported where hooks change parameters once their gradients are there, as optimizers in backward."""
+        parameters = list(self.model.module.parameters())
+        first = [one.detach().clone() for one in parameters]
+        self._gradients(self.model.module)
+        changed = [(one, was) for one, was in zip(parameters, first, strict=True) if not torch.equal(one, was)]
+        with torch.no_grad():
+            for one, was in changed:
+                one.copy_(was)
+        if changed:
+            raise Unsupported(
+                "hooks of parameters change them in backward: remove them, for the suite runs the optimizer."
             )
 
     def with_gradients(self) -> list[str]:
