@@ -397,8 +397,7 @@ def _without_compile(owner: Any) -> Iterator[str]:
         held = value.__func__ if bound else value
         attributes = getattr(held, "__dict__", {}) if callable(held) else {}
         original = None if DISABLED in attributes else attributes.get(ALREADY)
-        direct = original is not None and getattr(held, "__wrapped__", original) is original
-        if direct and not isinstance(owner, torch.nn.Module):
+        if original is not None and getattr(held, "__wrapped__", original) is original:
             setattr(owner, name, type(value)(original) if bound else original)
             yield name
 
