@@ -351,6 +351,7 @@ STARTERS = {
     "launchers/scratch.py": "becomes the worker",
     "frameworks/ranks.py": "starts the other ranks, which end with rank 0",
     "worker/started.py": "notes the programs that a framework starts, and starts none",
+    "frameworks/torch/inspect/counting.py": "notes the work of a user's threads, and starts none",
 }
 
 
