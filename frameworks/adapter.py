@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from frameworks.program import Program
 from frameworks.ranks import Others, Ranks, own
 from frameworks.user_model import Subject
+from frameworks.values import Rules, read
 from measurement.cells import Capture, Cell, Effective
 from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
@@ -150,6 +151,7 @@ class Adapter(ABC):
 
     device: Any = None  # the framework's object, once it is configured
     starts = False  # whether the process's start is measured
+    rules: Rules = Rules()  # how its outputs become arrays
 
     def __init__(self) -> None:
         self.user_models: dict[str, Any] = {}  # by group, whose modes share one
@@ -262,9 +264,15 @@ class Adapter(ABC):
     def synchronize(self, output: Any) -> None:
         """Wait until the work behind `output` is done."""
 
-    @abstractmethod
     def to_numpy(self, output: Any) -> Arrays:
-        """Return the output's tensors under the workload's output names, on the host, floating point as float32."""
+        """Return the output's tensors under the workload's output names, on the host, floating point as float32.
+
+        Those of a cache are its contents by now, where the model has one.
+        """
+        cache = output.get("cache") if isinstance(output, dict) else None
+        if callable(cache):
+            output = {name: tensor for name, tensor in output.items() if name != "cache"} | cache()
+        return read(output, self.rules).arrays
 
     def processes(self, cell: Cell) -> int:
         """Return how many processes train a cell: one per rank, or one with several devices."""

@@ -126,14 +126,6 @@ def with_cache(
     return called
 
 
-def tensors(output: Any) -> Any:
-    """Return the output with the current contents of the cache, where the model has one; any other output unchanged."""
-    cache = output.get("cache") if isinstance(output, dict) else None
-    if not callable(cache):
-        return output
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | cache()
-
-
 def both(read: Capture, proceed: Capture) -> Capture:
     """Return the joint capture of two graphs, both of which a call needs."""
     details = {"prompt": read.detail, "token": proceed.detail}

@@ -145,6 +145,7 @@ def allowed_to(path: Path) -> set[str] | None:
                 "frameworks.program",
                 "frameworks.ranks",
                 "frameworks.user_model",
+                "frameworks.values",
                 "measurement.cells",
                 "workloads.passes",
                 "workloads.spec",

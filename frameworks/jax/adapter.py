@@ -12,7 +12,7 @@ import jaxlib
 import numpy as np
 
 import frameworks.adapter as boundary
-from frameworks import generating, smoke_test, values
+from frameworks import smoke_test
 from frameworks.adapter import Effective, Unsupported
 from frameworks.jax import POOL_THREADS_MORE, runtime
 from frameworks.jax.modes import compiling, graphs, parallel
@@ -43,6 +43,8 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 
 
 class Adapter(boundary.Adapter):
+    rules = user_model.Model.rules
+
     def __init__(self):
         super().__init__()
         self.compilations = graphs.Compilations()
@@ -124,10 +126,9 @@ class Adapter(boundary.Adapter):
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        output = generating.tensors(output)
         if isinstance(output, dict) and hasattr(output.get("state"), "held"):  # of training
             output = {"loss": output["loss"], **output["state"].held}
-        return values.read(output, user_model.Model.rules).arrays
+        return super().to_numpy(output)
 
     def release(self) -> None:
         for model in self.user_models.values():

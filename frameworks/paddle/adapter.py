@@ -13,13 +13,12 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, generating, ranks, smoke_test, values
+from frameworks import adapter, ranks, smoke_test
 from frameworks.adapter import DTYPES, Effective, Unsupported
 from frameworks.paddle import device as gpu
 from frameworks.paddle.modes import graphs, training
 from frameworks.paddle.user_model import model as user_model
 from measurement.cells import Cell
-from workloads.spec import Arrays
 
 DEBUGGING = ["FLAGS_check_nan_inf", "FLAGS_benchmark"]
 FLAGS = [
@@ -35,6 +34,8 @@ class Adapter(adapter.Adapter):
 
     Outputs of the mode `inference` are the predictor's own memory, valid until its next call.
     """
+
+    rules = user_model.Model.rules
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,9 +122,6 @@ class Adapter(adapter.Adapter):
     def synchronize(self, output: Any) -> None:
         if self._device != "cpu":  # raises on a CPU, where calls return when their work is done
             paddle.device.cuda.synchronize()
-
-    def to_numpy(self, output: Any) -> Arrays:
-        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
         super().release()

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
-from frameworks import generating, obstacles, values
+from frameworks import generating, obstacles
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
 from frameworks.tensorflow.inspect import program
@@ -50,6 +50,8 @@ _SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 
 class Adapter(boundary.Adapter):
     """TensorFlow on one device. All methods but `obstacle` fix the device for the process."""
+
+    rules = user_model.Model.rules
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,9 +135,6 @@ class Adapter(boundary.Adapter):
             for index in range(self._count):
                 with tf.device(f"/GPU:{index}"):
                     tf.raw_ops.SyncDevice()
-
-    def to_numpy(self, output: Any) -> Arrays:
-        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def release(self) -> None:
         super().release()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from frameworks import adapter, generating, ranks, smoke_test, values
+from frameworks import adapter, ranks, smoke_test
 from frameworks.adapter import DTYPES, Effective, Step, Unsupported
 from frameworks.torch import FRAMEWORK, forms
 from frameworks.torch import device as gpu
@@ -26,6 +26,8 @@ class Adapter(adapter.Adapter):
 
     In modes with CUDA graphs an output's memory is the graph's, valid until the next call of any such mode.
     """
+
+    rules = user_model.Model.rules
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,9 +112,6 @@ class Adapter(adapter.Adapter):
     def synchronize(self, output: Any) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-
-    def to_numpy(self, output: Any) -> Arrays:
-        return values.read(generating.tensors(output), user_model.Model.rules).arrays
 
     def processes(self, cell: Cell) -> int:
         return cell.ranks
