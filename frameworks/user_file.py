@@ -44,6 +44,8 @@ _LACKING = re.compile(
     r"(?is).*(?:not implemented for '|unsupported (?:dtype|scalar ?type):? |not support (?:dtype )?)(?:torch\.)?"
     r"(?:b?float16|half)\b"
 )
+# What JAX's errors say of the function that the suite traces, and where they refer to.
+_TRACED = re.compile(r"\s*The error occurred while tracing the function [^\n]*|\s*See https://docs\.jax\.dev/\S*")
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
@@ -316,7 +318,7 @@ def disagreement(error: BaseException) -> str:
 def text_of(error: BaseException) -> str:
     """Return an exception's text, also of a user's class with a `__str__` that raises."""
     try:
-        return str(error)
+        return _TRACED.sub("", str(error))
     except Exception as other:
         return f"its text is unknown: __str__ raises {type(other).__name__}"
 
