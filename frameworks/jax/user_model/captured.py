@@ -309,14 +309,14 @@ class Reached:
 
 
 def compiled(primitives: Iterable[program.Primitive]) -> list[str]:
-    """Return the compiled functions that primitives run, and that are not JAX's own."""
+    """Return the compiled functions that primitives run, and that are not a library's own, as JAX's and optax's are."""
     functions = []
     for name, params in primitives:
         if name in program.JITTED:
             body = params["jaxpr"].jaxpr
             _, _, place = body.debug_info.func_src_info.partition(" at ")
             is_pmap = any(part.primitive.name == "shard_map" for part in body.eqns)
-            if is_pmap or not place.startswith(_JAX):
+            if is_pmap or not (place.startswith(_JAX) or _is_in_library(params["name"], place.rpartition(":")[0])):
                 functions.append(f"{params['name']} ({place or 'no line known'}) under jax.jit")
         elif name == "call_exported":
             functions.append(f"{params['exported'].fun_name} from jax.export")
@@ -375,6 +375,13 @@ def _is_librarys(value: Any) -> bool:
     for name in getattr(inner, "__qualname__", "").split("."):
         found = vars(found).get(name) if hasattr(found, "__dict__") else None
     return found is value
+
+
+def _is_in_library(name: str, file: str) -> bool:
+    """Return whether a library has a compiled function under this name in this file."""
+    modules = [module for module in list(sys.modules.values()) if getattr(module, "__file__", None) == file]
+    found = [getattr(module, name, None) for module in modules]
+    return any(type(one).__name__ in COMPILED and _is_librarys(one) for one in found)
 
 
 def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
