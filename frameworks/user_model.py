@@ -675,6 +675,23 @@ def named_entries(value: Any, name: str = "", within: tuple[int, ...] = ()) -> I
         yield from named_entries(part, path, (*within, id(value)))
 
 
+def named_arguments(inputs: Inputs) -> dict[str, Any]:
+    """Return the arguments of a call by the names that reasons give them."""
+    args, kwargs = inputs
+    return {f"argument {number}": value for number, value in enumerate(args, 1)} | kwargs
+
+
+def other_forms(forms: Iterable[Mapping[str, tuple[str, Any]]]) -> list[str]:
+    """Return how later forms of the inputs differ from the first; each is text by name, with what is compared."""
+    first, *rest = forms
+    reasons = []
+    for given in rest:
+        if other := {name: text for name, (text, key) in given.items() if first.get(name, ("", None))[1] != key}:
+            kind = "shape" if any("[" in text for text in other.values()) else "value"
+            reasons.append(f"inputs of another {kind}: {', '.join(f'{name} {text}' for name, text in other.items())}")
+    return list(dict.fromkeys(reasons))
+
+
 def _copied(found: Values) -> dict[str, np.ndarray]:
     return {name: np.array(array) for name, array in found.arrays.items()}
 

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -489,22 +489,12 @@ def with_recompilations(captured: Capture, model: Model) -> Capture:
     if again < 1:
         return captured
     form = "state of another form" if model.applied.writes else "inputs of another form"
-    reason = "; ".join(_changes(list(map(_signature, model.sets)))) or form
+    reason = "; ".join(user_model.other_forms(map(_signature, model.sets))) or form
     return replace(captured, recompilations=again, recompiled=((Path(model.source).name, reason),))
 
 
-def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
-    """Yield the parts of each later form of the inputs that the first form lacks."""
-    known = dict(signatures[0])
-    for signature in [other for index, other in enumerate(signatures) if other not in signatures[:index]][1:]:
-        changed = [(name, kind) for name, kind in signature if known.get(name) != kind]
-        what = "inputs of another shape" if any("[" in kind for _, kind in changed) else "inputs of another value"
-        if changed:
-            yield f"{what}: {', '.join(f'{name} {kind}' for name, kind in changed)}"
-
-
 def counted(function: Callable, *arguments: Any) -> Counted | None:
-    """Return XLA's cost of a call before fusion; None where it lacks a rule for a part."""
+    """Return XLA's cost of a call before fusion; None where it lacks a rule for a part. Raises Uncounted."""
     traced = jax.jit(function).trace(*arguments)
     lowered = traced.lower()
     calls = re.findall(r"custom_call @([\w.]+)", lowered.as_text())
@@ -675,11 +665,10 @@ def _unflattened(kind: type, names: tuple[str, ...], children: Sequence[Any]) ->
     return made
 
 
-def _signature(inputs: Inputs) -> list[tuple[str, str]]:
-    """Return the names of an input set's leaves, each with the properties that a compilation depends on."""
-    args, kwargs = inputs
-    leaves = jax.tree_util.tree_leaves_with_path({**{str(i + 1): a for i, a in enumerate(args)}, **kwargs})
-    return [(".".join(map(_key, path)), _held(leaf)) for path, leaf in leaves]
+def _signature(inputs: Inputs) -> dict[str, tuple[str, str]]:
+    """Return the properties that a compilation depends on, by the name of each leaf of an input set."""
+    leaves = jax.tree_util.tree_leaves_with_path(user_model.named_arguments(inputs))
+    return {".".join(map(_key, path)): (_held(leaf), _held(leaf)) for path, leaf in leaves}
 
 
 def _held(leaf: Any) -> str:

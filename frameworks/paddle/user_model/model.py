@@ -318,7 +318,8 @@ class Predicted:
         inputs = self._model.sets[0]
         tensors = trees.tensors(inputs)
         ids = {id(tensors[number]) for number in unneeded}
-        holders = [name for name, value in _named(inputs) if ids & set(map(id, trees.tensors(value)))]
+        named = user_model.named_arguments(inputs).items()
+        holders = [name for name, value in named if ids & set(map(id, trees.tensors(value)))]
         raise Unsupported(
             f"paddle.jit.save refuses inputs that no output needs, tensors of {', '.join(holders)}: change inputs() or "
             "forward() so that the model uses them."
@@ -492,13 +493,8 @@ def _described(inputs: Any) -> list[str]:
             return repr(leaf)[:60]
         return f"{_name(leaf.dtype)}[{','.join(map(str, leaf.shape))}]"
 
-    return [f"{name} {', '.join(map(text, paddle.utils.flatten([value])))}" for name, value in _named(inputs[-2:])]
-
-
-def _named(inputs: Inputs) -> list[tuple[str, Any]]:
-    """Return the arguments of a call with their names."""
-    args, kwargs = inputs
-    return [*((f"argument {number}", value) for number, value in enumerate(args, 1)), *kwargs.items()]
+    named = user_model.named_arguments(inputs[-2:])
+    return [f"{name} {', '.join(map(text, paddle.utils.flatten([value])))}" for name, value in named.items()]
 
 
 def _has_class(value: Any) -> bool:

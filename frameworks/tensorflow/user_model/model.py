@@ -352,7 +352,7 @@ def captured(function: Callable, model: Model, cell: Cell) -> tuple:
         return output
 
     graph = graph_of(lambda args, kwargs: keep(function(args, kwargs)), cell.mode == "function-xla")
-    reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
+    reasons = [(model.file.name, reason) for reason in user_model.other_forms(map(_specification, model.sets))]
     call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
     return partial(refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None, kept)
 
@@ -392,8 +392,7 @@ def _specification(inputs: Inputs) -> dict[str, tuple[str, Any]]:
 
     They are shapes, other values, and objects.
     """
-    args, kwargs = inputs
-    named = {f"argument {index + 1}": value for index, value in enumerate(args)} | kwargs
+    named = user_model.named_arguments(inputs)
     found = {name: [_traced_by(leaf) for leaf in tf.nest.flatten(value)] for name, value in named.items()}
     return {name: (", ".join(text for text, _ in leaves), leaves) for name, leaves in found.items()}
 
