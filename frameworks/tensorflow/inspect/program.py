@@ -209,6 +209,8 @@ def _of_graph(
         if node.name in dropped or _is_piece(node):
             continue
         if node.type not in CALLS:
+            if any(value.WhichOneof("value") == "func" for value in node.node_def.attr.values()):
+                raise NotImplementedError(f"the graph calls a function in {node.type}, whose operators are not listed")
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             spare = node.name not in needed or (looped and node.type == "AddN")
             name = "ConcatV2" if _adds_pieces(node) else node.type
@@ -220,11 +222,13 @@ def _of_graph(
         loops = "body" in CALLS[node.type]
         read = [one.name in ends or any(reader.name in needed for reader in one.consumers()) for one in node.outputs]
         others, last = _outputs(functions, {place for place, is_read in enumerate(read) if is_read}, loops)
+        inside = trips[1:] if loops and trips else trips
         for trip in range(count):
             for function, some in zip(functions, last if trip == count - 1 else others, strict=True):
-                inside = trips[1:] if loops and trips else trips
                 begin = _of_inputs(node, function, constant) if loops and trip == 0 else ()
                 yield from _of_graph(function, inside, inner, (), some, looped or loops, begin)
+        if loops:  # the condition that ends it
+            yield from _of_graph(functions[0], inside, inner, looped=True)
 
 
 def _constant(graph: Any, start: Collection[str]) -> set[str]:
