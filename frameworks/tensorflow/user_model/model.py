@@ -371,20 +371,17 @@ def refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         sign = next((sign for sign in REFUSED if sign in words), None)
         if sign is None:
             raise
-        words = re.sub(r"graph __\S+?(\[\S*\])? on", "the graph on", words.partition("The op is created at")[0])
-        words = re.sub(r"\{\{node (\S+)\}\}", r" \1", re.sub(r"<function \S+ at \w+>|\S*<lambda>\(.*?\)", "it", words))
-        raise Unsupported(f"{REFUSED[sign]} cannot compile the model: {words[words.find(sign) :][:400]}") from error
+        trace = error.__traceback__
+    raise Unsupported(f"{REFUSED[sign]} cannot compile the model: {_reason(words, sign)}").with_traceback(trace)
 
 
-def other_inputs(sets: Sequence[Inputs]) -> list[str]:
-    """Return, for each input set that causes another trace, its differences from the first set."""
-    first, *rest = map(_specification, sets)
-    reasons = []
-    for given in rest:
-        if other := {name: text for name, (text, key) in given.items() if first.get(name, ("", None))[1] != key}:
-            kind = "shape" if any("[" in text for text in other.values()) else "value"
-            reasons.append(f"inputs of another {kind}: {', '.join(f'{name} {text}' for name, text in other.items())}")
-    return list(dict.fromkeys(reasons))
+def _reason(words: str, sign: str) -> str:
+    """Return the reason in TensorFlow's text: operators that XLA lacks, or what follows the sign."""
+    if lacking := dict.fromkeys(re.findall(r"No registered '(\w+)' OpKernel", words)):
+        return f"it has no kernel for {'strings' if '=DT_STRING' in words else ', '.join(lacking)}"
+    words = re.sub(r"graph __\S+?(\[\S*\])? on", "the graph on", words.partition("The op is created at")[0])
+    words = re.sub(r"\{\{node (\S+)\}\}", r" \1", re.sub(r"<function \S+ at \w+>|\S*<lambda>\(.*?\)", "it", words))
+    return words[words.find(sign) :][:400]
 
 
 def _specification(inputs: Inputs) -> dict[str, tuple[str, Any]]:
