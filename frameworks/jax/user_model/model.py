@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 from frameworks import user_file, user_model, values
 from frameworks.adapter import Capture, Step, Unsupported
@@ -23,7 +24,7 @@ from frameworks.jax import runtime
 from frameworks.jax.inspect import program
 from frameworks.jax.user_model.captured import LARGE, Reached, compiled, constants
 from frameworks.program import PRODUCTS, Operation, product_dtypes
-from frameworks.user_model import Call, Counted, Inputs
+from frameworks.user_model import Call, Counted, Inputs, Uncounted
 from frameworks.values import Rules, Values
 from measurement.cells import Cell
 from workloads.user_model import UserModel
@@ -502,8 +503,37 @@ def counted(function: Callable, *arguments: Any) -> Counted | None:
     if found.get("flops", -1) < 0 or not all(name.startswith(COUNTED_CALLS) for name in calls):
         return None
     once = _moved(traced.jaxpr, arguments)
-    moved, transcendentals = found.get("bytes accessed", once), found.get("transcendentals", 0)
-    return Counted(int(found["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
+    flops, moved, transcendentals = _costs(found, once) + _of_loops(traced.jaxpr)
+    return Counted(int(flops), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
+
+
+def _costs(found: Mapping[str, float], moved: int = 0) -> np.ndarray:
+    """Return the FLOPs, bytes and transcendentals of XLA's cost analysis."""
+    return np.array([found.get("flops", 0), found.get("bytes accessed", moved), found.get("transcendentals", 0)])
+
+
+def _of_loops(jaxpr: Any) -> np.ndarray:
+    """Return the costs of loops that XLA's analysis lacks, which counts their bodies once.
+
+    Raises Uncounted for a loop whose length values decide, and for branches of other costs.
+    """
+    total = np.zeros(3)
+    for equation in jaxpr.eqns:
+        name, inner = equation.primitive.name, list(program.inner(equation.params))
+        if name == "scan":
+            (body,) = inner
+            total += equation.params["length"] * _cost(body) - _cost(body, repeated=False)
+        elif name == "while" or (name == "cond" and len({_cost(branch)[0] for branch in inner}) > 1):
+            raise Uncounted.naming([name])
+        else:
+            total += sum(map(_of_loops, inner[:1] if name == "cond" else inner), np.zeros(3))
+    return total
+
+
+def _cost(body: Any, repeated: bool = True) -> np.ndarray:
+    """Return the costs of a closed jaxpr, with its loops `repeated` or counted once."""
+    once = _costs(jax.jit(jaxpr_as_fun(body)).lower(*body.in_avals).cost_analysis() or {})
+    return once + _of_loops(body) if repeated else once
 
 
 def _moved(jaxpr: Any, arguments: Any) -> int:
