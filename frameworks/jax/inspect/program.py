@@ -32,7 +32,7 @@ except (ImportError, AttributeError):
 # Primitives replaced by the jaxprs they hold.
 CALLS = (
     "jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call",
-    "custom_vjp_call_jaxpr", "custom_partitioning", "eval_jaxpr", "scan", "while", "cond",
+    "custom_vjp_call_jaxpr", "custom_partitioning", "eval_jaxpr", "scan", "while", "cond", "shard_map",
 )  # fmt: skip
 # They rename memory or copy a value to the device; reading one micro-batch is a slice here and part of `scan` there.
 RENAMES = (
@@ -74,6 +74,14 @@ class Listing(_EvalTrace):
     ) -> Any:
         with _set_current_trace(self):
             return function.call_wrapped(*args)
+
+    def process_shard_map(self, primitive: Any, function: Any, args: Sequence, /, **params: Any) -> Any:
+        def staged(*given: Any) -> None:
+            core.trace_ctx.trace.process_shard_map(primitive, function, given, **params)
+
+        with _set_current_trace(_eval_trace):  # which runs each primitive within under jit
+            self.operations += _of_jaxpr(jax.make_jaxpr(staged)(*args))
+            return _eval_trace.process_shard_map(primitive, function, args, **params)
 
 
 class Dispatches(_EvalTrace):
