@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from statistics import median
 from typing import Any
 
@@ -152,6 +153,7 @@ def status(result: CellResult) -> dict[str, Any]:
     }
     if parity and not parity.holds:
         step = f"; tokens from step {parity.first_differing} on" if parity.first_differing else ""
-        differing = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
+        reference = re.split(r" \(|, ", parity.reference)[0]  # without the details in its column
+        differing = f"Outputs differ from {reference}'s {_how_far(parity)}{step}."
         return row | {"status": "mismatch", "reason": differing}
     return row | {"status": "ok", "reason": breaks.sentence(result) or None}

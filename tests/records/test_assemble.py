@@ -210,6 +210,9 @@ def test_a_wrong_output_is_a_mismatch_whatever_the_time(result):
     assert row.reason == (
         "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
     )
+    reference = "its own eager mode in float32 (float64 failed: no such kernel.), up to 3 times eager mode's own error"
+    row = made(result(parity=Parity(INCOMPARABLE, 1e-4, reference)))
+    assert row.reason == "Outputs differ from its own eager mode in float32's in shape, kind or number."
     row = made(result(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
     assert row.status == "mismatch"
     assert row.parity_max_abs_err is None
