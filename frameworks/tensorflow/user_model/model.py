@@ -312,9 +312,10 @@ class Model(user_model.UserModel):
         finally:
             self.restore()
         for stack in stacks:
-            if any(_module_of(frame).startswith(SAVED_MODEL) for frame, _ in stack):
-                raise Unsupported("the model calls a SavedModel, which has no eager mode: use the original model.")
             called = [holder for frame, _ in stack if isinstance(holder := frame.f_locals.get("self"), FUNCTION)]
+            restored = any(_module_of(frame).startswith(SAVED_MODEL) for frame, _ in stack)
+            if restored or any(map(_is_restored, called)):
+                raise Unsupported("the model calls a SavedModel, which has no eager mode: use the original model.")
             code = getattr(called[0].python_function, "__code__", None) if called else None
             caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
             if called and _is_trainers(called[0]):
