@@ -75,6 +75,7 @@ class Reached:
         self._variables: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._namespaces: dict[int, tuple[Any, frozenset[str]]] = {}  # of modules and classes: the names at first
         self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
+        self._holders: dict[int, tuple[Any, Any]] = {}  # owner and name of containers, which calls may replace
 
     def plain(self, value: Any, name: Any = "") -> Any:
         """Return a value with nothing compiled and partial functions as trees, and find the values that it reaches."""
@@ -133,11 +134,19 @@ class Reached:
         """Return the arrays in the places after a call that began with others."""
         now = list(arrays)
         for place in filter(None, self._places.values()):
-            leaves, form = jax.tree.flatten(_get(place.owner, place.name))
+            leaves, form = jax.tree.flatten(_get(self._present(place.owner), place.name))
             for leaf, number in zip(leaves, place.numbers, strict=True) if form == place.form else ():
                 if number is not None and leaf is not arrays[number]:
                     now[number] = leaf
         return now
+
+    def _present(self, owner: Any) -> Any:
+        """Return the container that a call has put in an owner's place; the owner where there is none."""
+        if id(owner) not in self._holders:
+            return owner
+        holder, name = self._holders[id(owner)]
+        found = _get(self._present(holder), name)
+        return found if type(found) is type(owner) else owner
 
     def contents(self) -> list[Any]:
         """Return the leaves of the present values in lists, dicts, objects and variables."""
@@ -270,6 +279,7 @@ class Reached:
         if value is _UNSET or type(value) in _SCALARS:
             return
         if type(value) in _TREES or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
+            self._holders.setdefault(id(value), (owner, name))
             self._walk_container(value)
             return
         self._places[id(owner), name] = None
