@@ -47,6 +47,8 @@ _EVENT = re.compile(
     r"\s*Output: \[(?P<results>.*?)\] \} *$",
     re.MULTILINE | re.DOTALL,
 )
+# A `PyLayer` of the user's, whose operators are indented, and which is then logged like one of them.
+_LAYER = re.compile(r"(\w+):Running PyLayer Apply")
 _OPERAND = re.compile(r"^\( (\w+) , ", re.MULTILINE)
 _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTILINE)
 
@@ -88,14 +90,15 @@ def logged(call: Callable[..., Any], inputs: tuple, despite_numpy: bool = False)
 def dispatches(log: str, cell: Cell | None) -> list[Dispatch]:
     """Return the operators in a log of eager calls. Raises ValueError where it lacks operands or attributes."""
     operators, running, calls = [], [], []
-    for event in _EVENT.finditer(log):
+    layers = "|".join({"", *_LAYER.findall(log)})
+    for event in _EVENT.finditer(re.sub(r"^\t+", "", log, flags=re.MULTILINE)):
         if event["begin"]:
             calls.append(json.loads(event["begin"]))
         elif event["end"]:
             calls.pop()
         elif event["running"]:
             running.append(event["running"])
-        else:
+        elif not re.fullmatch(rf"({layers})\d+", event["api"]):
             name = running.pop() if running else ""
             if not re.fullmatch(rf"{name}\d*", event["api"]):  # calls of one operator are numbered
                 raise ValueError(

@@ -9,7 +9,7 @@ those of a captured program copy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -200,8 +200,18 @@ def captured(graph: Any, cell: Cell) -> Program | None:
     """
     if not hasattr(paddle, "pir") or not isinstance(graph, paddle.pir.Program):
         return None
-    operators = [op for op in graph.global_block().ops if not op.name().startswith("builtin.")]
+    operators = _operators(graph.global_block())
     return normal_form(_dispatch(operator, cell) for operator in operators if not _of_a_shape(operator))
+
+
+def _operators(block: Any) -> Iterator[Any]:
+    """Yield the operators of a block that compute, and those within the user's own `PyLayer`."""
+    for operator in block.ops:
+        if operator.name() == "pd_op.pylayer":
+            for inner in operator.blocks():
+                yield from _operators(inner)
+        elif not operator.name().startswith(("builtin.", "cf.")):
+            yield operator
 
 
 def _of_a_shape(operator: Any) -> bool:
