@@ -259,10 +259,12 @@ class Reached:
             if hasattr(value, "__dict__"):
                 self._walk_container(vars(value))
 
-    def _walk_container(self, container: Any) -> None:
+    def _walk_container(self, container: Any, holder: tuple[Any, Any] | None = None) -> None:
         if id(container) in self._seen:
             return
         self._seen[id(container)] = container
+        if holder:
+            self._holders[id(container)] = holder
         self._contents.append((container, container.copy()))
         for name in list(container) if isinstance(container, dict) else range(len(container)):
             self._visit(container, name)
@@ -279,8 +281,7 @@ class Reached:
         if value is _UNSET or type(value) in _SCALARS:
             return
         if type(value) in _TREES or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
-            self._holders.setdefault(id(value), (owner, name))
-            self._walk_container(value)
+            self._walk_container(value, (owner, name))
             return
         self._places[id(owner), name] = None
         before = len(self.removed)
