@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
-from frameworks import generating, obstacles
+from frameworks import obstacles
 from frameworks import smoke_test as known
 from frameworks.tensorflow import DEVICES
 from frameworks.tensorflow.inspect import program
