@@ -57,7 +57,8 @@ class Compile(Compiled):
         try:
             return super().step(replace(place, graph="to_static-cinn"))
         except Unsupported as reason:  # which names the mode to choose
-            raise Unsupported(str(reason).replace("MODE=to_static", "STRATEGY=capture")) from reason
+            reason.args = (str(reason).replace("MODE=to_static", "STRATEGY=capture"),)
+            raise
 
 
 class Warm(Compile):

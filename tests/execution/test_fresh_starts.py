@@ -298,6 +298,7 @@ def test_a_user_model_is_started_in_its_own_framework():
 
 
 def test_a_plan_of_starts_is_held_by_its_digest(tmp_path):
+        assert "Cause: " not in record.reason
     (tmp_path / manifest.STARTS).write_text(json.dumps({"given": {}, "cells": [], "digest": "0"}))
     with pytest.raises(UsageError, match="was changed"):
         manifest.read(tmp_path / manifest.STARTS)
