@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -10,9 +11,13 @@ from typing import Any
 
 import frameworks
 from frameworks.adapter import Adapter, Step, Unsupported
+from frameworks.user_file import in_a_line
+from frameworks.user_imports import finding_suite
 from measurement.cells import Cell
 from measurement.starts import COMPILE, EAGER, WAYS
 from workloads.spec import Arrays, Workload
+
+FORM_OF_OUTPUTS = "the form of the model's outputs"
 
 
 @dataclass
@@ -69,6 +74,21 @@ class Compiled(Strategy):
             with place.phase("load"):
                 step.load()
         return step
+
+
+def pickled(what: str, value: Any) -> bytes:
+    """Return the bytes of a value, such as a tree with a user's classes. Raises Unsupported for what has none."""
+    try:
+        with finding_suite():
+            return pickle.dumps(value)
+    except Exception as error:
+        raise Unsupported(f"{what} cannot be pickled ({in_a_line(error, 300)}).") from error
+
+
+def unpickled(data: bytes) -> Any:
+    """Return the value that `pickled` made bytes of."""
+    with finding_suite():
+        return pickle.loads(data)
 
 
 STRATEGIES: dict[str, type[Strategy]] = {EAGER: Strategy, COMPILE: Compiled}

@@ -137,6 +137,7 @@ def allowed_to(path: Path) -> set[str] | None:
             "values.py": {"numpy"},
             "copies.py": {"frameworks.values"},
             "start.py": {"frameworks", "frameworks.", "frameworks.adapter"}
+            | {"frameworks.user_file", "frameworks.user_imports"}
             | {"measurement.cells", "measurement.starts", "workloads.spec"},
             "stream.py": {"numpy", "frameworks", "frameworks.", "frameworks.adapter", "frameworks.user_model"}
             | {"measurement.cells", "measurement.streams", "workloads.spec"},

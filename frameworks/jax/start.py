@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,8 +17,7 @@ from frameworks.adapter import DTYPES, Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.models import build
 from frameworks.jax.user_model import model as user_model
-from frameworks.start import Place, Strategy
-from frameworks.user_file import in_a_line
+from frameworks.start import FORM_OF_OUTPUTS, Place, Strategy, pickled, unpickled
 
 EXECUTABLE, EXPORT, FORM, CACHE = "executable.pickle", "exported.bin", "form.pickle", "cache"
 LACKING = {
@@ -135,7 +133,7 @@ class Exported(Compile):
         model = built(place)
         with place.phase("load"):
             loaded = jax.export.deserialize(bytearray((place.artefact / EXPORT).read_bytes()))
-            form = pickle.loads((place.artefact / FORM).read_bytes())
+            form = unpickled((place.artefact / FORM).read_bytes())
 
         def function(*arguments: Any) -> Any:
             return jax.tree.unflatten(form, loaded.call(*jax.tree.leaves(arguments)))
@@ -155,7 +153,7 @@ class Exported(Compile):
         with runtime.exporting():
             written = jax.export.export(jax.jit(function))(*leaves).serialize()
         (place.artefact / EXPORT).write_bytes(written)
-        (place.artefact / FORM).write_bytes(pickled("the form of the model's outputs", form))
+        (place.artefact / FORM).write_bytes(pickled(FORM_OF_OUTPUTS, form))
 
 
 class AheadOfTime(Compile):
@@ -169,7 +167,7 @@ class AheadOfTime(Compile):
 
         model = built(place)
         with place.phase("load"):
-            code, form = pickle.loads((place.artefact / EXECUTABLE).read_bytes())
+            code, form = unpickled((place.artefact / EXECUTABLE).read_bytes())
             given = jax.tree.structure((model.arguments, {}))  # which may hold functions
             executable = serialize_executable.deserialize_and_load(code, given, form)
         return model.step(executable, capture_of(place))
@@ -181,14 +179,6 @@ class AheadOfTime(Compile):
         self.refuse()
         code, _, form = serialize_executable.serialize(executable)
         (place.artefact / EXECUTABLE).write_bytes(pickled("the model's executable", (code, form)))
-
-
-def pickled(what: str, value: Any) -> bytes:
-    """Return the bytes of a value, such as a tree with a user's classes. Raises Unsupported for what has none."""
-    try:
-        return pickle.dumps(value)
-    except Exception as error:
-        raise Unsupported(f"{what} cannot be pickled ({in_a_line(error, 300)}).") from error
 
 
 STRATEGIES: dict[str, type[Strategy]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from frameworks.paddle.models import calls
 from frameworks.paddle.modes import graphs, inference
 from frameworks.paddle.user_model import model as user_model
 from frameworks.paddle.user_model import trees
-from frameworks.start import Compiled, Place, Strategy
+from frameworks.start import FORM_OF_OUTPUTS, Compiled, Place, Strategy, pickled, unpickled
 
 LACKING = {
     "regional": "to_static captures the whole model, and its programs are not shared between layers",
@@ -96,7 +95,7 @@ class Exported(Strategy):
             called = self.load(place)
             if own is None:
                 return Step(calls.named(called, inference.names_of(place.workload)), sets)
-            form = pickle.loads((place.artefact / FORM).read_bytes())
+            form = unpickled((place.artefact / FORM).read_bytes())
         return Step(_own(called, form), sets, user_model=own)
 
     def load(self, place: Place) -> Callable:
@@ -110,7 +109,7 @@ class Exported(Strategy):
             adapter.prepare(place.workload, place.cell, place.weights, place.inputs)
             exported = user_model.Predicted(adapter.user_models[cell.group_id], cell)
             exported.save(place.artefact)
-            (place.artefact / FORM).write_bytes(pickle.dumps(exported.form))
+            (place.artefact / FORM).write_bytes(pickled(FORM_OF_OUTPUTS, exported.form))
             return
         model = inference.model_of(place.workload, cell, place.weights)
         signature = graphs.specification(place.workload, cell, adapter.place(cell, place.inputs[0]))
