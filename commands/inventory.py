@@ -31,8 +31,8 @@ from reports import terminal
 PROBE_SECONDS = 120
 ANSWERS = CACHE / "inventory"
 SELECTED = (
-    "Modes by how they are selected: (graph) by MODE=graph, (ladder) by make ladder, (by name) by MODE=<name> alone, "
-    "the others by MODE=all. `no` gives the reason why a mode cannot run here.\n"
+    "MODE=all selects every mode except those marked (ladder), which make ladder measures, and (by name), which "
+    "MODE=<name> selects; MODE=graph selects those marked (graph). `no` gives the reason why a mode cannot run here.\n"
 )
 NOT_MEASURED = "a reference, not a framework: measured only if FRAMEWORK names it"
 

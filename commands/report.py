@@ -188,7 +188,9 @@ def places(name: str) -> list[Path]:
         if path.is_dir() and (folders := within(path.resolve())):
             return folders
         for command in (Path(file).stem for file in (manifest.STARTS, manifest.STREAMS) if (path / file).exists()):
-            raise UsageError(f"{name} is a run of `make {command}`: read its {command}s.html.")
+            pages = (path / f"{command}s.html", path.parent / "README.md")  # published runs have a page for their place
+            page = next((shown(one) for one in pages if one.exists()), pages[0].name)
+            raise UsageError(f"{name} is a run of `make {command}`: read {page}.")
     raise UsageError(f"{name} contains no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 

@@ -176,7 +176,8 @@ def unknown_modes(sweep: Sweep) -> str:
     """Return a sentence on the words of MODE that no framework of the sweep has; empty where each is known."""
     asked = sweep.axes["framework"]
     others = [word for word in sweep.axes["mode"] if word not in suggestions.mode_words(asked)]
-    there = "; ".join(f"{name} has {', '.join(modes_of(name, ['all']))}" for name in asked)
+    known = {name: [mode.name for mode in frameworks.describe(name).modes] for name in asked}
+    there = "; ".join(f"{name} has {', '.join(names)}" for name, names in known.items())
     return f"MODE={','.join(others)} is not a mode here: {there}." if others else ""
 
 

@@ -126,7 +126,7 @@ CHARTS = (
     ),
     Chart(f"Deployed forms{FROZEN}", ("gpu-forms-*",), (EAGER, DEFAULT, REPLAYED, AOT, ONNX)),
     Chart(
-        "Energy: eager mode's over the mode's",
+        "Energy, and eager mode's over the mode's",
         ("gpu-energy-*",),
         (
             EAGER._replace(head="eager, J per call", figure="J per call"),

@@ -82,6 +82,12 @@ class Table:
             return bool(self.records)
         return self._cells() <= {one.cell for one in self.records}
 
+    @property
+    def share(self) -> str:
+        """Return a clause on how many cells of its run have a record; empty if all have."""
+        wanted = set() if self.complete else self._cells()
+        return f"; {len(wanted & {one.cell for one in self.records})} of {len(wanted)} cells" if wanted else ""
+
     def begun(self) -> float:
         """Return the processes that cells without a record have, as a number of cells, each short of one process."""
         if self.form:
@@ -172,7 +178,7 @@ def page(place: Path) -> str:
         for table, records in alike:
             facts = [{"machine_id": record.machine_id, "device_name": record.device_name} for record in records]
             where = machine(table.folder, facts)
-            lines.append(f"[{table.part.name}]({table.part.name}): {in_markdown(where)}.")
+            lines.append(f"[{table.part.name}]({table.part.name}): {in_markdown(where)}{table.share}.")
         if benched := [record for _, records in alike for record in records if isinstance(record, Record)]:
             lines += of_bench(benched)
         for table, records in alike:

@@ -266,14 +266,14 @@ def limits(answer: Answer) -> list[str]:
     """Return bounds on any speedup in one line, and a line on each eager mode that waits for the host."""
     deployed = [choice for choice in answer.choices if choice.eager and choice.deployed]
     bounds = list(filter(None, (_bounds(choice.eager) for choice in deployed if choice.eager)))
-    largest = [f"Largest possible speedup: {'; '.join(bounds)}."] if bounds else []
+    largest = [f"Bounds: {'; '.join(bounds)}."] if bounds else []
     return [*largest, *filter(None, map(_on_slower_core, deployed))]
 
 
 def _bounds(eager: Point) -> str:
     replay, roofline = eager.record.bound_replay, eager.record.bound_roofline
-    parts = [f"{ratio(roofline)}× (roofline)"] if roofline else []
-    parts += [f"{ratio(replay)}× (replay of eager's kernels)"] if replay else []
+    parts = [f"{ratio(roofline)}× for any graph (roofline)"] if roofline else []
+    parts += [f"{ratio(replay)}× for a replay of eager's kernels"] if replay else []
     return f"{eager.record.framework} {', '.join(parts)}" if parts else ""
 
 

@@ -42,7 +42,7 @@ REASONS = {  # by the rule, for its values
     "other tf32": "the TF32 setting differs: {} and {}",
     "other policies": "the policies differ: {} and {}",
 }
-BESIDE_EAGER = "speedup, B over A"  # the ratio of speedups over eager mode
+BESIDE_EAGER = "relative to eager"  # A's speedup over B's
 
 
 def names_of(comparison: Comparison) -> Names:
@@ -119,7 +119,7 @@ def page(comparison: Comparison) -> str:
     names = names_of(comparison)
     parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
     parts.append("\n".join(map(_caution, comparison.cautions)))
-    parts.append(f"**{summary(comparison)}.** B over A is a ratio: of ms above 1, B is slower.")
+    parts.append(f"**{summary(comparison)}.** B over A is a ratio of ms: above 1, B is slower.")
     parts.append(f"All cells: {in_markdown(names.shared)}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
         if cells := comparison.with_verdict(verdict):

@@ -69,11 +69,15 @@ def test_bad_runs_are_one_sentence(tmp_path, capsys):
     for folder in ("empty", "started"):
         (tmp_path / folder).mkdir()
     (tmp_path / "started" / "start.json").touch()
+    (tmp_path / "place" / "table").mkdir(parents=True)
+    (tmp_path / "place" / "table" / "start.json").touch()
+    (tmp_path / "place" / "README.md").touch()
     (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status,cell\n99,a,eager,w,ok,c\n")
     for name, sentence in (
         (tmp_path / "nowhere", "contains no run"),
         (tmp_path / "empty", "contains no run"),
-        (tmp_path / "started", "is a run of `make start`: read its starts.html"),
+        (tmp_path / "started", "is a run of `make start`: read starts.html"),
+        (tmp_path / "place" / "table", f"is a run of `make start`: read {tmp_path}/place/README.md"),
         (tmp_path / "later.csv", "has schema version 99"),
     ):
         code, _, err = run(capsys, name)
