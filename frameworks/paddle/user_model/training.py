@@ -9,7 +9,7 @@ from functools import partial
 from paddle import nn
 
 from frameworks import user_model
-from frameworks.adapter import Step
+from frameworks.adapter import Step, Unsupported
 from frameworks.paddle.modes import training
 from frameworks.paddle.modes.state import has_memory
 from frameworks.paddle.user_model.model import Called, Model, captured, listed
@@ -24,6 +24,8 @@ class Training(user_model.Training):
     def __init__(self, model: Model, bf16: bool):
         super().__init__(model)
         self._bf16 = bf16
+        if any(getattr(part, "_sparse", False) for part in model.module.sublayers(include_self=True)):
+            raise Unsupported("Paddle's AdamW takes no sparse gradients: use nn.Embedding without sparse=True.")
 
     def objective(self, layer: nn.Layer) -> Called:
         """Return the loss of a layer on an input set."""
