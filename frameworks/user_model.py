@@ -220,6 +220,10 @@ class UserModel(Subject):
     def copied(self, dtype: str) -> Any:
         """Return a copy of the model in `dtype`."""
 
+    def as_trained(self) -> Any:
+        """Return a copy of the model as modes train it."""
+        return self.copied("float32")
+
     @abstractmethod
     def restore(self) -> None:
         """Restore the model's state from before the first call."""
@@ -557,7 +561,7 @@ class Training(Subject):
 
         A bias before a batch norm has only those errors as gradient, and moves the running mean.
         """
-        return self.precise("float32", calls)
+        return self._runs("float32", calls, self.model.as_trained)
 
     def draws(self) -> bool:
         return self.model.draws()
@@ -570,14 +574,18 @@ class Training(Subject):
 
     def precise(self, dtype: str, calls: int) -> list[Values]:
         """Return outputs of iterations; rounding grows with them, so that later input sets begin another copy."""
+        return self._runs(dtype, calls, partial(self.model.copied, dtype))
+
+    def _runs(self, dtype: str, calls: int, copied: Callable[[], Any]) -> list[Values]:
         self.model.refuse_without_memory(dtype, COPIES_TO_TRAIN)
         restart = self.model.restart or calls
         runs = self.model.sets[:restart], self.model.sets[restart:calls]
-        return [values for sets in runs if sets for values in self._iterations(dtype, sets)]
+        return [values for sets in runs if sets for values in self._iterations(dtype, sets, copied)]
 
-    def _iterations(self, dtype: str, given: Sequence[Inputs]) -> list[Values]:
-        with self.model.in_precision(dtype) as (model, cast):
-            sets = [cast(self.model.fresh(inputs)) for inputs in given]
+    def _iterations(self, dtype: str, given: Sequence[Inputs], copied: Callable[[], Any]) -> list[Values]:
+        with self.model.by_default(dtype):
+            model = copied()
+            sets = [self.model.cast(self.model.fresh(inputs), dtype) for inputs in given]
             trainer = self.trainer(model, dtype)
             return [self.compared(trainer(*inputs)) for inputs in sets]
 

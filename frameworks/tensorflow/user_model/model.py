@@ -199,6 +199,9 @@ class Model(user_model.UserModel):
             return self.module
         return self.remade(kind, everywhere=True)
 
+    def as_trained(self) -> Made:
+        return self.remade(tf.as_dtype(self.dtype))
+
     def operators(self, inputs: Inputs) -> Any:
         return program.executed(self.call, inputs)
 

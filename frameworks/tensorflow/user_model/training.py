@@ -47,7 +47,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     if cell.dtype == "bf16":
         raise Unsupported("TensorFlow trains user models in fp32 only: set DTYPE=fp32.")
     subject = Training(model)
-    trainer = subject.trainer_of(model.remade(tf.as_dtype(model.dtype)))
+    trainer = subject.trainer_of(model.as_trained())
     fields = {"restore": trainer.restore, "user_model": subject}
     if cell.mode == "eager":
         listed = lambda: program.executed(trainer, model.fresh(model.sets[0]))  # noqa: E731
