@@ -14,6 +14,7 @@ FINAL = re.compile(r"\s*(?:\w+\.)*\w+(?::\s|:?$)")
 _BEFORE = re.compile(r"\s*(?:in|from) (?:user|transformed) code:\s*$", re.IGNORECASE)
 _STYLE = re.compile(r"\x1b\[[\d;]*m")
 _KERAS = re.compile(r"Exception encountered when calling [^\n]*\n\s*\n|\n\s*Arguments received by .*", re.DOTALL)
+SENTENCES = (Unsupported, Fault)  # of the suite, with the way out
 CAUSE_CHARACTERS = 300
 
 
@@ -37,20 +38,24 @@ def _after_frames(text: str) -> str:
 
 
 def hidden(error: BaseException) -> str:
-    """Return ` Cause: …` with the first cause of an exception, suppressed or not; empty if the message has it."""
+    """Return ` Cause: …` with the first cause of an exception, suppressed or not; empty if the message has it.
+
+    A sentence of the suite's that another one of these causes is the same in other words.
+    """
     first = error
     seen = {id(first)}
     while (cause := first.__cause__ or first.__context__) and id(cause) not in seen:
         first = cause
         seen.add(id(first))
     text = message(first)
-    if first is error or isinstance(first, SystemExit) or not text or text[:CAUSE_CHARACTERS] in message(error):
+    same = isinstance(error, SENTENCES) and isinstance(first, SENTENCES)
+    if same or first is error or isinstance(first, SystemExit) or not text or text[:CAUSE_CHARACTERS] in message(error):
         return ""
     return f" Cause: {type(first).__name__}: {text[:CAUSE_CHARACTERS]}"
 
 
 def of_user_model(error: BaseException, reason: str, source: str) -> str:
     """Return the reason, its place in the user's folder (`net.py:12`), and its hidden cause."""
-    place = "" if isinstance(error, (Unsupported, Fault)) else place_of(error, source)
+    place = "" if isinstance(error, SENTENCES) else place_of(error, source)
     end = (f" ({place})" if place else "") + hidden(error)
     return reason[: REASON_CHARACTERS - len(end)] + end

@@ -114,6 +114,11 @@ def test_a_cause_that_the_message_has_is_not_repeated(tmp_path):
     assert reason_of(error, tmp_path) == "not copied: no lock"
 
 
+def test_a_sentence_that_is_put_in_other_words_is_not_repeated(tmp_path):
+    error = raised(Unsupported("choose STRATEGY=capture."), Unsupported("choose MODE=to_static."), "from")
+    assert reason_of(error, tmp_path) == "choose STRATEGY=capture."
+
+
 def test_a_long_cause_of_which_the_message_has_the_start_is_not_repeated(tmp_path):
     text = "no rule for this node " * 40
     error = raised(Unsupported(f"not exported ({text[:300]})."), TypeError(text), "from")
