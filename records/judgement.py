@@ -110,9 +110,9 @@ def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | No
 
 
 def _computes_otherwise(result: CellResult, report: Report) -> bool:
-    """Return whether products of a user model in inference run in another dtype than the cell's."""
-    model, cell = report.user_model, result.cell
-    return model is not None and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
+    """Return whether products of a user model run in another dtype than the cell's."""
+    model = report.user_model
+    return model is not None and not set(model.computes_in) <= COMPUTED_IN[result.cell.dtype]
 
 
 def _finite(value: float) -> float | None:

@@ -11,8 +11,9 @@ import torch
 
 from frameworks import user_model
 from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.program import product_dtypes
 from frameworks.torch.inspect.counting import counted
-from frameworks.torch.inspect.program import NoControlFlow
+from frameworks.torch.inspect.program import NoControlFlow, executed
 from frameworks.torch.modes import training, whole_iteration
 from frameworks.torch.user_model import graph_breaks
 from frameworks.torch.user_model.model import Model, Replayed, deep_copy
@@ -187,6 +188,13 @@ class Training(user_model.Training):
     def trainer(self, model: torch.nn.Module, dtype: str) -> training.Trainer:
         objective = self.objective(model)
         return training.Trainer(objective, objective, 1, keep_gradients=False)
+
+    def computes_in(self) -> Sequence[str]:
+        """Return the dtypes of the loss's products; those of its gradients are the same."""
+        try:
+            return product_dtypes(executed(self.objective(self.model.module), self.model.fresh(self.model.sets[0])))
+        finally:
+            self.model.restore()
 
     def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
