@@ -352,7 +352,7 @@ def _raise(error: Exception, source: str) -> NoReturn:
     place = f" (at {user_file.short_place(file, line, source)})" if file else ""
     if lacking := _LACKING.search(reason):
         way = "paddle.assign(values, tensor)" if lacking[1] == "set_value" else "a function of paddle"
-        raise Unsupported(f"to_static has no Tensor.{lacking[1]}{place}: call {way}, which both modes have.") from error
+        raise Unsupported(f"to_static has no Tensor.{lacking[1]}{place}: call {way}, which both modes have.") from None
     raise RuntimeError(f"to_static: {reason}{place}") from error
 
 

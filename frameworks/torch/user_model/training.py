@@ -47,6 +47,9 @@ class Training(user_model.Training):
 
         self._bf16, self._loss = cell.dtype == "bf16", loss
         self._rounding = FLOOR if cell.dtype == "fp32" else FLOOR_OF_PRODUCTS
+        self._hooked = any(one._post_accumulate_grad_hooks for one in model.module.parameters())
+        if self._hooked:
+            self._refuse_updates()
 
     def objective(self, module: torch.nn.Module) -> training.Objective:
         """Return a module with its loss, which a graph captures; a reference in float64 computes in it."""
@@ -116,8 +119,7 @@ class Training(user_model.Training):
     def _refuse_gradients_of_copy(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
-        if any(one._post_accumulate_grad_hooks for one in module.parameters()):
-            self._refuse_updates()
+        if self._hooked:  # they may change what a copy shares
             return
         try:
             self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
