@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from frameworks.torch.inspect.program import IN_NUMPY, run_within, taken_to_numpy, uncompiled
+from frameworks.torch.inspect.program import IN_NUMPY, has_nested, run_within, taken_to_numpy, uncompiled
 from frameworks.user_model import Counted, Uncounted
 
 # Namespaces outside of which kernels are third-party; and ATen's own operators that torch does not count.
@@ -178,7 +178,7 @@ class _Counter(TorchDispatchMode):
         if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
             return NotImplemented  # a subclass of tensors, whose own operators on its parts follow
         rule = self._rules.get(func._overloadpacket)
-        if rule is None:
+        if rule is None and not has_nested((args, kwargs)):
             with self:  # count its components
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:

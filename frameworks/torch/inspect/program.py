@@ -18,6 +18,7 @@ import torch
 from torch._ops import HigherOrderOperator
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from frameworks.program import NONE, Operation, Program
 from frameworks.user_model import Uncounted
@@ -202,7 +203,8 @@ class _Recorder(TorchDispatchMode):
             with self:
                 return self.attention(func, args, kwargs)
         # A tensor subclass may decompose an operator into itself endlessly: it is listed whole.
-        if not types and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
+        decomposed = not types and not has_nested((args, kwargs))  # whose kernels are their own
+        if decomposed and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
             with self:  # without autograd such operators arrive whole; their own C++ decomposes them, not the tracers'
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
@@ -299,6 +301,11 @@ def _dtype(tensor: torch.Tensor) -> str:
 
 def _name(func: Any) -> str:
     return func._schema.name.removeprefix("aten::") if hasattr(func, "_schema") else str(func)
+
+
+def has_nested(values: Any) -> bool:
+    """Return whether there is a nested tensor of strided rows among values, which composite operators do not take."""
+    return any(_is_tensor(leaf) and leaf.is_nested and leaf.layout is torch.strided for leaf in tree_leaves(values))
 
 
 def _is_tensor(value: Any) -> bool:

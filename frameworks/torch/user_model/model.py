@@ -185,7 +185,9 @@ class Model(user_model.UserModel):
         return moved(inputs, self.device, getattr(torch, dtype))
 
     def fresh(self, inputs: Inputs) -> Inputs:
-        return copy.deepcopy(inputs, _with_dicts(walk(inputs, _parts), {}))
+        given = list(walk(inputs, _parts))
+        clones = {id(one): one.detach().clone().requires_grad_(one.requires_grad) for one in given if _must_clone(one)}
+        return copy.deepcopy(inputs, _with_dicts(given, clones))
 
     def copied(self, dtype: str) -> torch.nn.Module:
         return _cast_module(deep_copy(self.module), getattr(torch, dtype))
@@ -471,7 +473,7 @@ def deep_copy(module: torch.nn.Module) -> torch.nn.Module:
     """
     kept = [value for part in module.modules() for value in walk(vars(part), entries)]
     tensors = [value for value in kept if _is_tensor(value) and not isinstance(value, torch.nn.Parameter)]
-    own = [value for value in tensors if not value.is_leaf or value.layout not in _DEEP_COPIED]
+    own = [value for value in tensors if not value.is_leaf or _must_clone(value)]
     copies = {id(value): value.detach().clone() for value in own}
     copied = copy.deepcopy(module, _with_dicts(kept, copies))
     named = dict(copied.named_parameters(remove_duplicate=False))  # a class may leave some out
@@ -500,6 +502,11 @@ def _with_dicts(values: Iterable[Any], copies: dict[int, Any]) -> dict[int, Any]
         dict.update(copies[id(value)], copy.deepcopy(dict(value), copies))
         vars(copies[id(value)]).update(copy.deepcopy(vars(value), copies))
     return copies
+
+
+def _must_clone(value: Any) -> bool:
+    """Return whether a value is a tensor for which copy.deepcopy fails, or whose copy has other lengths to torch."""
+    return _is_tensor(value) and (value.is_nested or value.layout not in _DEEP_COPIED)
 
 
 def _raises_key_error(value: dict[Any, Any]) -> bool:
