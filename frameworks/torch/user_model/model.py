@@ -616,7 +616,10 @@ def moved(inputs: Any, device: torch.device, dtype: torch.dtype) -> Any:
         if isinstance(leaf, torch.Tensor):
             if leaf.is_meta:
                 raise Fault(f"inputs() returned {ON_META}")
-            return _cast(leaf.detach().to(where), dtype).requires_grad_(leaf.requires_grad)
+            moved = _cast(leaf.detach().to(where), dtype).requires_grad_(leaf.requires_grad)
+            if type(leaf) is torch.Tensor:
+                vars(moved).update(vars(leaf))  # attributes that a user gave it, and marks of dynamic axes
+            return moved
         if not _is_object(leaf):
             return leaf
         itself = _moves_itself(leaf)  # and keeps some on the CPU, such as the batch sizes of packed sequences
