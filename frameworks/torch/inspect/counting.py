@@ -30,6 +30,7 @@ _HEAVY = re.compile(
 )
 # Operators that read rows of their first operand, at places that a later one holds.
 _GATHERS = ("embedding", "_embedding_bag", "_embedding_bag_forward_only", "index_select", "index", "gather", "take")
+OF_COMPLEX = 4  # real products and sums in one of complex numbers, of which rules count one
 IN_THREADS = "the model computes in threads of its own, and torch counts the operators of one thread."
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
@@ -187,7 +188,8 @@ class _Counter(TorchDispatchMode):
         if rule and _is_sparse(args):
             self.uncounted.add(f"{func.name()} of sparse operands")
         elif rule:
-            self.flops += rule(*args, **kwargs, out_val=result)
+            is_complex = any(leaf.is_complex() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor))
+            self.flops += rule(*args, **kwargs, out_val=result) * (OF_COMPLEX if is_complex else 1)
         elif func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname):
             self.uncounted.add(func.name())
         if not func.is_view:
