@@ -15,6 +15,7 @@ ENERGY_UNCHECKED = "energy_unchecked"
 EAGER_COMPILES = "eager_compiles"
 OTHER_LOAD, STEAL = "other_load", "steal"
 DRIFT_ROUNDS = 10  # fewer give too few batches to test for drift
+CHANGE_CHANCE = 0.05  # that scatter alone passes for a change after a warm-up that did not settle
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
 OTHER_LOAD_CORES = 0.1
@@ -36,6 +37,7 @@ class Observation:
     steady: bool | None = None
     queue_share: float | None = None  # of a sample, spent filling and emptying the queue
     recompilations: int | None = None
+    change: float | None = None  # as `drift`, by a test that a chance of 5 % passes
     drift: float | None = None  # relative change of the median, second half of ten or more rounds against the first
     host_slowed: bool = False  # too few processes have turns on a core at full speed
     noise: Noise | None = None
@@ -111,10 +113,11 @@ FLAGS = (
     Flag(
         "no_steady_state",
         "warm-up reached its time limit before latencies agreed, or while the mode still compiled; with ten rounds or "
-        "more only if latency also changes between their halves as for `drift`",
+        f"more only if latency also changes between their halves by over {100 * DRIFT:.0f} %, tested at "
+        f"{100 * CHANGE_CHANCE:.0f} %",
         "Latency was still changing when sampling began.",
         "Use a longer profile, or a quieter machine.",
-        lambda o: o.steady is False and (o.drift is None or o.drift > DRIFT),
+        lambda o: o.steady is False and (o.change is None or o.change > DRIFT),
         BOTH,
     ),
     Flag(

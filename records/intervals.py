@@ -10,7 +10,7 @@ from measurement.statistics import ENOUGH_PROCESSES, Interval, batch_medians, st
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
-CHANCE = 0.005  # probability that scatter alone passes for a change, in each of two tests
+CHANCE = 0.005  # probability that scatter alone passes for a change
 
 
 def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
@@ -79,11 +79,11 @@ def half_width_within(processes: Sequence[Sequence[float]]) -> float | None:
     return widening(length) * quantile(degrees) * error
 
 
-def change_between_halves(samples: Sequence[float], processes: int = 1) -> float:
+def change_between_halves(samples: Sequence[float], chance: float = CHANCE) -> float:
     """Return the relative difference of the two halves' medians, 0 within scatter, for ten or more samples.
 
-    Two tests use the medians of batches, each at 0.5 % divided by the number of processes tested. The slope of a line
-    through the medians detects a trend, and Student's test of the halves detects a step. Both allow for dependent
+    Two tests use the medians of batches, each with this `chance` that scatter alone passes for a change. The slope of a
+    line through the medians detects a trend, and Student's test of the halves detects a step. Both allow for dependent
     batches by the same factor as intervals, `widening`.
     """
     half = len(samples) // 2
@@ -96,7 +96,7 @@ def change_between_halves(samples: Sequence[float], processes: int = 1) -> float
     degrees = len(both) - 2
     variance = sum((len(part) - 1) * stdev(part) ** 2 for part in batches) / degrees
     error = math.sqrt(variance * sum(1 / len(part) for part in batches))
-    bound = widening(half / len(batches[0])) * quantile(degrees, 1 - CHANCE / processes)
+    bound = widening(half / len(batches[0])) * quantile(degrees, 1 - chance)
     step = abs(fmean(batches[1]) - fmean(batches[0])) > bound * error
     slope, slope_error = trend(both)
     return abs(math.expm1(change)) if step or abs(slope) > bound * slope_error else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
@@ -14,7 +15,7 @@ from measurement.text import percent
 from measurement.warm_up import FEW_CALLS, queue_seconds
 from records import breaks, energy, statuses
 from records.cell_result import CellResult, combined
-from records.intervals import change_between_halves
+from records.intervals import CHANCE, change_between_halves
 
 # Dtypes of matrix products, in the frameworks' names, for each dtype of a cell.
 COMPUTED_IN = {
@@ -84,14 +85,14 @@ def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | No
     compiles = any(report.compiles for report in (baseline or result).reports)
     raised = set()
     for report, samples in zip(result.reports, result.counted, strict=True):
-        change = change_between_halves(samples, len(result.reports)) if len(samples) >= flags.DRIFT_ROUNDS else None
         observation = flags.Observation(
             threads=result.cell.threads,
             cpu_per_wall=report.cpu_per_wall if on_cpu else None,
             steady=report.steady,
             host_slowed=slowed,
             recompilations=report.recompilations,
-            drift=change,
+            change=_change(samples, flags.CHANGE_CHANCE),
+            drift=_change(samples, CHANCE / len(result.reports)),
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=result.parity is not None,
@@ -107,6 +108,11 @@ def flags_of(result: CellResult, slowed: bool = False, baseline: CellResult | No
         )
         raised |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in raised]
+
+
+def _change(samples: Sequence[float], chance: float) -> float | None:
+    """Return how far a process's rounds change beyond scatter; None for too few rounds to test."""
+    return change_between_halves(samples, chance) if len(samples) >= flags.DRIFT_ROUNDS else None
 
 
 def _computes_otherwise(result: CellResult, report: Report) -> bool:

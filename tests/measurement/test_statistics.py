@@ -138,7 +138,7 @@ def test_scatter_seldom_passes_for_a_drift_and_a_drift_shows(n):
         scattered = [[math.exp(0.05 * value) for value in autoregressive(draw, n, coefficient)] for _ in range(trials)]
         raised = sum(intervals.change_between_halves(samples) > 0 for samples in scattered)
         assert raised / trials <= most
-        several = sum(intervals.change_between_halves(samples, processes=6) > 0 for samples in scattered)
+        several = sum(intervals.change_between_halves(samples, intervals.CHANCE / 6) > 0 for samples in scattered)
         assert several <= raised
     rising = [1.0 + 0.04 * i / n + 0.001 * draw.random() for i in range(n)]
     assert intervals.change_between_halves(rising) == approx(0.02, abs=0.004)
