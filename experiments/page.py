@@ -84,7 +84,7 @@ def table_text(table: Table) -> str:
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     """Print the tables and the answers."""
     for table in experiment.tables(evidence, experiment.published()):
-        columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
+        columns = zip(table.columns, zip(*table.rows, strict=True) if table.rows else table.columns, strict=True)
         heads = [Column(name, width=_width(name, cells, console.width), overflow="fold") for name, cells in columns]
         grid = Grid(*heads, title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for row in table.rows:

@@ -97,6 +97,13 @@ def test_the_published_figures_themselves_grow_with_length_but_not_with_the_batc
     assert published("the dynamic graph uses one core") == OPEN
 
 
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_table_is_shown_without_records(name):
+    console = Console(file=io.StringIO(), width=80)
+    page.show(experiments.get(name), Evidence(Records([])), console)
+    assert "Claims" in console.file.getvalue()
+
+
 @pytest.mark.parametrize("width", [54, 120])
 def test_numbers_are_whole_on_narrow_screens(width):
     console = Console(file=io.StringIO(), width=width)
