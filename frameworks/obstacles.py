@@ -124,11 +124,11 @@ def runs(architecture: str, capability: tuple[int, int]) -> bool:
     """Return whether code for `architecture`, as nvcc names it, runs on a GPU of `capability`.
 
     CUDA programming guide, "Binary Compatibility" and "PTX Compatibility". Binaries (sm_) run on the same major version
-    and equal or later minor ones. PTX (compute_) runs on every equal or later one. An architecture that ends in a
-    letter runs on that one alone.
+    and equal or later minor ones. PTX (compute_) runs on every equal or later one. Code for an architecture that ends
+    in `a` runs on that one alone, in `f` on the same major version.
     """
     ((kind, major, minor, suffix),) = re.findall(r"^(\w+)_(\d+)(\d)([a-z]?)$", architecture)
     built = (int(major), int(minor))
-    if suffix:
+    if suffix == "a":
         return built == capability
-    return built <= capability and (kind == "compute" or built[0] == capability[0])
+    return built <= capability and (built[0] == capability[0] or (kind == "compute" and not suffix))
