@@ -46,7 +46,7 @@ def look(seconds: float, gpu: bool) -> Busy:
     time.sleep(seconds)
     family = {os.getpid(), *machine.descendants()}  # such as one that makes reference outputs
     after, later, passed = _used(), machine.cpu_ticks(), time.perf_counter() - start
-    spent = {process: used - before.get(process, used) for process, used in after.items()}
+    spent = {process: max(0.0, used - before.get(process, used)) for process, used in after.items()}
     own = sum(spent.pop(process, 0.0) for process in family)
     busiest = sorted(spent, key=spent.__getitem__, reverse=True)[:NAMED]
     names = tuple(f"{machine.process_name(one)} (process {one})" for one in busiest if spent[one] > 0.1 * passed)

@@ -169,11 +169,11 @@ def process_name(process: int) -> str:
 
 def descendants() -> list[int]:
     """Return the living processes that this one started, and those that they started."""
-    below = {os.getpid()}
-    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-        if (fields := _stat(folder.name)) and int(fields[1]) in below:
-            below.add(int(folder.name))
-    return sorted(below - {os.getpid()})
+    read = {int(folder.name): _stat(folder.name) for folder in Path("/proc").glob("[0-9]*")}
+    found = [os.getpid()]
+    for one in found:
+        found += [process for process, fields in read.items() if fields and int(fields[1]) == one]
+    return sorted(found[1:])
 
 
 def cpu_assignment(threads: int, exactly: bool) -> list[int]:
