@@ -112,9 +112,8 @@ FLAGS = (
     ),
     Flag(
         "no_steady_state",
-        "warm-up reached its time limit before latencies agreed, or while the mode still compiled; with ten rounds or "
-        f"more only if latency also changes between their halves by over {100 * DRIFT:.0f} %, tested at "
-        f"{100 * CHANGE_CHANCE:.0f} %",
+        "warm-up reached its time limit before latencies agreed, or while the mode compiled; from ten rounds on, if "
+        f"their halves differ by over {100 * DRIFT:.0f} %, tested at {100 * CHANGE_CHANCE:.0f} %",
         "Latency was still changing when sampling began.",
         "Use a longer profile, or a quieter machine.",
         lambda o: o.steady is False and (o.change is None or o.change > DRIFT),

@@ -184,7 +184,13 @@ def test_a_tracer_of_python_is_refused_with_the_way_out(framework):
 
 @pytest.mark.parametrize(
     ("architecture", "capabilities"),
-    [("sm_80", [(8, 0), (8, 9)]), ("compute_80", [(8, 0), (8, 9), (9, 0), (12, 0)]), ("sm_90a", [(9, 0)]), ("sm_80f", [(8, 0), (8, 9)]), ("compute_80a", [(8, 0)])],
+    [
+        ("sm_80", [(8, 0), (8, 9)]),
+        ("compute_80", [(8, 0), (8, 9), (9, 0), (12, 0)]),
+        ("sm_90a", [(9, 0)]),
+        ("sm_80f", [(8, 0), (8, 9)]),
+        ("compute_80a", [(8, 0)]),
+    ],
 )
 def test_binaries_run_on_their_major_version_and_ptx_on_later_ones(architecture, capabilities):
     gpus = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)]
