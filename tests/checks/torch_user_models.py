@@ -260,6 +260,14 @@ def check_costs_of_fused_paths_and_norms(device: str) -> None:
     assert (norm.flops, norm.unfused_bytes) == (0, 4 * (12 + 4 + 12 + 4 + 12))
 
 
+def check_rules_of_operators_that_this_torch_lacks_do_nothing(device: str) -> None:
+    layer = torch.nn.Linear(4, 2)
+    counting.PRODUCTS["_of_another_torch"] = counting.product
+    with torch.inference_mode():
+        assert counting.counted(layer, layer, lambda: [torch.ones(3, 4)]).flops == 2 * 3 * 4 * 2
+    del counting.PRODUCTS["_of_another_torch"]
+
+
 def check_state_and_inputs_are_new_for_each_mode(device: str) -> None:
     for file, writes, same in (("writes_to_input", ("argument 1",), True), ("buffer_rebound", (), False)):
         step = prepared(file)

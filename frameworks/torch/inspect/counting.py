@@ -224,7 +224,8 @@ def counted(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[
     compute much and have no rule.
     """
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
-    rules |= {getattr(torch.ops.aten, name): rule for name, rule in (ATTENTION_ON_CPUS | PRODUCTS).items()}
+    named = (ATTENTION_ON_CPUS | PRODUCTS).items()  # an earlier torch lacks some
+    rules |= {getattr(torch.ops.aten, name): rule for name, rule in named if hasattr(torch.ops.aten, name)}
     rules = FlopCounterMode(display=False, custom_mapping=rules).flop_registry
     computed, moved = _Counter(rules), _Counter(rules)
     with uncompiled():
