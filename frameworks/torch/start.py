@@ -201,10 +201,11 @@ def built_targets() -> list[str]:
     with contextlib.suppress(Unsupported):  # another version: such targets are not noted
         build = graphs.internal("torch._inductor.codecache", "_worker_compile_cpp")
 
-        def noted(lock: str, builders: Sequence[Any]) -> None:
+        def noted(*given: Any, **named: Any) -> None:  # by torch's version: one builder, or several
+            builders = [one for one in pytree.tree_leaves((given, named)) if hasattr(one, "get_target_file_path")]
             targets = [builder.get_target_file_path() for builder in builders]
             built.extend(target for target in targets if not os.path.exists(target))
-            build(lock, builders)
+            build(*given, **named)
 
         torch._inductor.codecache._worker_compile_cpp = noted
     return built

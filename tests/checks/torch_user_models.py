@@ -16,10 +16,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from prepared import ROOT, arguments, largest_difference, run_checks
+from torch._inductor import codecache
 from torch.utils import _pytree as pytree
 
 import workloads
 from frameworks.adapter import Unsupported
+from frameworks.torch import start
 from frameworks.torch.adapter import Adapter
 from frameworks.torch.inspect import counting
 from frameworks.torch.modes import cuda_graph, graphs
@@ -266,6 +268,18 @@ def check_rules_of_operators_that_this_torch_lacks_do_nothing(device: str) -> No
     with torch.inference_mode():
         assert counting.counted(layer, layer, lambda: [torch.ones(3, 4)]).flops == 2 * 3 * 4 * 2
     del counting.PRODUCTS["_of_another_torch"]
+
+
+def check_targets_of_cpp_are_noted_in_each_version(device: str) -> None:
+    builder = types.SimpleNamespace(get_target_file_path=lambda: "/of/no/file")
+    own = codecache._worker_compile_cpp
+    for given in (("lock", (builder,)), ("lock", builder), ("lock", builder, "input", "output")):  # 2.13, 2.7, 2.6
+        called: list[tuple] = []
+        codecache._worker_compile_cpp = lambda *given, called=called: called.append(given)
+        built = start.built_targets()
+        codecache._worker_compile_cpp(*given)
+        assert (built, called) == (["/of/no/file"], [given])
+    codecache._worker_compile_cpp = own
 
 
 def check_state_and_inputs_are_new_for_each_mode(device: str) -> None:
