@@ -187,8 +187,10 @@ class Cached(Compile):
         self.built = built_targets()
 
     def within_first_call(self) -> Mapping[str, float]:
-        counted = graphs.internal("torch._dynamo.utils", "counters")["inductor"]
-        self.loaded = not (counted["fxgraph_cache_miss"] or counted["fxgraph_cache_bypass"] or self.built)
+        counters = graphs.internal("torch._dynamo.utils", "counters")
+        counted = counters["inductor"]
+        hit = counted["fxgraph_cache_hit"] or counters["aot_autograd"]["autograd_cache_hit"]  # neither without caches
+        self.loaded = bool(hit) and not (counted["fxgraph_cache_miss"] or counted["fxgraph_cache_bypass"] or self.built)
         return super().within_first_call()
 
     def capture(self) -> Capture:

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from prepared import ROOT, arguments, largest_difference, run_checks
-from torch._inductor import codecache
+from torch._inductor import codecache, config
+from torch._inductor.utils import fresh_cache
 from torch.utils import _pytree as pytree
 
 import workloads
@@ -280,6 +281,25 @@ def check_targets_of_cpp_are_noted_in_each_version(device: str) -> None:
         codecache._worker_compile_cpp(*given)
         assert (built, called) == (["/of/no/file"], [given])
     codecache._worker_compile_cpp = own
+
+
+def check_a_start_whose_file_turns_caches_off_loads_nothing(device: str) -> None:
+    counters, layer, strategy = (
+        graphs.internal("torch._dynamo.utils", "counters"),
+        torch.nn.Linear(4, 2),
+        start.Cached(),
+    )
+    strategy.imports()
+    strategy.backend, found = types.SimpleNamespace(compiled=1), []
+    with fresh_cache(), torch.inference_mode():
+        for off in (False, False, True):  # the first call fills the caches
+            torch.compiler.reset()
+            counters.clear()
+            with config.patch(force_disable_caches=off):
+                torch.compile(layer, backend="inductor")(torch.ones(3, 4))
+                strategy.within_first_call()
+            found.append(strategy.loaded)
+    assert found == [False, True, False]
 
 
 def check_state_and_inputs_are_new_for_each_mode(device: str) -> None:
