@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import types
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from frameworks.torch.inspect import counting
 from frameworks.torch.modes import cuda_graph, graphs
 from frameworks.torch.user_model import graph_breaks, hubs, training
 from frameworks.torch.user_model import model as user_model
+from frameworks.user_model import Uncounted
 from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
 from measurement.sampling import Clocks
@@ -261,6 +263,33 @@ def check_costs_of_fused_paths_and_norms(device: str) -> None:
         )
     assert counted.flops == 2 * 2 * (4 * 8 * 4 * 8 + 2 * 4 * 4 * 8)  # four projections, scores and their sums
     assert (norm.flops, norm.unfused_bytes) == (0, 4 * (12 + 4 + 12 + 4 + 12))
+
+
+class Logged(torch.Tensor):
+    """Runs operators past every mode, as `super().__torch_dispatch__` does, after statistics."""
+
+    statistics = False
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if cls.statistics:
+            torch.ones(2).norm()
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+def check_products_of_a_subclass_that_passes_modes_are_counted_or_named(device: str) -> list[str]:
+    nothing, named = torch.nn.Identity(), []
+    for product, matrix in ((torch.mm, torch.ones(4, 2)), (torch.nn.functional.linear, torch.ones(2, 4))):
+        for Logged.statistics in (False, True):
+            call = partial(lambda product, matrix, x: product(x.as_subclass(Logged), matrix), product, matrix)
+            with torch.inference_mode():
+                try:
+                    counted = counting.counted(call, nothing, lambda: [torch.ones(3, 4)])
+                    assert (counted.flops, counted.unfused_bytes) == (2 * 3 * 4 * 2, 4 * (3 * 4 + 4 * 2 + 3 * 2))
+                except Uncounted as error:
+                    named.append(str(error))
+    assert named == [f"no rule for aten::{name}" for name in ("mm of a subclass", "linear", "linear of a subclass")]
+    return named
 
 
 def check_rules_of_operators_that_this_torch_lacks_do_nothing(device: str) -> None:

@@ -171,20 +171,47 @@ class _Counter(TorchDispatchMode):
         self.rows: dict[int, int] = {}
         self.whole: set[int] = set()
         self.uncounted: set[str] = set()
+        self._handed = False  # an operator to a subclass of tensors, whose turn comes after this mode's
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if isinstance(func, HigherOrderOperator):
             return run_within(self, func, args, kwargs)
         if any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types):
-            return NotImplemented  # a subclass of tensors, whose own operators on its parts follow
-        rule = self._rules.get(func._overloadpacket)
-        if rule is None and not has_nested((args, kwargs)):
+            return self._of_subclass(func, args, kwargs)
+        if func._overloadpacket not in self._rules and not has_nested((args, kwargs)):
             with self:  # count its components
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
+        self._count(func, args, kwargs, result)
+        return result
+
+    def _of_subclass(self, func: Any, args: tuple, kwargs: dict) -> Any:
+        """Run an operator of a subclass of tensors; count it by itself where no operator on the parts is seen.
+
+        A subclass that disables its dispatch passes every mode. A product is uncounted if what is seen has none.
+        """
+        if self._handed:
+            self._handed = False
+            return NotImplemented
+        flops, moved, uncounted = self.flops, self.moved, len(self.uncounted)
+        self._handed = True
+        with self:
+            result = func(*args, **kwargs)
+        tensors = result is None or any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(result))
+        computes = tensors and not func._opname.startswith("_nested_get_")  # else it asks for a layout, or for a part
+        if computes and (self.flops, len(self.uncounted)) == (flops, uncounted):
+            if self.moved == moved:
+                self._count(func, args, kwargs, result)
+            elif func._overloadpacket in self._rules or _HEAVY.match(func._opname):
+                self.uncounted.add(f"{func.name()} of a subclass")
+        return result
+
+    def _count(self, func: Any, args: tuple, kwargs: dict, result: Any) -> None:
+        """Add the FLOPs and bytes of a call of an operator."""
+        rule = self._rules.get(func._overloadpacket)
         if rule and _is_sparse(args):
             self.uncounted.add(f"{func.name()} of sparse operands")
         elif rule:
@@ -194,7 +221,6 @@ class _Counter(TorchDispatchMode):
             self.uncounted.add(func.name())
         if not func.is_view:
             self._add(func._opname, args, kwargs, result)
-        return result
 
     def _add(self, name: str, args: tuple, kwargs: Mapping[str, Any], result: Any) -> None:
         """Add the bytes of a call of an operator."""
