@@ -158,7 +158,9 @@ class Model(user_model.UserModel):
             raise Fault(f"model() of {self.file.name} returned {ON_META}")
         try:
             (module.train if self.trains else module.eval)()  # either may be the user's own, and return nothing
-        except NotImplementedError as error:  # of an exported program
+        except NotImplementedError as error:
+            if not any(isinstance(part, torch.fx.GraphModule) and "train" in vars(part) for part in module.modules()):
+                raise  # the user's own; torch.export sets one that raises
             raise Unsupported(
                 f"model() of {self.file.name} returned an exported program ({error}): return the original module."
             ) from error
