@@ -513,7 +513,7 @@ def _costs(found: Mapping[str, float], moved: int = 0) -> np.ndarray:
 
 
 def _of_loops(jaxpr: Any) -> np.ndarray:
-    """Return the costs of loops that XLA's analysis lacks, which counts their bodies once.
+    """Return the costs of loops that XLA's analysis lacks, which counts their bodies as often as the module holds them.
 
     Raises Uncounted for a loop whose length values decide, and for branches of other costs.
     """
@@ -522,7 +522,10 @@ def _of_loops(jaxpr: Any) -> np.ndarray:
         name, inner = equation.primitive.name, list(program.inner(equation.params))
         if name == "scan":
             (body,) = inner
-            total += equation.params["length"] * _cost(body) - _cost(body, repeated=False)
+            length = equation.params["length"]
+            unrolled = equation.params["unroll"] or length or 1
+            held = min(length, unrolled + length % unrolled)
+            total += length * _cost(body) - held * _cost(body, repeated=False)
         elif name == "while" or (name == "cond" and len({_cost(branch)[0] for branch in inner}) > 1):
             raise Uncounted.naming([name])
         else:
@@ -531,7 +534,7 @@ def _of_loops(jaxpr: Any) -> np.ndarray:
 
 
 def _cost(body: Any, repeated: bool = True) -> np.ndarray:
-    """Return the costs of a closed jaxpr, with its loops `repeated` or counted once."""
+    """Return the costs of a closed jaxpr, with its loops `repeated` or counted as the module holds them."""
     once = _costs(jax.jit(jaxpr_as_fun(body)).lower(*body.in_avals).cost_analysis() or {})
     return once + _of_loops(body) if repeated else once
 
