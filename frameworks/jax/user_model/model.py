@@ -43,6 +43,8 @@ BY = "XLA's cost analysis of the lowered module, before it is optimised"
 OF_APPLY = ("rngs", "mutable", "capture_intermediates")
 # Primitives that read a part of their first operand, as large as their result.
 PARTIAL = ("gather", "slice", "dynamic_slice")
+# Share of a call's FLOPs by which its branches may differ: less than the error of the times they are divided by.
+MOST_DOUBT = 0.01
 # Calls in StableHLO that compute nothing, or that XLA decomposes.
 COUNTED_CALLS = ("Sharding", "SPMD", "annotate_device_placement", "mhlo.", "chlo.", "LayoutConstraint")
 
@@ -503,21 +505,24 @@ def counted(function: Callable, *arguments: Any) -> Counted | None:
     if found.get("flops", -1) < 0 or not all(name.startswith(COUNTED_CALLS) for name in calls):
         return None
     once = _moved(traced.jaxpr, arguments)
-    flops, moved, transcendentals = _costs(found, once) + _of_loops(traced.jaxpr)
+    flops, moved, transcendentals, doubt = _costs(found, once) + _of_loops(traced.jaxpr)
+    if doubt > MOST_DOUBT * flops:
+        raise Uncounted.naming(["cond"])
     return Counted(int(flops), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
 
 
 def _costs(found: Mapping[str, float], moved: int = 0) -> np.ndarray:
-    """Return the FLOPs, bytes and transcendentals of XLA's cost analysis."""
-    return np.array([found.get("flops", 0), found.get("bytes accessed", moved), found.get("transcendentals", 0)])
+    """Return the FLOPs, bytes and transcendentals of XLA's cost analysis, and the FLOPs that are in doubt, none."""
+    return np.array([found.get("flops", 0), found.get("bytes accessed", moved), found.get("transcendentals", 0), 0])
 
 
 def _of_loops(jaxpr: Any) -> np.ndarray:
     """Return the costs of loops that XLA's analysis lacks, which counts their bodies as often as the module holds them.
 
-    Raises Uncounted for a loop whose length values decide, and for branches of other costs.
+    Of branches it takes the dearest; the FLOPs by which they differ are in doubt.
+    Raises Uncounted for a loop whose length values decide.
     """
-    total = np.zeros(3)
+    total = np.zeros(4)
     for equation in jaxpr.eqns:
         name, inner = equation.primitive.name, list(program.inner(equation.params))
         if name == "scan":
@@ -526,10 +531,14 @@ def _of_loops(jaxpr: Any) -> np.ndarray:
             unrolled = equation.params["unroll"] or length or 1
             held = min(length, unrolled + length % unrolled)
             total += length * _cost(body) - held * _cost(body, repeated=False)
-        elif name == "while" or (name == "cond" and len({_cost(branch)[0] for branch in inner}) > 1):
+        elif name == "cond":
+            costs = np.array([_cost(branch) for branch in inner])
+            total += costs.max(0) - np.max([_cost(branch, repeated=False) for branch in inner], 0)
+            total[3] += np.ptp(costs[:, 0])
+        elif name == "while":
             raise Uncounted.naming([name])
         else:
-            total += sum(map(_of_loops, inner[:1] if name == "cond" else inner), np.zeros(3))
+            total += sum(map(_of_loops, inner), np.zeros(4))
     return total
 
 

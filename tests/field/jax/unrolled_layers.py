@@ -4,7 +4,8 @@ import numpy as np
 
 def forward(weights, x):
     x = jax.lax.scan(lambda x, weight: (x @ weight, None), x, weights, unroll=True)[0]
-    return jax.lax.scan(lambda x, weight: (x @ weight, None), x, weights, unroll=2)[0]
+    x = jax.lax.scan(lambda x, weight: (x @ weight, None), x, weights, unroll=2)[0]
+    return jax.lax.cond(x.sum() > 0, lambda: x, lambda: x + 1)
 
 
 def model():
