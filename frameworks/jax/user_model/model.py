@@ -520,7 +520,7 @@ def _of_loops(jaxpr: Any) -> np.ndarray:
     """Return the costs of loops that XLA's analysis lacks, which counts their bodies as often as the module holds them.
 
     Of branches it takes the dearest; the FLOPs by which they differ are in doubt.
-    Raises Uncounted for a loop whose length values decide.
+    Raises Uncounted for a loop whose length values decide, and for loops and branches that need a mesh.
     """
     total = np.zeros(4)
     for equation in jaxpr.eqns:
@@ -535,11 +535,17 @@ def _of_loops(jaxpr: Any) -> np.ndarray:
             costs = np.array([_cost(branch) for branch in inner])
             total += costs.max(0) - np.max([_cost(branch, repeated=False) for branch in inner], 0)
             total[3] += np.ptp(costs[:, 0])
-        elif name == "while":
+        elif name == "while" or (name == "shard_map" and any(map(_repeats, inner))):
             raise Uncounted.naming([name])
         else:
             total += sum(map(_of_loops, inner), np.zeros(4))
     return total
+
+
+def _repeats(jaxpr: Any) -> bool:
+    """Return whether a jaxpr holds loops or branches, whose bodies are lowered alone."""
+    named = any(equation.primitive.name in ("scan", "while", "cond") for equation in jaxpr.eqns)
+    return named or any(_repeats(inner) for equation in jaxpr.eqns for inner in program.inner(equation.params))
 
 
 def _cost(body: Any, repeated: bool = True) -> np.ndarray:
