@@ -45,9 +45,10 @@ _LACKING = re.compile(
     r"(?:b?float16|half)\b"
 )
 # What JAX's errors say of the function that the suite traces, and where they refer to.
+_AT_SUITE = re.escape(f"{Path(__file__).parent / 'jax'}/")
 _TRACED = re.compile(
-    r"\s*The error occurred while tracing the function [^\n]*|\s*See https://docs\.jax\.dev/\S*"
-    r"|(?P<model>function \S+ at \S+/frameworks/jax/\S+ traced for jit)"
+    rf"\s*The error occurred while tracing the function \S+ at {_AT_SUITE}[^\n]*|\s*See https://docs\.jax\.dev/\S*"
+    rf"|(?P<model>function \S+ at {_AT_SUITE}\S+ traced for jit)"
 )
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 

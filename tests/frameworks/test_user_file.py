@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 from doubles.environment import run_in
 
 from frameworks import user_file
-from frameworks.user_file import Fault, UserFile, disagreement, naming_inputs
+from frameworks.user_file import Fault, UserFile, disagreement, naming_inputs, text_of
 
 PARSES = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--width', {how})\n"
 
@@ -228,3 +229,11 @@ def test_a_model_of_arrays_is_asked_to_take_tensors(error, arrays, named):
     with pytest.raises(type(error)) as raised, naming_inputs(lambda: "x of shape (2,)", arrays):
         raise error
     assert disagreement(raised.value).endswith("let the model take tensors.") == named
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"), [(f"{Path(user_file.__file__).parent}/jax/modes/jit.py", False), ("/me/jax/net.py", True)]
+)
+def test_a_sentence_on_a_traced_function_is_kept_if_it_is_the_user_s(file, kept):
+    sentence = f"\nThe error occurred while tracing the function attend at {file}:30 for jit. It depends on x."
+    assert text_of(TypeError(f"A boolean.{sentence}")) == f"A boolean.{sentence * kept}"
