@@ -191,6 +191,8 @@ class UserModel(Subject):
         try:
             made = self.file.call("model")
         except TypeError as error:
+            if not isinstance(self.file, UserFile):
+                raise
             given = self.file.function("model")
             if not self.fits(given) or inspect.isroutine(given) or isinstance(given, type):
                 raise

@@ -218,6 +218,15 @@ def check_libraries_become_models(device: str) -> list[str]:
         assert reference(step, 1)[0] == FLOAT64
         assert step.user_model.cost().flops > 2 * 128 * 32 * 100  # the last product alone
         names = list(outputs(step, 1)[0])
+        other = Path(folder, "other")
+        other.mkdir()
+        (other / "config.json").write_text(json.dumps(config | {"architectures": ["TrainingArguments"]}))
+        try:
+            prepared(f"transformers:{other}")
+        except TypeError as error:  # the library's own
+            assert "LlamaConfig" in str(error), error
+        else:
+            raise AssertionError("a class that takes no configuration makes no model")
     assert names == ["logits"]
     try:
         prepared("torchvision:resnet18")()
