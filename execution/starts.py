@@ -35,12 +35,12 @@ _ENVIRONMENT = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX")
 
 @dataclass(kw_only=True)
 class Starts(Rounds[StartRecord]):
-    """The starts of a run. `failed` has, by folder, the columns of each artefact that could not be made."""
+    """The starts of a run. `refused` has, by folder, the columns of each artefact that the framework cannot make."""
 
     journal: ClassVar = starts.JOURNAL
     task: ClassVar = START
     names: ClassVar = WAYS
-    failed: dict[Path, dict[str, str]] = field(default_factory=dict)
+    refused: dict[Path, dict[str, str]] = field(default_factory=dict)
 
     def referring(self, group: Group) -> StartJob:
         """Return the job that makes the reference, unless the workload already has one."""
@@ -87,9 +87,9 @@ class Starts(Rounds[StartRecord]):
         return self.run.folder / "artefacts" / re.sub(r"[^\w.=-]+", "_", group.cells[0].group_id) / strategy
 
     def ensure(self, group: Group, strategy: str, folder: Path) -> dict[str, str]:
-        """Make an artefact unless a valid one exists, or it failed before; return a failure's columns, else nothing."""
-        if folder in self.failed:
-            return self.failed[folder]
+        """Make an artefact unless a valid one exists or it was refused; return a failure's columns, else nothing."""
+        if folder in self.refused:
+            return self.refused[folder]
         facts = self.facts(group, strategy)
         why = artefacts.problem(folder, facts)
         if why is None:
@@ -105,8 +105,10 @@ class Starts(Rounds[StartRecord]):
         artefacts.remove(live)
         if not isinstance(ended, Filled):
             artefacts.remove(folder)
-            self.failed[folder] = failure(ended)
-            return self.failed[folder]
+            failed = failure(ended)
+            if failed["status"] == "unsupported":
+                self.refused[folder] = failed
+            return failed
         artefacts.seal(folder, facts, ended.seconds)
         self.say(f"{group.cells[0].framework} {strategy}: artefact, {ended.seconds:.1f} s, not counted")
         return {}

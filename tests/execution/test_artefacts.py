@@ -6,10 +6,14 @@ import json
 import os
 import shutil
 import socket
+from types import SimpleNamespace
 
 import pytest
 
 from execution import artefacts, starts
+from measurement.cells import Cell
+from measurement.protocol import Failed
+from plan.plan import Group
 
 FACTS = {
     "run": "a",
@@ -111,3 +115,18 @@ def test_compilers_leave_the_path_and_other_programs_stay(tmp_path, name):
     environment = starts.without_compilers({"PATH": str(tools), "CXX": "g++", "HOME": "/h"}, tmp_path / "path")
     assert environment == {"PATH": str(tmp_path / "path"), "HOME": "/h"}
     assert sorted(path.name for path in (tmp_path / "path").iterdir()) == ["gccmakedep", "lscpu", "openssl"]
+
+
+@pytest.mark.parametrize(("status", "tries"), [("unsupported", 1), ("oom", 2), ("crash", 2)])
+def test_only_a_refusal_of_an_artefact_is_final(tmp_path, monkeypatch, status, tries):
+    cell, tried = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, (), "eager"), []
+    group = Group((cell,), frozenset())
+    known = {cell.group_id: (SimpleNamespace(settings={}), None)}
+    made = starts.Starts(launcher=None, strategies=(), processes=2, say=print, known=known)
+    monkeypatch.setattr(made, "facts", lambda *_: FACTS)
+    monkeypatch.setattr(made, "caches", lambda: tmp_path / "cache")
+    monkeypatch.setattr(made, "process", lambda *asked: (tried.append(asked) or Failed("", status, "why"), None))
+    for _ in range(2):
+        found = made.ensure(group, "ahead-of-time", tmp_path / "artefact")
+        assert found == {"status": status, "reason": "why"}
+    assert len(tried) == tries
