@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import resource
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ NO_MASK = f"inputs() gives nothing with {strategies.MASK!r} in its name"
 OTHER_MASK = f"padding is neither 0, 1 nor {strategies.LOW:g} in {{}}"
 NEAR = 0.02  # of what padding may change: such changes are alike, and the first way to mark padding is taken
 FAILS = "a call padded to {} positions fails"
+DEVICE_FAILED = re.compile(r"(?i)(cuda|hip)[ _]?error")
 LOOPS = 5  # of the host's control, before and after the stream
 PAGE = resource.getpagesize()
 
@@ -159,6 +161,8 @@ class StreamWork(GroupWork):
                 try:
                     self.step.call(*self.inputs(*call))
                 except Exception as found:
+                    if DEVICE_FAILED.search(classify(found)[1]):  # and so does all that follows in this process
+                        break
                     raise Unsupported(
                         f"{FAILS.format(call[1])} in eager mode, too ({classify(found)[1]}): measure "
                         "STRATEGY=quantiles,longest, which pad to lengths of the stream."

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from doubles.environment import interpreter
@@ -14,7 +15,9 @@ from doubles.suite import Finished
 
 import runner
 from execution.streams import kept_caches
+from frameworks.adapter import Unsupported
 from measurement.refusals import DONE
+from measurement.streams import StreamJob
 from records import streams
 from worker import stream
 
@@ -573,6 +576,24 @@ def test_a_length_that_a_model_does_not_divide_is_no_error_of_the_suite(tmp_path
     assert done.code == DONE, done.output
     assert found["quantiles"].status == "ok" and found["powers-of-two"].status == "unsupported", done.output
     assert " positions fails in eager mode, too (AssertionError): measure STRAT" in found["powers-of-two"].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "raised"),
+    [
+        ("of another length", "in eager mode, too"),
+        ("CUDA error: an illegal memory access was encountered", "^the graph"),
+    ],
+)
+def test_eager_mode_is_not_blamed_on_a_device_that_failed(text, raised):
+    def call(*inputs):
+        raise RuntimeError(text)
+
+    work = object.__new__(stream.StreamWork)
+    work.workload, work.step = SimpleNamespace(has_reference=False), SimpleNamespace(call=call)
+    work.job, work.inputs = StreamJob("longest", (5,), (8,), (1,), 5, 8), lambda *call: ()
+    with pytest.raises((RuntimeError, Unsupported), match=raised), work.refusing_lengths():
+        raise RuntimeError("the graph failed")
 
 
 @pytest.mark.slow
