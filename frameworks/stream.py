@@ -23,6 +23,7 @@ LENGTH, BATCH = 0, 1  # kinds of axes, in the order of the examples after the fi
 MASK = "mask"  # which names of masks contain
 MASKS = ("attention_mask", "padding_mask", MASK)  # names of those that a model may take which takes any keyword
 MOST_MASKS = 3  # whose padding may differ
+MOST_WAYS = 48  # to mark padding, of which each takes all compared calls: all those of five masks
 LOW = -10_000.0  # in masks that are added to scores: its exponential is 0, and float16 holds it
 
 
@@ -165,7 +166,7 @@ class Server:
             found += [Masking(padding, (name,), dtype) for name in lacking for dtype, padding in kinds]
             sets = [*itertools.combinations(lacking, 2), *([tuple(lacking)] if len(lacking) > 2 else [])]
             several += [Masking(padding, names, dtype) for names in sets for dtype, padding in kinds]
-        return found + several
+        return (found + several)[:MOST_WAYS]
 
     @property
     def signed(self) -> Any:

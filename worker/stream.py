@@ -249,6 +249,7 @@ class StreamWork(GroupWork):
         for masking in maskings:
             if changes and min(changes) <= (1 if masking.is_several else NEAR):
                 break
+            self.channel.send(Phase(self.cell.id, f"way {len(changes) + 1} to pad"))
             change, reason = self.changed_by_padding(masking)
             changes.append(change)
             reasons_against.append(reason)

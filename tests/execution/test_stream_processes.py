@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from doubles.environment import interpreter
 from doubles.suite import Finished
 
 import runner
 from execution.streams import kept_caches
+from frameworks import stream as strategies
 from frameworks.adapter import Unsupported
 from measurement.refusals import DONE
 from measurement.streams import StreamJob
@@ -594,6 +596,28 @@ def test_eager_mode_is_not_blamed_on_a_device_that_failed(text, raised):
     work.job, work.inputs = StreamJob("longest", (5,), (8,), (1,), 5, 8), lambda *call: ()
     with pytest.raises((RuntimeError, Unsupported), match=raised), work.refusing_lengths():
         raise RuntimeError("the graph failed")
+
+
+class Served(strategies.Server):
+    def flatten(self, inputs):
+        return list(inputs[0]), lambda leaves: (tuple(leaves), {})
+
+
+def test_each_of_a_bounded_number_of_ways_to_pad_is_a_sign_of_life():
+    """Of six masks that `forward` may take, each alone, in pairs or with all others, there are 66 ways."""
+
+    def forward(ids, a_mask=None, b_mask=None, c_mask=None, d_mask=None, e_mask=None, f_mask=None):
+        raise AssertionError("is not called")
+
+    model, sent = SimpleNamespace(module=SimpleNamespace(forward=forward)), []
+    examples = [((np.zeros((2, length), int),), {}) for length in (8, 5)]
+    work = object.__new__(stream.StreamWork)
+    work.server = Served(SimpleNamespace(examples=examples, step=SimpleNamespace(user_model=model)))
+    work.workload, work.job = SimpleNamespace(has_reference=False), StreamJob("longest", (5,), (8,), (1,), 5, 8)
+    work.cell, work.channel = SimpleNamespace(id="cell"), SimpleNamespace(send=sent.append)
+    work.changed_by_padding = lambda masking: (math.inf, str(masking.names))
+    assert work.unfit_for_padding() == "()"
+    assert [message.phase for message in sent] == [f"way {number} to pad" for number in range(1, 50)]
 
 
 @pytest.mark.slow
