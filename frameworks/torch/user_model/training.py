@@ -119,11 +119,7 @@ class Training(user_model.Training):
     def _refuse_gradients_of_copy(self) -> None:
         """Raise Unsupported where a copy of the model has other gradients. Without room for both, compare nothing."""
         module = self.model.module
-        if self._hooked:  # they may change what a copy shares
-            return
-        try:
-            self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
-        except MemoryError:
+        if self._hooked or not self._has_room():  # hooks may change what a copy shares
             return
         copy = deep_copy(module)
         own = self._gradients(module)
@@ -149,12 +145,28 @@ class Training(user_model.Training):
                 "parts of the model as attributes, not in objects, views or functions that copy.deepcopy keeps."
             )
 
+    def _has_room(self) -> bool:
+        try:
+            self.model.refuse_without_memory("float32", user_model.COPIES_TO_TRAIN)
+        except MemoryError:
+            return False
+        return True
+
     def _refuse_updates(self) -> None:
-        """Raise Unsupported where hooks change parameters once their gradients are there, as optimizers in backward."""
-        parameters = list(self.model.module.parameters())
-        first = [one.detach().clone() for one in parameters]
+        """Raise Unsupported where hooks change their parameters once gradients are there, as optimizers in backward.
+
+        Without room for copies, compare nothing.
+        """
+        if not self._has_room():
+            return
+        hooked = [one for one in self.model.module.parameters() if one._post_accumulate_grad_hooks]
+        first = [one.detach().clone() for one in hooked]
         self._gradients(self.model.module)
-        changed = [(one, was) for one, was in zip(parameters, first, strict=True) if not torch.equal(one, was)]
+        changed = [
+            (one, was)
+            for one, was in zip(hooked, first, strict=True)
+            if not torch.allclose(one, was, rtol=0, atol=0, equal_nan=True)
+        ]
         with torch.no_grad():
             for one, was in changed:
                 one.copy_(was)
