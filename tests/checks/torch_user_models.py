@@ -579,5 +579,24 @@ def check_every_kind_of_value_is_compared(device: str) -> list[str]:
     return sorted(values)
 
 
+class Lost(torch.Tensor):
+    """A subclass whose values a device cannot return."""
+
+    def cpu(self):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def check_an_error_of_a_device_is_no_value_that_is_not_compared(device: str) -> None:
+    rules = user_model.TorchRules()
+    try:
+        read(torch.ones(2).as_subclass(Lost), rules)
+    except torch.OutOfMemoryError:
+        pass
+    else:
+        raise AssertionError("not raised")
+    masked = torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False]))
+    assert rules.array(masked) is None
+
+
 if __name__ == "__main__":
     run_checks(globals(), arguments(__doc__).parse_args().device)

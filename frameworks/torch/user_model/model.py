@@ -55,10 +55,13 @@ class TorchRules(Rules):
         tensor = tensor.dequantize() if tensor.is_quantized else tensor.resolve_conj().resolve_neg()
         if _is_real(tensor) and tensor.dtype not in (torch.float64, torch.complex64, torch.complex128):
             tensor = tensor.to(torch.float32)
+        tensor = tensor.cpu()
         try:
-            return tensor.cpu().numpy()
-        except RuntimeError:  # a subclass of tensors that shows no parts
-            return None
+            return tensor.numpy()
+        except RuntimeError:
+            if type(tensor) is torch.Tensor:
+                raise
+            return None  # a subclass that shows no parts
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
         if isinstance(value, torch.device | torch.dtype):
