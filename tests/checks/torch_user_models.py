@@ -27,6 +27,7 @@ from frameworks.torch import start
 from frameworks.torch.adapter import Adapter
 from frameworks.torch.inspect import counting
 from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.modes.state import State
 from frameworks.torch.user_model import graph_breaks, hubs, training
 from frameworks.torch.user_model import model as user_model
 from frameworks.user_model import Uncounted
@@ -596,6 +597,15 @@ def check_an_error_of_a_device_is_no_value_that_is_not_compared(device: str) -> 
         raise AssertionError("not raised")
     masked = torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False]))
     assert rules.array(masked) is None
+
+
+def check_a_resized_buffer_has_its_strides_again(device: str) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("kept", torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last))
+    first, state = module.kept.clone(), State(module)
+    module.kept.resize_(1)
+    state.restore()
+    assert torch.equal(module.kept, first) and module.kept.stride() == first.stride()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ class State:
             if first is not None and _differ(buffer, first):  # memory without write access may be read
                 if buffer.shape != first.shape:
                     buffer.resize_(first.shape)
+                    if first.layout is torch.strided:
+                        buffer.as_strided_(first.shape, first.stride())
                 buffer.copy_(first)
         for parameter, first in self._parameters:
             parameter.copy_(first)
