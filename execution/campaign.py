@@ -126,9 +126,10 @@ class Campaign:
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.user_models:  # they are found again from any folder that the run is resumed in
             given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
+        remarks = resumed.judged() if resumed else []
         finished = resumed.finished() if resumed else frozenset()
         campaign = cls(request, console, given, resolved, plan.plan(resolved, finished), python, resumed, finished)
-        for remark in filter(None, (plan.unknown_modes(resolved), *(resumed.judged() if resumed else ()))):
+        for remark in filter(None, (plan.unknown_modes(resolved), *remarks)):
             console.print(remark, style="yellow", soft_wrap=True)
         if resumed:
             check_cells(resumed, campaign.plan)

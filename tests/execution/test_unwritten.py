@@ -165,7 +165,7 @@ def name_of(call: ast.Call) -> str:
 
 
 def is_guard(expression: ast.expr) -> bool:
-    return ast.unparse(expression).startswith(("writing.suite_file(", "suite_file(", "contextlib.suppress(OSError)"))
+    return ast.unparse(expression).startswith(("writing.suite_file(", "suite_file(", "contextlib.suppress(OSError"))
 
 
 def is_harmless(call: ast.Call) -> bool:
