@@ -84,7 +84,7 @@ def table_text(table: Table) -> str:
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     """Print the tables and the answers."""
     for table in experiment.tables(evidence, experiment.published()):
-        columns = zip(table.columns, zip(*table.rows, strict=True) if table.rows else table.columns, strict=True)
+        columns = zip(table.columns, list(zip(*table.rows, strict=True)) or [()] * len(table.columns), strict=True)
         heads = [Column(name, width=_width(name, cells, console.width), overflow="fold") for name, cells in columns]
         grid = Grid(*heads, title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for row in table.rows:
@@ -102,6 +102,6 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
 
 def _width(name: str, cells: Sequence[str], screen: int) -> int | None:
     """Return the width of a column of numbers on a narrow screen: titles are folded, numbers are not."""
-    longest = max(map(len, cells))
+    longest = max(map(len, cells), default=0)
     numbers = not any(" " in cell for cell in cells)
     return max(longest, SHORTEST) if numbers and screen < WIDE else None

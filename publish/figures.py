@@ -24,7 +24,7 @@ from records import recordfile
 from records.process import ProcessRecord
 from records.record import FIELDS, Record
 from records.streams import StreamRecord
-from reports.numbers import with_width
+from reports.numbers import SLOWED, with_width
 from reports.rounds import named
 from reports.run_headings import versions
 
@@ -307,7 +307,7 @@ def _cell(point: Point | None, figure: str) -> str:
 
 def _compares(cell: str) -> bool:
     """Return whether a cell shows a figure that no host slowed."""
-    return any(map(str.isdigit, cell)) and "slowed" not in cell
+    return any(map(str.isdigit, cell)) and SLOWED not in cell.replace("\u00a0", " ")
 
 
 def enough(point: Point) -> bool:
